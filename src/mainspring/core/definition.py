@@ -1,0 +1,246 @@
+"""Reads a workflow class once, checks all that can be known before it runs, and keeps the result.
+
+Every problem found here is a DefinitionError that names the class, what is wrong and what to write instead.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final, get_args, get_origin
+
+from msgspec import Struct
+
+from mainspring.core.messages import Envelope, type_of
+from mainspring.core.type_parameters import read_type_parameters, union_members
+from mainspring.core.workflow import UnknownTransition, Workflow
+from mainspring.errors import DefinitionError, names, shown
+
+NAME_CHARACTERS: Final = 200
+
+_SIGNATURES: Final = {
+    "route": "def route(self, message: Input) -> str | None",
+    "decide": "def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None",
+    "evolve": "def evolve(self, state: State, event: Event[Input, Output]) -> State | None",
+}
+
+
+class Definition(Struct, frozen=True):
+    """What is known of a workflow class. The mappings go from a type to its stored name, in the order of declaration.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> definition_of(Counter).name
+    'Counter'
+    """
+
+    name: str
+    version: int
+    inputs: dict[type[Any], str]
+    states: dict[type[Any], str]
+    outputs: dict[type[Any], str]
+    begins: frozenset[type[Any]]
+    unknown_transition: UnknownTransition
+    wants_envelope: bool
+
+
+@cache
+def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
+    """Return the definition of a workflow class, read and checked on first use."""
+    inputs, states, outputs = read_type_parameters(cls, Workflow)
+    _check_methods(cls)
+    for message in (*inputs, *outputs):
+        _check_message(cls, message)
+    for state in states:
+        _check_frozen(cls, state)
+    _check_initial_state(cls, states)
+    _check_distinct_names(cls, (*inputs, *outputs))
+    _check_distinct_names(cls, states)
+    return Definition(
+        name=_name(cls),
+        version=_version(cls),
+        inputs=_named(inputs),
+        states=_named(states),
+        outputs=_named(outputs),
+        begins=_begins(cls, inputs),
+        unknown_transition=_unknown_transition(cls),
+        wants_envelope=_wants_envelope(cls, inputs),
+    )
+
+
+def _check_methods(cls: type[Workflow[Any, Any, Any]]) -> None:
+    for name, signature in _SIGNATURES.items():
+        method: Callable[..., Any] = getattr(cls, name)
+        if method is getattr(Workflow, name):
+            raise DefinitionError(cls.__name__, f"has no {name} method", f"Add `{signature}`.")
+        if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+            raise DefinitionError(
+                cls.__name__,
+                f"has an async {name}",
+                f"Make it a plain function, `{signature}`; what must be awaited belongs in a handler.",
+            )
+        if inspect.isgeneratorfunction(method):
+            raise DefinitionError(cls.__name__, f"has a {name} that yields", f"Return the whole, `{signature}`.")
+
+
+def _check_message(cls: type[Any], message: type[Any]) -> None:
+    _check_frozen(cls, message)
+    if not _has_fields(message):
+        raise DefinitionError(
+            cls.__name__,
+            f"has {message.__name__} among its messages, which is not a record with fields",
+            f"Make it a `@dataclass(frozen=True)`, with a {message.__name__} as a field if need be.",
+        )
+
+
+def _has_fields(cls: type[Any]) -> bool:
+    return dataclasses.is_dataclass(cls) or issubclass(cls, Struct) or hasattr(cls, "model_fields")
+
+
+def _check_frozen(cls: type[Any], data: type[Any]) -> None:
+    """Messages and states are values: what is recorded must not change afterwards."""
+    if dataclasses.is_dataclass(data):
+        frozen, fix = data.__dataclass_params__.frozen, "@dataclass(frozen=True)"  # pyright: ignore[reportAttributeAccessIssue]
+    elif issubclass(data, Struct):
+        frozen, fix = data.__struct_config__.frozen, f"class {data.__name__}(Struct, frozen=True)"
+    elif hasattr(data, "model_config"):
+        frozen, fix = bool(data.model_config.get("frozen")), "model_config = ConfigDict(frozen=True)"
+    elif issubclass(data, (enum.Enum, str, int, float, bytes)):
+        frozen, fix = True, ""
+    else:
+        frozen, fix = False, "@dataclass(frozen=True)"
+    if not frozen:
+        raise DefinitionError(cls.__name__, f"uses {data.__name__}, which can be changed", f"Freeze it: `{fix}`.")
+
+
+def _check_initial_state(cls: type[Any], states: tuple[type[Any], ...]) -> None:
+    initial = getattr(cls, "initial_state", None)
+    if initial is None:
+        first = states[0].__name__ if states else "New"
+        raise DefinitionError(cls.__name__, "has no initial state", f"Add `initial_state = {first}(…)` to the class.")
+    if type(initial) not in states:
+        raise DefinitionError(
+            cls.__name__,
+            f"begins in {shown(initial, 200)}, which is not one of its states: {names(states)}",
+            "Let initial_state be one of them, or add its type to the second type parameter.",
+        )
+
+
+def _name(cls: type[Workflow[Any, Any, Any]]) -> str:
+    name = cls.__dict__.get("name") or cls.__name__
+    if not isinstance(name, str) or not name.replace("-", "_").replace(".", "_").isidentifier():
+        raise DefinitionError(
+            cls.__name__, f"is named {shown(name, 80)}", "Use letters, digits, dots, dashes and underscores."
+        )
+    if len(name) > NAME_CHARACTERS:
+        raise DefinitionError(cls.__name__, f"has a name of {len(name)} characters", f"Use at most {NAME_CHARACTERS}.")
+    return name
+
+
+def _version(cls: type[Workflow[Any, Any, Any]]) -> int:
+    if type(cls.version) is not int or cls.version < 1:
+        raise DefinitionError(cls.__name__, f"has version {shown(cls.version, 80)}", "Use a whole number from 1.")
+    return cls.version
+
+
+def _unknown_transition(cls: type[Workflow[Any, Any, Any]]) -> UnknownTransition:
+    if cls.unknown_transition not in ("fail", "ignore"):
+        raise DefinitionError(
+            cls.__name__, f"has unknown_transition = {cls.unknown_transition!r}", 'Use "fail" or "ignore".'
+        )
+    return cls.unknown_transition
+
+
+def _named(members: Iterable[type[Any]]) -> dict[type[Any], str]:
+    return {member: type_of(member).name for member in members}
+
+
+def _check_distinct_names(cls: type[Any], members: Iterable[type[Any]]) -> None:
+    found: dict[str, type[Any]] = {}
+    for member in members:
+        name = type_of(member).name
+        other = found.setdefault(name, member)
+        if other is not member:
+            raise DefinitionError(
+                cls.__name__,
+                f"has two types that are both stored as {name!r}: {_where(other)} and {_where(member)}",
+                'Rename one, or give it a name of its own with @message(name="…").',
+            )
+
+
+def _where(cls: type[Any]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _begins(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:
+    declared = cls.begins
+    if declared is None:
+        if len(inputs) == 1:
+            return frozenset(inputs)
+        raise DefinitionError(
+            cls.__name__,
+            f"has several inputs ({names(inputs)}) and does not say which of them may begin an instance",
+            f"Add `begins = {inputs[0].__name__ if inputs else '…'}` to the class.",
+        )
+    members = set(declared) if isinstance(declared, tuple) else union_members(declared)
+    for member in members:
+        if member not in inputs:
+            raise DefinitionError(
+                cls.__name__,
+                f"begins with {getattr(member, '__name__', shown(member, 80))}, which is not one of its inputs: "
+                f"{names(inputs)}",
+                "Let `begins` be one of them, a union, or a tuple of them.",
+            )
+    return frozenset(members)
+
+
+def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> bool:
+    """Tell whether decide asks for the envelope, and check that what it takes covers the inputs."""
+    if "decide_on" in _overridden(cls):
+        return False
+    hint = _first_parameter_hint(cls)
+    if isinstance(hint, str):
+        # Imported for type checkers only: the name is all there is to see, and it is enough.
+        return hint.partition("[")[0].rpartition(".")[2] == Envelope.__name__
+    if hint is Envelope or get_origin(hint) is Envelope:
+        taken = union_members(get_args(hint)[0]) if get_args(hint) else {Any}
+        _check_covered(cls, inputs, taken)
+        return True
+    _check_covered(cls, inputs, union_members(hint))
+    return False
+
+
+def _overridden(cls: type[Any]) -> set[str]:
+    return {name for base in cls.__mro__[: cls.__mro__.index(Workflow)] for name in vars(base)}
+
+
+def _first_parameter_hint(cls: type[Workflow[Any, Any, Any]]) -> Any:
+    parameters = list(inspect.signature(cls.decide).parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)]
+    if len(positional) < 3 and not any(p.kind is p.VAR_POSITIONAL for p in positional):
+        raise DefinitionError(
+            cls.__name__, "has a decide that does not take a message and a state", f"Write `{_SIGNATURES['decide']}`."
+        )
+    hint = positional[min(1, len(positional) - 1)].annotation
+    if hint is inspect.Parameter.empty:
+        return Any
+    if not isinstance(hint, str):
+        return hint
+    try:
+        return inspect.get_annotations(cls.decide, eval_str=True)[positional[1].name]
+    except NameError:
+        return hint
+
+
+def _check_covered(cls: type[Any], inputs: tuple[type[Any], ...], taken: set[Any]) -> None:
+    if not all(isinstance(member, type) for member in taken):
+        return
+    missing = [i for i in inputs if not any(issubclass(i, member) for member in taken)]
+    if missing:
+        raise DefinitionError(
+            cls.__name__,
+            f"takes {names(inputs)} as inputs, but its decide does not take {names(missing)}",
+            f"Let decide's first parameter be the whole union of inputs: `{_SIGNATURES['decide']}`.",
+        )

@@ -1,0 +1,172 @@
+"""Events: what is recorded, in the past tense. A stream of them is an instance's whole story.
+
+Inputs and decisions stand in one stream, so evolve sees both. Each class says in which `direction` its message went and
+what `kind` of message it was; an input's kind comes from its envelope.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Union
+
+from msgspec import Struct
+
+from mainspring.core.messages import Kind
+
+In_co = TypeVar("In_co", covariant=True)
+Out_co = TypeVar("Out_co", covariant=True)
+State_co = TypeVar("State_co", covariant=True)
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+Direction: TypeAlias = Literal["input", "output", "lifecycle"]
+
+
+class Recorded(Struct, frozen=True):
+    """The base of all events.
+
+    >>> Began().direction
+    'lifecycle'
+    """
+
+    direction: ClassVar[Direction] = "lifecycle"
+    kind: ClassVar[Kind | None] = None
+
+
+class Began(Recorded, frozen=True):
+    """The instance began to exist. Always version 1.
+
+    >>> Began()
+    Began()
+    """
+
+
+class Received(Recorded, Generic[In_co], frozen=True):
+    """An input was taken.
+
+    >>> Received("paid").message
+    'paid'
+    """
+
+    direction: ClassVar[Direction] = "input"
+    message: In_co
+
+
+class InitiatedBy(Received[In_co], Generic[In_co], frozen=True):
+    """The input that began the instance. It is a Received too: who matches `Received(...)` cannot miss it.
+
+    >>> isinstance(InitiatedBy("placed"), Received)
+    True
+    """
+
+
+class Sent(Recorded, Generic[Out_co], frozen=True):
+    """A message was sent, to exactly one destination.
+
+    >>> Sent("charge").kind
+    <Kind.COMMAND: 'command'>
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.COMMAND
+    message: Out_co
+
+
+class Published(Recorded, Generic[Out_co], frozen=True):
+    """A message was published, to none or many.
+
+    >>> Published("order abandoned").kind
+    <Kind.EVENT: 'event'>
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.EVENT
+    message: Out_co
+
+
+class Replied(Recorded, Generic[Out_co], frozen=True):
+    """A reply was given: to the sender of the input, or to the message whose id is in `to`.
+
+    >>> Replied("in stock").to is None
+    True
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.REPLY
+    message: Out_co
+    to: str | None = None
+
+
+class Scheduled(Recorded, Generic[In_co], frozen=True):
+    """A message to the instance itself was scheduled, `after` or `at` as the author wrote it.
+
+    >>> Scheduled("timed out", after=timedelta(minutes=5), at=None, key="timeout").after
+    datetime.timedelta(seconds=300)
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.TIMER
+    message: In_co
+    after: timedelta | None
+    at: datetime | None
+    key: str
+
+
+class ScheduleCancelled(Recorded, frozen=True):
+    """What was scheduled under a key was cancelled.
+
+    >>> ScheduleCancelled("PaymentTimedOut").key
+    'PaymentTimedOut'
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.TIMER
+    key: str
+
+
+class Became(Recorded, Generic[State_co], frozen=True):
+    """The state that decide returned, recorded whole (state-returning style).
+
+    >>> Became("waiting").state
+    'waiting'
+    """
+
+    state: State_co
+
+
+class Completed(Recorded, Generic[Out_co], frozen=True):
+    """The instance ended well.
+
+    >>> Completed().result is None
+    True
+    """
+
+    result: Out_co | None = None
+
+
+class Failed(Recorded, frozen=True):
+    """The instance ended badly, by its own decision.
+
+    >>> Failed("out of stock").reason
+    'out of stock'
+    """
+
+    reason: str
+
+
+Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Output]
+    Received[In],
+    InitiatedBy[In],
+    Scheduled[In],
+    Sent[Out],
+    Published[Out],
+    Replied[Out],
+    Completed[Out],
+    ScheduleCancelled,
+    Became[Any],
+    Began,
+    Failed,
+]
+
+ENDS: Final = (Completed, Failed)
+OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled)

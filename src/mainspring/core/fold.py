@@ -1,0 +1,39 @@
+"""Folds events into a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from mainspring.core.definition import definition_of
+from mainspring.core.events import Event
+from mainspring.core.workflow import Workflow
+from mainspring.errors import InvalidStateError, shown
+
+In = TypeVar("In")
+State = TypeVar("State")
+Out = TypeVar("Out")
+
+
+def fold(workflow: Workflow[In, State, Out], state: State, events: Iterable[Event[In, Out]]) -> State:
+    """Return the state after the events. This is all that a replay does: decide is never run again.
+
+    >>> from mainspring.core.events import Received
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> fold(Counter(), Counter.initial_state, [Received(Count("c-1")), Received(Count("c-1"))])
+    Counted(times=2)
+    """
+    states = definition_of(type(workflow)).states
+    evolve = workflow.evolve
+    for event in events:
+        try:
+            after = evolve(state, event)
+        except Exception as error:
+            error.add_note(f"while {type(workflow).__name__} evolved {shown(state)} by {shown(event)}")
+            raise
+        if after is not None and after is not state:
+            if type(after) not in states:
+                name = type(workflow).__name__
+                raise InvalidStateError(name, after, event=event, state=state, declared=states)
+            state = after
+    return state

@@ -1,0 +1,164 @@
+"""The step: one input taken. Fold has happened; decide, check, translate, fold again. Pure from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
+
+from mainspring.core.decisions import (
+    Become,
+    CancelSchedule,
+    Complete,
+    Decision,
+    Decisions,
+    Fail,
+    Publish,
+    Reply,
+    Schedule,
+    Send,
+)
+from mainspring.core.definition import Definition, definition_of
+from mainspring.core.events import OUTPUTS, Event
+from mainspring.core.fold import fold
+from mainspring.core.messages import Envelope, Kind
+from mainspring.core.translate import translate
+from mainspring.core.workflow import Workflow
+from mainspring.errors import (
+    CannotBeginError,
+    DecisionAfterEndError,
+    InvalidDecisionError,
+    TooManyOutputsError,
+    UndeclaredInputError,
+    UndeclaredOutputError,
+    UnknownTransitionError,
+    shown,
+)
+
+In = TypeVar("In")
+State = TypeVar("State")
+Out = TypeVar("Out")
+
+OUTPUTS_PER_STEP: Final = 2_000
+
+
+class Output(Struct, Generic[In, Out], frozen=True):
+    """A recorded decision that is still to be carried out, and the version at which it stands in the stream.
+
+    >>> from mainspring.core.events import Sent
+    >>> Output(3, Sent("charge")).version
+    3
+    """
+
+    version: int
+    event: Event[In, Out]
+
+
+class Step(Struct, Generic[In, State, Out], frozen=True):
+    """The outcome of a step: what to append, the state after it, and what to carry out.
+
+    >>> Step((), None, 0, ()).version
+    0
+    """
+
+    events: Sequence[Event[In, Out]]
+    state: State
+    version: int
+    outputs: Sequence[Output[In, Out]]
+
+
+def step(
+    workflow: Workflow[In, State, Out],
+    state: State,
+    version: int,
+    envelope: Envelope[In],
+    begins: bool,
+) -> Step[In, State, Out]:
+    """Take one input in a state, and return what is to be recorded. `version` is that of the last recorded event.
+
+    >>> from mainspring.testing.envelopes import envelope
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> taken = step(Counter(), Counter.initial_state, 0, envelope(Count("c-1")), begins=True)
+    >>> taken.events
+    [Began(), InitiatedBy(message=Count(counter='c-1'))]
+    >>> taken.state, taken.version
+    (Counted(times=1), 2)
+    """
+    definition = definition_of(type(workflow))
+    _check_input(definition, envelope.message, state, begins)
+    decisions = _decide(workflow, definition, envelope, state)
+    _check_decisions(definition, decisions, envelope.message, state)
+    events = translate(begins, envelope.message, decisions)
+    outputs = [Output(version + i, event) for i, event in enumerate(events, 1) if isinstance(event, OUTPUTS)]
+    return Step(events, fold(workflow, state, events), version + len(events), outputs)
+
+
+def _check_input(definition: Definition, message: object, state: object, begins: bool) -> None:
+    if type(message) not in definition.inputs:
+        raise UndeclaredInputError(definition.name, message, state, definition.inputs)
+    if begins and type(message) not in definition.begins:
+        raise CannotBeginError(definition.name, message, state, definition.begins)
+
+
+def _decide(
+    workflow: Workflow[In, State, Out], definition: Definition, envelope: Envelope[In], state: State
+) -> Decisions[In, Out]:
+    try:
+        if definition.wants_envelope:
+            decisions = workflow.decide(envelope, state)
+        else:
+            decisions = workflow.decide_on(envelope, state)
+    except Exception as error:
+        error.add_note(f"while {definition.name} decided on {shown(envelope.message)} in {shown(state)}")
+        raise
+    if decisions is not None:
+        return decisions
+    # A timer that lost its race is no mistake of the author's: it is recorded, and nothing follows.
+    if definition.unknown_transition == "ignore" or envelope.kind is Kind.TIMER:
+        return []
+    raise UnknownTransitionError(definition.name, envelope.message, state)
+
+
+def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], message: object, state: object) -> None:
+    if not isinstance(decisions, (list, tuple)):
+        raise InvalidDecisionError(
+            f"{definition.name} decided {shown(decisions)}, which is no list of decisions",
+            "Return a list, as in [Complete()].",
+        )
+    if len(decisions) > OUTPUTS_PER_STEP:
+        raise TooManyOutputsError(definition.name, len(decisions), OUTPUTS_PER_STEP, message=message, state=state)
+    end: object = None
+    for decision in decisions:
+        if end is not None:
+            raise DecisionAfterEndError(definition.name, end, decision, message=message, state=state)
+        role = _undeclared_role(definition, decision)
+        if role is not None:
+            declared = getattr(definition, role)
+            raise UndeclaredOutputError(
+                definition.name, decision, message=message, state=state, declared=declared, role=role
+            )
+        if isinstance(decision, (Complete, Fail)):
+            end = decision
+
+
+def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> str | None:
+    """Return the type parameter in which what the decision carries is missing, or None when all is declared."""
+    match decision:
+        case Send(carried) | Publish(carried) | Reply(carried):
+            return None if type(carried) in definition.outputs else "outputs"
+        case Schedule(carried):
+            return None if type(carried) in definition.inputs else "inputs"
+        case CancelSchedule(key):
+            return None if isinstance(key, str) or key in definition.inputs else "inputs"
+        case Complete(result):
+            return None if result is None or type(result) in definition.outputs else "outputs"
+        case Become(state):
+            return None if type(state) in definition.states else "states"
+        case Fail():
+            return None
+        case _:
+            raise InvalidDecisionError(
+                f"{definition.name} decided {shown(decision)}, which is no decision",
+                "Wrap a message in Send, Publish, Reply or Schedule.",
+            )

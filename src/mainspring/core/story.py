@@ -1,0 +1,106 @@
+"""A stream as people read it: position, kind, direction, event, message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mainspring.core.events import (
+    Became,
+    Completed,
+    Event,
+    Failed,
+    Published,
+    Received,
+    Replied,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+)
+from mainspring.core.messages import Kind
+
+COLUMNS: Final = ("position", "kind", "direction", "event", "message")
+
+
+class Entry(Struct, frozen=True):
+    """One recorded event with its place in the stream and, for an input, what its envelope said.
+
+    >>> from mainspring.core.events import Sent
+    >>> Entry(3, Sent("charge")).version
+    3
+    """
+
+    version: int
+    event: Event[Any, Any]
+    kind: Kind | None = None
+    message_id: str | None = None
+    time: datetime | None = None
+    actor: str | None = None
+
+
+class Row(Struct, frozen=True):
+    """One line of the table, all of it text.
+
+    >>> from mainspring.core.events import Sent
+    >>> tell([Entry(3, Sent("charge"))])
+    [Row(position='3', kind='command', direction='output', event='Sent', message="'charge'")]
+    """
+
+    position: str
+    kind: str
+    direction: str
+    event: str
+    message: str
+
+    def cells(self) -> tuple[str, ...]:
+        """The five cells, in the order of COLUMNS."""
+        return (self.position, self.kind, self.direction, self.event, self.message)
+
+
+def tell(entries: Iterable[Entry]) -> list[Row]:
+    """Return a stream as the rows of its table."""
+    return [
+        Row(
+            position=str(entry.version),
+            kind=str(entry.kind or entry.event.kind or ""),
+            direction="" if entry.event.direction == "lifecycle" else entry.event.direction,
+            event=type(entry.event).__name__,
+            message=_message(entry.event),
+        )
+        for entry in entries
+    ]
+
+
+def table(rows: Sequence[Row], width: int | None = None) -> str:
+    """Return rows as plain text in columns, each line cut to `width` characters when given.
+
+    >>> from mainspring.core.events import Began, InitiatedBy, Sent
+    >>> print(table(tell([Entry(1, Began()), Entry(2, InitiatedBy("placed"), Kind.COMMAND), Entry(3, Sent("charge"))])))
+    position  kind     direction  event        message
+    1                             Began
+    2         command  input      InitiatedBy  'placed'
+    3         command  output     Sent         'charge'
+    """
+    lines = [COLUMNS, *(row.cells() for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    texts = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+    return "\n".join(text if width is None or len(text) <= width else f"{text[: width - 1]}…" for text in texts)
+
+
+def _message(event: Event[Any, Any]) -> str:
+    match event:
+        case Scheduled(message, after, at):
+            return f"{message!r} {f'after {after}' if at is None else f'at {at.isoformat()}'}"
+        case Received(message) | Sent(message) | Published(message) | Replied(message):
+            return repr(message)
+        case ScheduleCancelled(text) | Failed(text):
+            return text
+        case Completed(result):
+            return "" if result is None else repr(result)
+        case Became(state):
+            return repr(state)
+        case _:
+            return ""

@@ -1,0 +1,111 @@
+"""Reads the three type parameters of a workflow class at run time, and the members of a union.
+
+A type parameter may be a class, a union, an alias (also a `type` statement), `Never` for "none", or a forward
+reference in quotes; it may come through any number of generic bases in between.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, ForwardRef, Never, NoReturn, TypeVar, Union, get_args, get_origin
+
+from mainspring.errors import DefinitionError
+
+ROLES = ("inputs", "states", "outputs")
+
+
+def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[Any], ...], ...]:
+    """Return the input, state and output types of a workflow class.
+
+    >>> from mainspring import Workflow
+    >>> class Orders(Workflow[int | str, bool, float]): ...
+    >>> read_type_parameters(Orders, Workflow)
+    ((<class 'int'>, <class 'str'>), (<class 'bool'>,), (<class 'float'>,))
+    """
+    arguments = _arguments_for(cls, root)
+    if arguments is None:
+        raise DefinitionError(
+            cls.__name__,
+            "does not say what its inputs, states and outputs are",
+            f"Write `class {cls.__name__}({root.__name__}[Input, State, Output])`.",
+        )
+    return tuple(
+        tuple(dict.fromkeys(_members(argument, cls, role))) for argument, role in zip(arguments, ROLES, strict=True)
+    )
+
+
+def union_members(hint: Any) -> set[Any]:
+    """Return the members of a union, or the hint itself as the only one.
+
+    >>> sorted(member.__name__ for member in union_members(int | str))
+    ['int', 'str']
+    """
+    if hasattr(hint, "__value__"):
+        return union_members(hint.__value__)
+    if get_origin(hint) in (Union, types.UnionType):
+        return {member for argument in get_args(hint) for member in union_members(argument)}
+    return {hint}
+
+
+def _arguments_for(cls: type[Any], root: type[Any]) -> tuple[Any, ...] | None:
+    """Follow the generic bases from `cls` up to `root`, replacing type variables on the way."""
+    for base in cls.__dict__.get("__orig_bases__", ()):
+        origin = get_origin(base)
+        if origin is root:
+            return get_args(base)
+        if isinstance(origin, type) and issubclass(origin, root):
+            above = _arguments_for(origin, root)
+            if above is None:
+                return None
+            parameters: tuple[Any, ...] = vars(origin)["__parameters__"]
+            given = dict(zip(parameters, get_args(base), strict=True))
+            return tuple(_substituted(argument, given) for argument in above)
+    for base in cls.__bases__:
+        if base is not root and issubclass(base, root):
+            return _arguments_for(base, root)
+    return None
+
+
+def _substituted(argument: Any, given: dict[Any, Any]) -> Any:
+    if isinstance(argument, TypeVar):
+        return given.get(argument, argument)
+    parameters = getattr(argument, "__parameters__", ())
+    return argument[tuple(given.get(p, p) for p in parameters)] if parameters else argument
+
+
+def _members(hint: Any, cls: type[Any], role: str) -> Iterator[type[Any]]:
+    if hint is Never or hint is NoReturn:
+        return
+    if hasattr(hint, "__value__"):
+        yield from _members(hint.__value__, cls, role)
+    elif isinstance(hint, (str, ForwardRef)):
+        yield from _members(_resolved(hint, cls, role), cls, role)
+    elif get_origin(hint) in (Union, types.UnionType):
+        for argument in get_args(hint):
+            yield from _members(argument, cls, role)
+    elif get_origin(hint) is Annotated:
+        yield from _members(get_args(hint)[0], cls, role)
+    elif isinstance(hint, type) and get_origin(hint) is None and hint not in (type(None), object):
+        yield hint
+    else:
+        raise DefinitionError(
+            cls.__name__,
+            f"has {hint!r} among its {role}, which is not a class of its own",
+            "Use classes (frozen dataclasses, say) or a union of them; put other values into a field of one.",
+        )
+
+
+def _resolved(hint: str | ForwardRef, cls: type[Any], role: str) -> Any:
+    """Look a quoted name up where the class was written. It is the author's code, never data."""
+    text = hint if isinstance(hint, str) else hint.__forward_arg__
+    namespace = vars(sys.modules[cls.__module__])
+    try:
+        return eval(text, dict(namespace))  # noqa: S307  an annotation of the class itself
+    except NameError as error:
+        raise DefinitionError(
+            cls.__name__,
+            f"names {text!r} among its {role}, and {error}",
+            "Define or import it at run time in the class's module, before the workflow is used.",
+        ) from None

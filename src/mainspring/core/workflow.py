@@ -1,0 +1,89 @@
+"""Workflow: what an author writes."""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
+
+from mainspring.core.decisions import Decisions
+from mainspring.core.events import Event
+from mainspring.core.messages import Envelope
+
+In = TypeVar("In")
+State = TypeVar("State")
+Out = TypeVar("Out")
+
+Begins: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
+UnknownTransition: TypeAlias = Literal["fail", "ignore"]
+
+SNAPSHOT_EVERY_EVENTS = 100
+
+
+class Workflow(Generic[In, State, Out]):
+    """A process, as what a message means in a state (`decide`) and what that makes of the state (`evolve`).
+
+    The type parameters are the unions of its input messages, of its states and of its output messages. They are read at
+    run time, so nothing is registered twice.
+
+    >>> from dataclasses import dataclass
+    >>> from mainspring import Complete, Decisions, Event, Received, Workflow
+    >>> @dataclass(frozen=True)
+    ... class Count:
+    ...     counter: str
+    >>> @dataclass(frozen=True)
+    ... class Counted:
+    ...     times: int = 0
+    >>> @dataclass(frozen=True)
+    ... class CountedThrice:
+    ...     counter: str
+    >>> class Counter(Workflow[Count, Counted, CountedThrice]):
+    ...     initial_state = Counted()
+    ...
+    ...     def route(self, message: Count) -> str | None:
+    ...         return message.counter
+    ...
+    ...     def decide(self, message: Count, state: Counted) -> Decisions[Count, CountedThrice] | None:
+    ...         return [Complete(CountedThrice(message.counter))] if state.times == 2 else []
+    ...
+    ...     def evolve(self, state: Counted, event: Event[Count, CountedThrice]) -> Counted | None:
+    ...         match event:
+    ...             case Received():
+    ...                 return Counted(state.times + 1)
+    """
+
+    initial_state: State
+    """The state before anything happened."""
+
+    begins: ClassVar[Begins] = None
+    """Which inputs may begin an instance. A workflow with a single input type need not say."""
+
+    unknown_transition: ClassVar[UnknownTransition] = "fail"
+    """What a decide that falls through means: an error, or an input that is recorded and ignored."""
+
+    name: ClassVar[str | None] = None
+    """The workflow's name in ids, tables and tools; the class's name unless given."""
+
+    version: ClassVar[int] = 1
+    """The definition's version. An instance pins the one it began with."""
+
+    snapshot_every: ClassVar[int | None] = SNAPSHOT_EVERY_EVENTS
+    """After how many events the state is stored beside the stream; None for never. It only saves time."""
+
+    def route(self, message: In, /) -> str | None:
+        """Return the id of the instance that the message belongs to, or None to skip it."""
+        raise NotImplementedError
+
+    def decide(self, message: Any, state: State, /) -> Decisions[In, Out] | None:
+        """Return what is to be done about a message in a state. None means: no such transition.
+
+        Annotate the first parameter as `Envelope[Input]` to get the message with its context.
+        """
+        raise NotImplementedError
+
+    def evolve(self, state: State, event: Event[In, Out], /) -> State | None:
+        """Return the state after an event. None leaves it as it is."""
+        raise NotImplementedError
+
+    def decide_on(self, envelope: Envelope[In], state: State, /) -> Decisions[In, Out] | None:
+        """Call decide the way it wants to be called. Other authoring styles override this."""
+        return self.decide(envelope.message, state)

@@ -1,0 +1,30 @@
+"""Envelopes for tests, with fixed values where a real one would have a clock and random ids."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from mainspring.core.messages import Envelope, Kind
+
+T = TypeVar("T")
+
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def envelope(
+    message: T,
+    *,
+    id: str = "message-1",
+    time: datetime = EPOCH,
+    kind: Kind = Kind.COMMAND,
+    actor: str | None = None,
+    reply_to: str | None = None,
+) -> Envelope[T]:
+    """Return a message in an envelope, for a workflow that asks for one.
+
+    >>> from mainspring.testing.samples import Count
+    >>> envelope(Count("c-1"), actor="ann").actor
+    'ann'
+    """
+    return Envelope(message, id=id, time=time, correlation_id=id, kind=kind, actor=actor, reply_to=reply_to)
