@@ -1,7 +1,7 @@
 """Messages, the envelope they travel in, and the names of things.
 
 A message is immutable data with a type: a frozen dataclass, a frozen msgspec Struct or a frozen pydantic model. It
-knows nothing of mainspring. `@message` is needed only to rename a type, to give it a version, or to read its older ones.
+knows nothing of mainspring. `@message` is needed only to rename a type, to give it a version, or to read older ones.
 """
 
 from __future__ import annotations

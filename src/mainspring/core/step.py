@@ -105,10 +105,8 @@ def _decide(
     workflow: Workflow[In, State, Out], definition: Definition, envelope: Envelope[In], state: State
 ) -> Decisions[In, Out]:
     try:
-        if definition.wants_envelope:
-            decisions = workflow.decide(envelope, state)
-        else:
-            decisions = workflow.decide_on(envelope, state)
+        asked = envelope if definition.wants_envelope else envelope.message
+        decisions = workflow.decide_on(asked, state)
     except Exception as error:
         error.add_note(f"while {definition.name} decided on {shown(envelope.message)} in {shown(state)}")
         raise

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
-from mainspring.core.messages import Envelope
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -84,6 +83,6 @@ class Workflow(Generic[In, State, Out]):
         """Return the state after an event. None leaves it as it is."""
         raise NotImplementedError
 
-    def decide_on(self, envelope: Envelope[In], state: State, /) -> Decisions[In, Out] | None:
-        """Call decide the way it wants to be called. Other authoring styles override this."""
-        return self.decide(envelope.message, state)
+    def decide_on(self, asked: Any, state: State, /) -> Decisions[In, Out] | None:
+        """Call decide with what it asked for, the message or its envelope. Other authoring styles override this."""
+        return self.decide(asked, state)

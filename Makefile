@@ -1,0 +1,59 @@
+# mainspring: every target sets up what it needs on a machine with Python ≥ 3.11 and make.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format bench soak docs dist lock clean
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+UV_VERSION := 0.13.7
+BIN := .venv/bin
+READY := .venv/.ready
+
+help: ## Show what can be done here
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make the environment in .venv from the lock file
+
+$(READY): requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "mainspring needs Python 3.11 or newer: install one, or name it: make PYTHON=/path/to/python"; exit 1; }
+	@echo "setting up .venv with $(PYTHON) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $(READY)
+
+demo: $(READY) ## Tell the examples' stories and show their streams
+	@$(BIN)/python -m examples
+
+test: $(READY) ## Run the tests
+	@$(BIN)/python -m pytest
+
+check: $(READY) ## Check format, lint, types and import rings, then run the tests
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/basedpyright
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m pytest
+
+format: $(READY) ## Format the code
+	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
+
+bench: $(READY) ## Measure the pure core and the codec
+	@$(BIN)/python -m bench core
+
+soak: ## Long simulations and kill loops
+	@echo "make soak comes with the durable engine; there is nothing to soak yet."
+
+docs: ## Build the documentation site
+	@echo "make docs comes with the documentation site; until then, read docs/ as it is."
+
+dist: $(READY) ## Build the wheel and the source distribution
+	@$(BIN)/python -m build --no-isolation --outdir dist .
+
+lock: $(READY) ## Resolve the dependencies anew into requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+		--all-extras --group dev pyproject.toml --output-file requirements.lock
+
+clean: ## Remove the environment and everything built
+	@rm -rf .venv dist build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
