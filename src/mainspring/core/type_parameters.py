@@ -87,7 +87,7 @@ def _members(hint: Any, cls: type[Any], role: str) -> Iterator[type[Any]]:
             yield from _members(argument, cls, role)
     elif get_origin(hint) is Annotated:
         yield from _members(get_args(hint)[0], cls, role)
-    elif isinstance(hint, type) and get_origin(hint) is None and hint not in (type(None), object):
+    elif isinstance(hint, type) and get_origin(hint) is None and hint not in (type(None), object, Any):
         yield hint
     else:
         raise DefinitionError(

@@ -1,0 +1,147 @@
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mainspring import Complete, Decisions, Envelope, Send
+from mainspring.core.events import Became, Began, InitiatedBy, Received, Sent
+from mainspring.core.fold import fold
+from mainspring.errors import InvalidDecisionError, UndeclaredOutputError, UnknownTransitionError
+from mainspring.styles.state_returning import StateReturningWorkflow
+from mainspring.testing import Rehearsal, given
+
+
+@dataclass(frozen=True)
+class ReportPublished:
+    report: str
+    speeding: bool
+
+
+@dataclass(frozen=True)
+class NumberGenerated:
+    report: str
+    number: str
+
+
+@dataclass(frozen=True)
+class GenerateNumber:
+    report: str
+
+
+@dataclass(frozen=True)
+class IssueFine:
+    report: str
+    number: str
+
+
+@dataclass(frozen=True)
+class Initial:
+    pass
+
+
+@dataclass(frozen=True)
+class AwaitingNumber:
+    report: str
+
+
+@dataclass(frozen=True)
+class Final:
+    pass
+
+
+Input = ReportPublished | NumberGenerated
+State = Initial | AwaitingNumber | Final
+Output = GenerateNumber | IssueFine
+
+
+class Fine(StateReturningWorkflow[Input, State, Output]):
+    begins = ReportPublished
+    initial_state = Initial()
+
+    def route(self, message: Input) -> str | None:
+        return message.report
+
+    def decide(self, message: Input, state: State) -> tuple[State, Decisions[Input, Output]] | None:
+        match message, state:
+            case ReportPublished(report, speeding=True), Initial():
+                return AwaitingNumber(report), [Send(GenerateNumber(report))]
+            case ReportPublished(), Initial():
+                return Final(), [Complete()]
+            case NumberGenerated(report, number), AwaitingNumber():
+                return Final(), [Send(IssueFine(report, number)), Complete()]
+
+
+def test_the_new_state_is_recorded_before_the_decisions() -> None:
+    rehearsal = Rehearsal(Fine())
+
+    rehearsal.take(ReportPublished("r-1", speeding=True))
+
+    assert rehearsal.events == [
+        Began(),
+        InitiatedBy(ReportPublished("r-1", speeding=True)),
+        Became(AwaitingNumber("r-1")),
+        Sent(GenerateNumber("r-1")),
+    ]
+
+
+def test_a_replay_takes_the_recorded_state_and_never_runs_decide() -> None:
+    class Changed(Fine):
+        def decide(self, message: Input, state: State) -> tuple[State, Decisions[Input, Output]] | None:
+            raise AssertionError
+
+    rehearsal = Rehearsal(Fine())
+    rehearsal.take(ReportPublished("r-1", speeding=True))
+
+    assert fold(Changed(), Initial(), rehearsal.events) == AwaitingNumber("r-1")
+
+
+def test_a_state_that_stays_is_not_recorded_again() -> None:
+    class Patient(Fine):
+        def decide(self, message: Input, state: State) -> tuple[State, Decisions[Input, Output]] | None:
+            return state, []
+
+    rehearsal = Rehearsal(Patient())
+    rehearsal.take(ReportPublished("r-1", speeding=True))
+    rehearsal.take(NumberGenerated("r-1", "n"))
+
+    assert rehearsal.events[2:] == [Received(NumberGenerated("r-1", "n"))]
+
+
+def test_a_decide_that_falls_through_is_an_unknown_transition() -> None:
+    past = ReportPublished("r-1", speeding=True)
+    given(Fine(), past).when(past).then_raises(UnknownTransitionError)
+
+
+def test_a_return_without_a_state_is_refused() -> None:
+    class Forgetful(Fine):
+        def decide(self, message: Input, state: State) -> Any:
+            return [Complete()]
+
+    with pytest.raises(InvalidDecisionError, match="Return a pair"):
+        Rehearsal(Forgetful()).take(ReportPublished("r-1", speeding=True))
+
+
+def test_an_undeclared_state_is_refused() -> None:
+    class Odd(Fine):
+        def decide(self, message: Input, state: State) -> Any:
+            return GenerateNumber("no state"), []
+
+    with pytest.raises(UndeclaredOutputError, match="whose type is not among its states"):
+        Rehearsal(Odd()).take(ReportPublished("r-1", speeding=True))
+
+
+def test_it_may_ask_for_the_envelope_too() -> None:
+    class Signed(StateReturningWorkflow[Input, State, Output]):
+        begins = ReportPublished
+        initial_state = Initial()
+
+        def route(self, message: Input) -> str | None:
+            return message.report
+
+        def decide(self, envelope: Envelope[Input], state: State) -> tuple[State, Decisions[Input, Output]] | None:
+            return AwaitingNumber(envelope.actor or "nobody"), []
+
+    rehearsal = Rehearsal(Signed())
+    rehearsal.take(ReportPublished("r-1", speeding=True), actor="ann")
+
+    assert rehearsal.state == AwaitingNumber("ann")
