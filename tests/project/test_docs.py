@@ -1,0 +1,84 @@
+"""The documentation is true: its Python runs, its links lead somewhere, its feature table names real tests."""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import mainspring
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ROW = re.compile(r"^\| ([A-J]\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+COUNTS = {"A": 17, "B": 6, "C": 12, "D": 10, "E": 11, "F": 14, "G": 11, "H": 4, "I": 5, "J": 8}
+TO_COME = "to come"
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=named)
+def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path) -> None:
+    namespace: dict[str, object] = {"__name__": "page"}
+    for block in FENCE.finditer(page.read_text()):
+        code = block[1]
+        if ">>>" in code:
+            examples = doctest.DocTestParser().get_doctest(code, namespace, named(page), named(page), 0)
+            runner = doctest.DocTestRunner(verbose=False)
+            runner.run(examples, clear_globs=False)
+            assert runner.summarize(verbose=False).failed == 0
+            namespace.update(examples.globs)
+        else:
+            exec(compile(code, named(page), "exec"), namespace)  # noqa: S102  the project's own pages
+    for name, test in list(namespace.items()):
+        if name.startswith("test_") and callable(test):
+            test()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_to_files_that_exist(page: Path) -> None:
+    targets = [target for target in LINK.findall(page.read_text()) if "://" not in target]
+
+    assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("module", [m.name for m in pkgutil.walk_packages(mainspring.__path__, "mainspring.")])
+def test_docstring_examples_run(module: str) -> None:
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    return ROW.findall((ROOT / "docs/features.md").read_text())
+
+
+def test_every_feature_has_exactly_one_row() -> None:
+    expected = list(
+        chain.from_iterable([f"{letter}{n}" for n in range(1, count + 1)] for letter, count in COUNTS.items())
+    )
+
+    assert [row[0] for row in rows()] == expected
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_a_feature_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
+    _, _, test, page = row
+    if test == TO_COME:
+        assert page == TO_COME
+        return
+    for reference in re.findall(r"`([^`]+)`", test) or [test]:
+        path, _, function = reference.partition("::")
+        tree = ast.parse((ROOT / path).read_text())
+        assert function in {
+            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
+    for target in LINK.findall(page):
+        assert (ROOT / "docs" / target).exists()
+    assert LINK.search(page), "link the page that documents it"
