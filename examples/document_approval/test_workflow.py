@@ -82,6 +82,18 @@ def test_a_document_that_nobody_signed_can_be_handed_in_again() -> None:
     ).then_state(InReview(1, "prices.pdf", maker="ann"))
 
 
+@pytest.mark.parametrize(
+    "action", [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "a typo"), ReviseDocument("d-1", "prices-2.pdf")]
+)
+def test_nothing_can_be_done_to_a_document_before_it_is_handed_in(action: Input) -> None:
+    (
+        given(DocumentApproval(), SubmitDocument("d-1", "prices.pdf"))
+        .when(action, actor="bob")
+        .then(Reply(ActionRefused("d-1", "it has not been handed in")))
+        .then_state(New())
+    )
+
+
 def test_somebody_else_may_approve() -> None:
     (
         given(DocumentApproval(), *after(SUBMITTED))
@@ -195,7 +207,10 @@ def test_an_archived_document_completes_with_both_names() -> None:
     )
 
 
-@pytest.mark.parametrize("second", [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "too late")])
+@pytest.mark.parametrize(
+    "second",
+    [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "too late"), ReviseDocument("d-1", "prices-2.pdf")],
+)
 def test_a_second_click_after_an_approval_gets_the_first_clicks_outcome(second: Input) -> None:
     (
         given(DocumentApproval(), *after(SUBMITTED, APPROVED))
@@ -234,7 +249,7 @@ def test_handing_a_revision_in_twice_opens_one_round() -> None:
     (
         given(DocumentApproval(), *after(SUBMITTED, RETURNED, REVISED))
         .when(ReviseDocument("d-1", "prices-2.pdf"), actor="ann")
-        .then()
+        .then(Reply(ActionRefused("d-1", "round 2 is in review")))
         .then_state(InReview(2, "prices-2.pdf", maker="ann"))
     )
 

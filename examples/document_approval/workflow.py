@@ -218,6 +218,8 @@ class DocumentApproval(Workflow[Input, State, Output]):
                 ]
             case SubmitDocument(document_id), New():
                 return [Reply(ActionRefused(document_id, "a document needs a maker: sign in first"))]
+            case ApproveDocument(document_id) | RejectDocument(document_id) | ReviseDocument(document_id), New():
+                return [Reply(ActionRefused(document_id, "it has not been handed in"))]
             # A click on a page of yesterday must not judge a draft that its checker has not seen.
             case ApproveDocument(document_id, round) | RejectDocument(document_id, round), InReview(current) if (
                 round != current
@@ -249,6 +251,8 @@ class DocumentApproval(Workflow[Input, State, Output]):
                 ]
             case ReviseDocument(document_id), InRevision(_, maker):
                 return [Reply(ActionRefused(document_id, f"only {maker} may revise it"))]
+            case ReviseDocument(document_id), InReview(round):
+                return [Reply(ActionRefused(document_id, f"round {round} is in review"))]
             case ReviewTimedOut(document_id), InReview(_, _, maker):
                 return [Publish(DocumentGivenUp(document_id, maker, "nobody checked it")), Complete()]
             case RevisionTimedOut(document_id), InRevision(_, maker):
@@ -258,9 +262,10 @@ class DocumentApproval(Workflow[Input, State, Output]):
             # A second click is answered with the outcome of the first, and has no other effect.
             case ApproveDocument(document_id) | RejectDocument(document_id), InRevision(_, _, checker, reason):
                 return [Reply(DocumentReturned(document_id, checker, reason))]
-            case ApproveDocument(document_id) | RejectDocument(document_id), Archiving(maker, checker):
+            case (
+                ApproveDocument(document_id) | RejectDocument(document_id) | ReviseDocument(document_id),
+                Archiving(maker, checker),
+            ):
                 return [Reply(DocumentApproved(document_id, maker, checker))]
             case SubmitDocument(), InReview() | InRevision() | Archiving():
-                return []
-            case ReviseDocument(), InReview():
                 return []
