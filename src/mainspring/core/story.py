@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct
@@ -90,14 +90,33 @@ def table(rows: Sequence[Row], width: int | None = None) -> str:
     return "\n".join(text if width is None or len(text) <= width else f"{text[: width - 1]}…" for text in texts)
 
 
+def duration(span: timedelta) -> str:
+    """Return a duration as people write it.
+
+    >>> duration(timedelta(days=3)), duration(timedelta(minutes=5)), duration(timedelta(hours=1, seconds=30))
+    ('3 days', '5 min', '1 h 30 s')
+    """
+    hours, rest = divmod(span.seconds, 3600)
+    minutes, seconds = divmod(rest, 60)
+    parts = [
+        f"{span.days} day{'s' if span.days > 1 else ''}" if span.days else "",
+        f"{hours} h" if hours else "",
+        f"{minutes} min" if minutes else "",
+        f"{seconds + span.microseconds / 1e6:g} s" if seconds or span.microseconds else "",
+    ]
+    return " ".join(part for part in parts if part) or "0 s"
+
+
 def _message(event: Event[Any, Any]) -> str:
     match event:
-        case Scheduled(message, after, at):
-            return f"{message!r} {f'after {after}' if at is None else f'at {at.isoformat()}'}"
+        case Scheduled(message, after) if after is not None:
+            return f"{message!r} after {duration(after)}"
+        case Scheduled(message, _, at) if at is not None:
+            return f"{message!r} at {at.isoformat()}"
         case Received(message) | Sent(message) | Published(message) | Replied(message):
             return repr(message)
         case ScheduleCancelled(text) | Failed(text):
-            return text
+            return repr(text)
         case Completed(result):
             return "" if result is None else repr(result)
         case Became(state):

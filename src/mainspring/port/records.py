@@ -1,0 +1,369 @@
+"""What crosses the port. Times are microseconds since 1970 (UTC); bodies are the exact JSON bytes that were written."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+Status: TypeAlias = Literal["running", "suspended", "completed", "failed", "cancelled", "terminated"]
+OutputKind: TypeAlias = Literal["send", "publish", "reply", "timer"]
+ConflictReason: TypeAlias = Literal["version", "inbox", "lost"]
+
+ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "terminated"})
+
+
+class Ref(Struct, frozen=True):
+    """An instance's identity.
+
+    >>> str(Ref("OrderFulfilment", "o-1"))
+    'OrderFulfilment/o-1'
+    """
+
+    workflow: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.workflow}/{self.id}"
+
+
+class OutputKey(Struct, frozen=True):
+    """Where an output stands: the store's key of its instance, and the version. Never used twice.
+
+    >>> OutputKey(7, 3)
+    OutputKey(instance=7, version=3)
+    """
+
+    instance: int
+    version: int
+
+
+class Context(Struct, frozen=True, omit_defaults=True):
+    """What an envelope says beside message, id, kind, time and actor; stored as one JSON object.
+
+    >>> Context(correlation_id="c-1").reply_to is None
+    True
+    """
+
+    correlation_id: str
+    causation_id: str | None = None
+    sender: str | None = None
+    reply_to: str | None = None
+    trace: str | None = None
+
+
+class EventRow(Struct, frozen=True):
+    """One event of a stream.
+
+    `event` is the event's class name. `detail` is JSON of what it says beside its message (after, at, key, to, reason).
+    Inputs carry `message_id` (None where it follows from `cause`), `kind`, `context`, `actor`, and the name of the
+    state after their step. `cause` is the version of the output that a result or timer answers.
+
+    >>> EventRow(1, "Began", 0).type is None
+    True
+    """
+
+    version: int
+    event: str
+    time_us: int
+    type: str | None = None
+    type_version: int = 1
+    body: bytes | None = None
+    detail: bytes | None = None
+    kind: str | None = None
+    message_id: str | None = None
+    cause: int | None = None
+    context: bytes | None = None
+    actor: str | None = None
+    state: str | None = None
+    attempt: int | None = None
+    duration_us: int | None = None
+
+
+class OutputRow(Struct, frozen=True):
+    """An output to be carried out; its body stands in the event of the same version.
+
+    It is due `after_us` from the commit by the store's clock, or at `at_us`. `claimed` says that the committing worker
+    takes it at once. `key` names a timer for cancelling.
+
+    >>> OutputRow(3, "send", "ChargeCard").claimed
+    False
+    """
+
+    version: int
+    kind: OutputKind
+    destination: str
+    after_us: int = 0
+    at_us: int | None = None
+    key: str | None = None
+    priority: int = 0
+    claimed: bool = False
+
+
+class InputRow(Struct, frozen=True):
+    """An accepted input that is not stepped yet. `position` is its place in the inbox, 0 before it has one.
+
+    A timer that fired and waits here keeps its `timer_key`, so that it can still be cancelled. `claimed` says that the
+    committing worker steps it at once.
+
+    >>> InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}").position
+    0
+    """
+
+    workflow: str
+    instance: str
+    message_id: str
+    kind: str
+    type: str
+    type_version: int
+    body: bytes
+    time_us: int
+    context: bytes
+    actor: str | None = None
+    cause: int | None = None
+    timer_key: str | None = None
+    claimed: bool = False
+    position: int = 0
+
+
+class Retry(Struct, frozen=True):
+    """A failed attempt at an output, which becomes due again after a while, for any worker.
+
+    `attempts` counts those made. Waiting for a breaker or a limit is a Retry too, with `attempts` unchanged.
+
+    >>> Retry(OutputKey(7, 3), attempts=2, after_us=1_000_000, error="refused").attempts
+    2
+    """
+
+    output: OutputKey
+    attempts: int
+    after_us: int
+    error: str | None
+
+
+class DeadLetter(Struct, frozen=True):
+    """A message that could not be carried out, whole, with its reason.
+
+    `output` is set where it came from an outbox (retrying it keeps its id), `id` once the store has it.
+
+    >>> DeadLetter("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance").id
+    0
+    """
+
+    workflow: str
+    instance: str
+    message_id: str
+    kind: str
+    type: str
+    type_version: int
+    body: bytes
+    time_us: int
+    context: bytes
+    reason: str
+    error: str | None = None
+    attempts: int = 0
+    actor: str | None = None
+    output: OutputKey | None = None
+    id: int = 0
+
+
+class Snapshot(Struct, frozen=True):
+    """A state at a version, with a fingerprint of the code that made it. An optimisation only.
+
+    >>> Snapshot(100, "f", "Waiting", 1, b"{}").version
+    100
+    """
+
+    version: int
+    fingerprint: str
+    type: str
+    type_version: int
+    body: bytes
+
+
+class Remembered(Struct, frozen=True):
+    """A result kept under a business key until it expires.
+
+    >>> Remembered("charge:o-1", "CardCharged", 1, b"{}", 0).key
+    'charge:o-1'
+    """
+
+    key: str
+    type: str | None
+    type_version: int
+    body: bytes
+    expires_us: int
+
+
+class Unit(Struct, frozen=True):
+    """One all-or-nothing piece of a batch: a step, an acceptance, a settlement, or several of these together.
+
+    With `expected_version` the unit moves its instance: it appends `events` and sets status, state and error. 0 means
+    that there is none yet. Without it the instance is not touched.
+
+    `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
+    waits in the instance's inbox. `consumes` is the inbox position that the step takes. `settles` are outputs that must
+    still be this worker's. `retries` concern outputs that must be this worker's too. `cancels` are keys of timers, both
+    waiting and fired but not stepped; `cancel_all` is all timers, or all outputs that no worker holds. `accepts` go into
+    the inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a
+    Duplicate. `discards` are the ids of dead letters to remove.
+
+    >>> Unit("W", "i").expected_version is None
+    True
+    """
+
+    workflow: str
+    instance: str
+    key: int | None = None
+    expected_version: int | None = None
+    events: tuple[EventRow, ...] = ()
+    status: Status = "running"
+    state: str | None = None
+    error: str | None = None
+    definition_version: int = 1
+    context: bytes | None = None
+    outputs: tuple[OutputRow, ...] = ()
+    cancels: tuple[str, ...] = ()
+    cancel_all: Literal["timers", "unclaimed"] | None = None
+    dedupe: str | None = None
+    direct: bool = False
+    consumes: int | None = None
+    settles: tuple[OutputKey, ...] = ()
+    retries: tuple[Retry, ...] = ()
+    accepts: tuple[InputRow, ...] = ()
+    dead_letters: tuple[DeadLetter, ...] = ()
+    discards: tuple[int, ...] = ()
+    remembers: tuple[Remembered, ...] = ()
+    snapshot: Snapshot | None = None
+
+
+class Committed(Struct, frozen=True):
+    """The unit is durable. `key` is the store's key of the instance (0 if untouched), `positions` those of `accepts`.
+
+    >>> Committed(7).positions
+    ()
+    """
+
+    key: int
+    positions: tuple[int, ...] = ()
+
+
+class Conflict(Struct, frozen=True):
+    """The unit was not applied, because somebody else was first.
+
+    `version`: the instance has another version. `inbox`: inputs wait before this one, or the input was consumed.
+    `lost`: an output to be settled is not (or no longer) this worker's.
+
+    >>> Conflict("version").reason
+    'version'
+    """
+
+    reason: ConflictReason
+
+
+class Duplicate(Struct, frozen=True):
+    """The unit was not applied, because its input is there already. `same` tells whether type and body are equal.
+
+    >>> Duplicate(same=True).same
+    True
+    """
+
+    same: bool
+
+
+Outcome: TypeAlias = Committed | Conflict | Duplicate
+
+
+class InstanceRow(Struct, frozen=True):
+    """The row of an instance. `context` is that of the input that began it.
+
+    >>> InstanceRow(7, "W", "i", 3, "running", "Waiting", None, 1, b"{}", 0, 0).version
+    3
+    """
+
+    key: int
+    workflow: str
+    id: str
+    version: int
+    status: Status
+    state: str | None
+    error: str | None
+    definition_version: int
+    context: bytes
+    created_us: int
+    updated_us: int
+
+
+class Loaded(Struct, frozen=True):
+    """All that is needed to fold an instance: its row, a snapshot perhaps, and the events behind it.
+
+    >>> Loaded(InstanceRow(7, "W", "i", 0, "running", None, None, 1, b"{}", 0, 0), None, []).events
+    []
+    """
+
+    row: InstanceRow
+    snapshot: Snapshot | None
+    events: list[EventRow]
+
+
+class OutputClaim(Struct, frozen=True):
+    """An output in a worker's hands, with the message to carry out and the context of the input that caused it.
+
+    >>> OutputClaim(OutputKey(7, 3), "W", "i", "send", "Charge", 0, 0, 0, "Charge", 1, b"{}", None, b"{}").attempts
+    0
+    """
+
+    output: OutputKey
+    workflow: str
+    instance: str
+    kind: OutputKind
+    destination: str
+    attempts: int
+    due_us: int
+    priority: int
+    type: str
+    type_version: int
+    body: bytes
+    detail: bytes | None
+    context: bytes
+
+
+class Claims(Struct, frozen=True):
+    """What a claim brought: outputs to carry out, inputs to step, and when the next thing is due, if any is known.
+
+    >>> Claims([], [], None).next_due_us is None
+    True
+    """
+
+    outputs: list[OutputClaim]
+    inputs: list[InputRow]
+    next_due_us: int | None
+
+
+class Stats(Struct, frozen=True):
+    """Depths and ages, for people and for scaling.
+
+    >>> Stats({}, 0, 0, 0, 0, None, 0).inbox
+    0
+    """
+
+    instances: dict[str, int]
+    inbox: int
+    outbox: int
+    timers: int
+    dead_letters: int
+    oldest_due_us: int | None
+    workers: int
+
+
+class InstanceFilter(Struct, frozen=True):
+    """Which instances to list; every field narrows.
+
+    >>> InstanceFilter(status="suspended").workflow is None
+    True
+    """
+
+    workflow: str | None = None
+    status: Status | None = None
+    state: str | None = None
+    id_prefix: str | None = None

@@ -1,0 +1,120 @@
+"""The verbs of the port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from mainspring.port.records import (
+    Claims,
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    Outcome,
+    OutputClaim,
+    OutputKey,
+    Ref,
+    Remembered,
+    Stats,
+    Unit,
+)
+
+
+class Store(Protocol):
+    """A database that keeps streams and work. See `mainspring.stores.memory` for what each verb means, in few lines.
+
+    >>> from mainspring.stores.memory import MemoryStore
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> store: Store = MemoryStore(VirtualClock())
+    """
+
+    async def open(self) -> None:
+        """Connect, and bring the schema up to date."""
+        ...
+
+    async def close(self) -> None:
+        """Disconnect. What was committed stays."""
+        ...
+
+    def now_us(self) -> int:
+        """Return the store's own time, by which leases and due times are judged."""
+        ...
+
+    async def register_worker(self, name: str, lease_us: int) -> int:
+        """Return a key for a new worker: its epoch. It holds what it claims while it is alive or its lease runs."""
+        ...
+
+    async def heartbeat(self, worker: int) -> bool:
+        """Extend a worker's lease. False means that it was relieved: its key is worth nothing any more."""
+        ...
+
+    async def release_worker(self, worker: int) -> None:
+        """Give back all that a worker holds, for others to claim at once, and forget the worker."""
+        ...
+
+    async def relieve(self) -> int:
+        """Give back what dead workers hold, and forget them. Return how many were found dead or out of their lease."""
+        ...
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        """Apply units in order in one transaction, and return one outcome each. A refused one leaves no trace."""
+        ...
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        """Take due outputs for these destinations, and inputs of these workflows' instances that are not suspended.
+
+        Outputs come by priority, then due time, at most `limit`. Inputs come in the order of their acceptance, `limit`
+        at most; of one instance only ever a beginning of its queue. What another live worker holds is left alone.
+        """
+        ...
+
+    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
+        """Return what is needed to fold each instance, or None where there is none."""
+        ...
+
+    async def remembered(self, key: str) -> Remembered | None:
+        """Return the result kept under a business key, unless it has expired."""
+        ...
+
+    async def wait_for_work(self, timeout_seconds: float) -> None:
+        """Return when there may be new work from outside this process, or after the timeout. A hint, no promise."""
+        ...
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        """Return instances in the order of their beginning, behind the key `after`."""
+        ...
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        """Return the events of an instance behind the version `after`."""
+        ...
+
+    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+        """Return events of all instances behind a position, in an order in which none can still appear before."""
+        ...
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        """Return the inputs that wait for an instance, in order."""
+        ...
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        """Return recorded outputs that are not carried out yet: timers, or all but timers; the next due first."""
+        ...
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        """Return dead letters in the order of their arrival."""
+        ...
+
+    async def restore_output(self, dead_letter: int) -> bool:
+        """Put a dead letter that came from an outbox back there, due now, with no attempts made. False: it is gone."""
+        ...
+
+    async def stats(self) -> Stats:
+        """Return depths and ages."""
+        ...
+
+    async def holds(self, worker: int) -> list[OutputKey]:
+        """Return the outputs that a worker holds."""
+        ...
