@@ -31,6 +31,7 @@ class Recorded(Struct, frozen=True):
 
     direction: ClassVar[Direction] = "lifecycle"
     kind: ClassVar[Kind | None] = None
+    folded: ClassVar[bool] = True
 
 
 class Began(Recorded, frozen=True):
@@ -154,6 +155,62 @@ class Failed(Recorded, frozen=True):
     reason: str
 
 
+class Suspended(Recorded, frozen=True):
+    """Stepping stopped: by an operator, or because an input or a handler failed. Outside the fold.
+
+    >>> Suspended("ZeroDivisionError: division by zero").folded
+    False
+    """
+
+    folded: ClassVar[bool] = False
+    reason: str
+
+
+class Resumed(Recorded, frozen=True):
+    """Stepping went on. Outside the fold.
+
+    >>> Resumed().folded
+    False
+    """
+
+    folded: ClassVar[bool] = False
+
+
+class Cancelled(Recorded, frozen=True):
+    """The instance was ended from outside. Outside the fold.
+
+    >>> Cancelled("the customer called").reason
+    'the customer called'
+    """
+
+    folded: ClassVar[bool] = False
+    reason: str
+
+
+class Skipped(Recorded, Generic[In_co], frozen=True):
+    """An input was passed over by an operator. Outside the fold.
+
+    >>> Skipped("broken").folded
+    False
+    """
+
+    direction: ClassVar[Direction] = "input"
+    folded: ClassVar[bool] = False
+    message: In_co
+
+
+class Kept(Recorded, Generic[In_co], frozen=True):
+    """A result that came after the end, or that is no declared input: kept, not stepped. Outside the fold.
+
+    >>> Kept("too late").folded
+    False
+    """
+
+    direction: ClassVar[Direction] = "input"
+    folded: ClassVar[bool] = False
+    message: In_co
+
+
 Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Output]
     Received[In],
     InitiatedBy[In],
@@ -168,5 +225,15 @@ Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Ou
     Failed,
 ]
 
+StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, what operators did among it
+    Event[In, Out],
+    Suspended,
+    Resumed,
+    Cancelled,
+    Skipped[In],
+    Kept[In],
+]
+
 ENDS: Final = (Completed, Failed)
 OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled)
+OUTSIDE_THE_FOLD: Final = (Suspended, Resumed, Cancelled, Skipped, Kept)

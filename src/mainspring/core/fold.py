@@ -26,6 +26,8 @@ def fold(workflow: Workflow[In, State, Out], state: State, events: Iterable[Even
     states = definition_of(type(workflow)).states
     evolve = workflow.evolve
     for event in events:
+        if not event.folded:
+            continue
         try:
             after = evolve(state, event)
         except Exception as error:

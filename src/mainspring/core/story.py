@@ -10,15 +10,19 @@ from msgspec import Struct
 
 from mainspring.core.events import (
     Became,
+    Cancelled,
     Completed,
-    Event,
     Failed,
+    Kept,
     Published,
     Received,
     Replied,
     ScheduleCancelled,
     Scheduled,
     Sent,
+    Skipped,
+    StreamEvent,
+    Suspended,
 )
 from mainspring.core.messages import Kind
 
@@ -34,7 +38,7 @@ class Entry(Struct, frozen=True):
     """
 
     version: int
-    event: Event[Any, Any]
+    event: StreamEvent[Any, Any]
     kind: Kind | None = None
     message_id: str | None = None
     time: datetime | None = None
@@ -107,7 +111,7 @@ def duration(span: timedelta) -> str:
     return " ".join(part for part in parts if part) or "0 s"
 
 
-def _message(event: Event[Any, Any]) -> str:
+def _message(event: StreamEvent[Any, Any]) -> str:
     match event:
         case Scheduled(message, after) if after is not None:
             return f"{message!r} after {duration(after)}"
@@ -115,7 +119,9 @@ def _message(event: Event[Any, Any]) -> str:
             return f"{message!r} at {at.isoformat()}"
         case Received(message) | Sent(message) | Published(message) | Replied(message):
             return repr(message)
-        case ScheduleCancelled(text) | Failed(text):
+        case Skipped(message) | Kept(message):
+            return repr(message)
+        case ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
             return repr(text)
         case Completed(result):
             return "" if result is None else repr(result)

@@ -2,6 +2,6 @@
 
 The verbs are few and take batches; what may well happen comes back as a value (Committed, Conflict, Duplicate) and
 never as an exception. Everything that crosses the port is text, numbers and bytes: a store knows no workflow, no codec
-and no message type. `mainspring.stores.memory` is the port's executable explanation, `mainspring.testing.store_contract`
-its conformance suite.
+and no message type. `mainspring.stores.memory` is the port's executable explanation,
+`mainspring.testing.store_contract` its conformance suite.
 """

@@ -202,11 +202,11 @@ class Unit(Struct, frozen=True):
     that there is none yet. Without it the instance is not touched.
 
     `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
-    waits in the instance's inbox. `consumes` is the inbox position that the step takes. `settles` are outputs that must
-    still be this worker's. `retries` concern outputs that must be this worker's too. `cancels` are keys of timers, both
-    waiting and fired but not stepped; `cancel_all` is all timers, or all outputs that no worker holds. `accepts` go into
-    the inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a
-    Duplicate. `discards` are the ids of dead letters to remove.
+    waits in the instance's inbox. `consumes` is the inbox position that the step takes; `releases` are positions that
+    this worker held and gives back, in their old order. `settles` are outputs that must still be this worker's, and so
+    must those of `retries`. `cancels` are keys of timers, both waiting and fired but not stepped; `cancel_all` is all
+    timers, or all outputs that no worker holds. `accepts` go into the inbox; one that is there already is skipped (its
+    position is 0), and a unit of nothing but one such is a Duplicate. `discards` are ids of dead letters to remove.
 
     >>> Unit("W", "i").expected_version is None
     True
@@ -228,6 +228,7 @@ class Unit(Struct, frozen=True):
     dedupe: str | None = None
     direct: bool = False
     consumes: int | None = None
+    releases: tuple[int, ...] = ()
     settles: tuple[OutputKey, ...] = ()
     retries: tuple[Retry, ...] = ()
     accepts: tuple[InputRow, ...] = ()
