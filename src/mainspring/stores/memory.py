@@ -1,0 +1,417 @@
+"""The store port in dicts and lists: what each verb means, and a store for tests and for work that may be forgotten.
+
+A batch needs no rollback here: `_refusal` looks at a unit before `_apply` changes anything, and nothing awaits between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from msgspec.structs import replace
+
+from mainspring.port.clock import Clock
+from mainspring.port.records import (
+    Claims,
+    Committed,
+    Conflict,
+    DeadLetter,
+    Duplicate,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    Outcome,
+    OutputClaim,
+    OutputKey,
+    OutputRow,
+    Ref,
+    Remembered,
+    Snapshot,
+    Stats,
+    Unit,
+)
+
+
+@dataclass
+class _Input:
+    row: InputRow
+    owner: int | None
+
+
+@dataclass
+class _Output:
+    ref: Ref
+    row: OutputRow
+    due_us: int
+    owner: int | None
+    attempts: int = 0
+    error: str | None = None
+
+
+@dataclass
+class _Instance:
+    """An instance with its work, or only an inbox: inputs may be accepted before their instance begins."""
+
+    row: InstanceRow | None = None
+    snapshot: Snapshot | None = None
+    events: list[EventRow] = field(default_factory=list[EventRow])
+    taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
+    inbox: dict[int, _Input] = field(default_factory=dict[int, _Input])
+    outbox: dict[OutputKey, _Output] = field(default_factory=dict[OutputKey, _Output])
+
+    @property
+    def version(self) -> int:
+        return self.row.version if self.row else 0
+
+    @property
+    def suspended(self) -> bool:
+        return self.row is not None and self.row.status == "suspended"
+
+    def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
+        """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""
+        waiting = (i.row for i in self.inbox.values() if i.row.message_id == message_id and i.row.position != besides)
+        return self.taken.get(message_id) or next(waiting, None)
+
+
+@dataclass
+class _Worker:
+    lease_us: int
+    ends_us: int
+
+
+class MemoryStore:
+    """A store that forgets everything with its process.
+
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> store = MemoryStore(VirtualClock())
+    >>> unit = Unit("W", "i", expected_version=0, events=(EventRow(1, "Began", 0),))
+    >>> asyncio.run(store.commit(0, [unit, unit]))
+    [Committed(key=1, positions=()), Conflict(reason='version')]
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._instances: dict[Ref, _Instance] = {}
+        self._begun: list[Ref] = []
+        # All work once more, beside that of each instance: what is claimed is looked for across instances.
+        self._inbox: dict[int, _Input] = {}
+        self._outbox: dict[OutputKey, _Output] = {}
+        self._feed: list[tuple[int, Ref, EventRow]] = []
+        # A dead letter keeps the outbox row that it was, so that it can become one again.
+        self._dead: dict[int, tuple[DeadLetter, _Output | None]] = {}
+        self._remembered: dict[str, Remembered] = {}
+        self._workers: dict[int, _Worker] = {}
+        self._inputs_accepted = self._letters_died = self._workers_registered = 0
+        self._news = asyncio.Event()
+
+    async def open(self) -> None:
+        self._news = asyncio.Event()  # it belongs to one event loop, and a test may open the store in several
+
+    async def close(self) -> None: ...
+
+    def now_us(self) -> int:
+        return self._clock.now_us()
+
+    # ---- workers
+
+    async def register_worker(self, name: str, lease_us: int) -> int:
+        self._workers_registered += 1
+        self._workers[self._workers_registered] = _Worker(lease_us, self.now_us() + lease_us)
+        return self._workers_registered
+
+    async def heartbeat(self, worker: int) -> bool:
+        if known := self._workers.get(worker):
+            known.ends_us = self.now_us() + known.lease_us
+        return known is not None
+
+    async def release_worker(self, worker: int) -> None:
+        self._workers.pop(worker, None)
+        for held in (*self._outbox.values(), *self._inbox.values()):
+            if held.owner == worker:
+                held.owner = None
+        self._news.set()
+
+    async def relieve(self) -> int:
+        dead = [key for key, worker in self._workers.items() if worker.ends_us <= self.now_us()]
+        for worker in dead:
+            await self.release_worker(worker)
+        return len(dead)
+
+    async def holds(self, worker: int) -> list[OutputKey]:
+        return [key for key, output in self._outbox.items() if output.owner == worker]
+
+    # ---- commit
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        return [self._refusal(worker, unit) or self._apply(worker, unit) for unit in units]
+
+    def _refusal(self, worker: int, unit: Unit) -> Conflict | Duplicate | None:
+        instance = self._at(Ref(unit.workflow, unit.instance))
+        if duplicate := self._duplicate(instance, unit):
+            return duplicate
+        for key in (*unit.settles, *(retry.output for retry in unit.retries)):
+            if key not in self._outbox or self._outbox[key].owner != worker:
+                return Conflict("lost")
+        if unit.consumes is not None and unit.consumes not in instance.inbox:
+            return Conflict("inbox")
+        if unit.expected_version is not None and unit.expected_version != instance.version:
+            return Conflict("version")
+        if unit.direct and instance.inbox:
+            return Conflict("inbox")
+        return None
+
+    def _duplicate(self, instance: _Instance, unit: Unit) -> Duplicate | None:
+        known = own = None
+        if unit.dedupe is not None:
+            known = instance.known(unit.dedupe, besides=unit.consumes)
+            own = next((event for event in unit.events if event.message_id == unit.dedupe), None)
+        elif unit == Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts[:1]) and unit.accepts:
+            own = unit.accepts[0]
+            known = self._at(Ref(own.workflow, own.instance)).known(own.message_id)
+        if known is None:
+            return None
+        return Duplicate(same=own is not None and (own.type, own.body) == (known.type, known.body))
+
+    def _apply(self, worker: int, unit: Unit) -> Committed:
+        ref = Ref(unit.workflow, unit.instance)
+        settled = self._take_away(unit, ref)
+        # Only now: a step that cancels a timer and schedules it anew must keep the new one.
+        key = self._move(worker, unit, ref) if unit.expected_version is not None else 0
+        positions = tuple(self._accept(worker, row) for row in unit.accepts)
+        for letter in unit.dead_letters:
+            self._letters_died += 1
+            output = settled.get(letter.output) if letter.output else None
+            self._dead[self._letters_died] = (replace(letter, id=self._letters_died), output)
+        self._remembered |= {result.key: result for result in unit.remembers}
+        return Committed(key, positions)
+
+    def _take_away(self, unit: Unit, ref: Ref) -> dict[OutputKey, _Output]:
+        """Remove what the unit consumes, settles, cancels and discards, and return what it settles."""
+        instance = self._at(ref)
+        if unit.consumes is not None:
+            self._drop_input(instance, unit.consumes)
+        for retry in unit.retries:
+            output = self._outbox[retry.output]
+            output.owner, output.attempts, output.error = None, retry.attempts, retry.error
+            output.due_us = self.now_us() + retry.after_us
+            self._news.set()
+        settled = {key: self._drop_output(key) for key in set(unit.settles)}
+        for key, output in list(instance.outbox.items()):
+            if _cancels(unit, output):
+                self._drop_output(key)
+        for position, waiting in list(instance.inbox.items()):
+            timer = waiting.row.timer_key
+            if timer is not None and (timer in unit.cancels or unit.cancel_all == "timers"):
+                self._drop_input(instance, position)
+        for id in unit.discards:
+            self._dead.pop(id, None)
+        return settled
+
+    def _move(self, worker: int, unit: Unit, ref: Ref) -> int:
+        """Append the unit's events, set the instance's row, and record its outputs. Return the instance's key."""
+        instance = self._instances.setdefault(ref, _Instance())
+        now_us = self.now_us()
+        if instance.row is None:
+            self._begun.append(ref)
+            began = (len(self._begun), ref.workflow, ref.id, 0, unit.status, unit.state, unit.error)
+            instance.row = InstanceRow(*began, unit.definition_version, unit.context or b"{}", now_us, now_us)
+        for event in unit.events:
+            instance.events.append(event)
+            self._feed.append((len(self._feed) + 1, ref, event))
+            if event.message_id is not None:
+                instance.taken[event.message_id] = event
+        instance.row = replace(
+            instance.row,
+            version=len(instance.events),
+            status=unit.status,
+            state=unit.state,
+            error=unit.error,
+            updated_us=now_us,
+        )
+        instance.snapshot = unit.snapshot or instance.snapshot
+        for output in unit.outputs:
+            due_us = now_us + output.after_us if output.at_us is None else output.at_us
+            owner = self._owner(worker, claimed=output.claimed)
+            self._put_output(OutputKey(instance.row.key, output.version), _Output(ref, output, due_us, owner))
+        if instance.inbox and not instance.suspended:
+            self._news.set()  # resumed, or the next input is free now
+        return instance.row.key
+
+    def _accept(self, worker: int, row: InputRow) -> int:
+        instance = self._instances.setdefault(Ref(row.workflow, row.instance), _Instance())
+        if instance.known(row.message_id):
+            return 0
+        self._inputs_accepted += 1
+        position = self._inputs_accepted
+        owner = self._owner(worker, claimed=row.claimed)
+        self._inbox[position] = instance.inbox[position] = _Input(replace(row, position=position), owner)
+        return position
+
+    def _owner(self, worker: int, *, claimed: bool) -> int | None:
+        """Return who holds new work: never a worker that was relieved, for nobody would take it away again."""
+        if claimed and worker in self._workers:
+            return worker
+        self._news.set()
+        return None
+
+    def _put_output(self, key: OutputKey, output: _Output) -> None:
+        self._outbox[key] = self._instances[output.ref].outbox[key] = output
+
+    def _drop_output(self, key: OutputKey) -> _Output:
+        output = self._outbox.pop(key)
+        return self._instances[output.ref].outbox.pop(key)
+
+    def _drop_input(self, instance: _Instance, position: int) -> None:
+        del self._inbox[position], instance.inbox[position]
+
+    # ---- work
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        if worker not in self._workers:
+            return Claims([], [], None)
+        now_us = self.now_us()
+        free = [(k, o) for k, o in self._outbox.items() if o.owner is None and o.row.destination in destinations]
+        due = sorted((item for item in free if item[1].due_us <= now_us), key=_urgency)[:limit]
+        inputs = list(islice(self._steppable(worker, workflows), limit))
+        for held in (*(output for _, output in due), *inputs):
+            held.owner = worker
+        next_due_us = min((output.due_us for _, output in free if output.owner is None), default=None)
+        return Claims([self._claimed(*item) for item in due], [i.row for i in inputs], next_due_us)
+
+    def _steppable(self, worker: int, workflows: Sequence[str]) -> Iterator[_Input]:
+        blocked: set[Ref] = set()
+        for waiting in self._inbox.values():
+            ref = Ref(waiting.row.workflow, waiting.row.instance)
+            if waiting.owner not in (None, worker):
+                blocked.add(ref)
+            free = waiting.owner is None and ref not in blocked
+            if free and ref.workflow in workflows and not self._at(ref).suspended:
+                yield waiting
+
+    def _claimed(self, key: OutputKey, output: _Output) -> OutputClaim:
+        instance, row = self._at(output.ref), output.row
+        event = instance.events[key.version - 1]
+        # The input that caused an output is the last one before it in the stream.
+        before = (instance.events[index].context for index in range(key.version - 1, -1, -1))
+        context = next((c for c in before if c is not None), instance.row.context if instance.row else b"{}")
+        return OutputClaim(
+            key,
+            output.ref.workflow,
+            output.ref.id,
+            row.kind,
+            row.destination,
+            output.attempts,
+            output.due_us,
+            row.priority,
+            event.type or "",
+            event.type_version,
+            event.body or b"",
+            event.detail,
+            context,
+        )
+
+    async def wait_for_work(self, timeout_seconds: float) -> None:
+        news = asyncio.create_task(self._news.wait())
+        timeout = asyncio.create_task(self._clock.sleep(timeout_seconds))
+        try:
+            await asyncio.wait((news, timeout), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            news.cancel()
+            timeout.cancel()
+        self._news.clear()
+
+    async def restore_output(self, dead_letter: int) -> bool:
+        letter, output = self._dead.get(dead_letter, (None, None))
+        if letter is None or letter.output is None or output is None:
+            return False
+        del self._dead[dead_letter]
+        self._put_output(letter.output, _Output(output.ref, output.row, self.now_us(), None))
+        self._news.set()
+        return True
+
+    # ---- reading
+
+    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
+        return [self._loaded(self._at(ref)) for ref in refs]
+
+    def _loaded(self, instance: _Instance) -> Loaded | None:
+        if instance.row is None:
+            return None
+        after = instance.snapshot.version if instance.snapshot else 0
+        return Loaded(instance.row, instance.snapshot, instance.events[after:])
+
+    async def remembered(self, key: str) -> Remembered | None:
+        result = self._remembered.get(key)
+        return result if result and result.expires_us > self.now_us() else None
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        rows = (row for ref in self._begun[after:] if (row := self._at(ref).row) and _matches(where, row))
+        return list(islice(rows, limit))
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        return self._at(ref).events[after : after + limit]
+
+    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+        return self._feed[after : after + limit]
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        return [waiting.row for waiting in islice(self._at(ref).inbox.values(), limit)]
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        wanted = [
+            (key, output)
+            for key, output in self._outbox.items()
+            if (output.row.kind == "timer") == timers and ref in (None, output.ref)
+        ]
+        wanted.sort(key=lambda item: item[1].due_us)
+        return [self._claimed(*item) for item in wanted[:limit]]
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        letters = (
+            letter for letter, _ in self._dead.values() if letter.id > after and (ids is None or letter.id in ids)
+        )
+        return list(islice(letters, limit))
+
+    async def stats(self) -> Stats:
+        statuses = [row.status for ref in self._begun if (row := self._at(ref).row)]
+        timers = sum(output.row.kind == "timer" for output in self._outbox.values())
+        return Stats(
+            instances={status: statuses.count(status) for status in set(statuses)},
+            inbox=len(self._inbox),
+            outbox=len(self._outbox) - timers,
+            timers=timers,
+            dead_letters=len(self._dead),
+            oldest_due_us=min((o.due_us for o in self._outbox.values() if o.due_us <= self.now_us()), default=None),
+            workers=len(self._workers),
+        )
+
+    def _at(self, ref: Ref) -> _Instance:
+        return self._instances.get(ref) or _Instance()
+
+
+def _cancels(unit: Unit, output: _Output) -> bool:
+    match unit.cancel_all:
+        case "timers" if output.row.kind == "timer":
+            return True
+        case "unclaimed" if output.owner is None:
+            return True
+        case _:
+            return output.row.key in unit.cancels
+
+
+def _urgency(item: tuple[OutputKey, _Output]) -> tuple[int, int, int, int]:
+    key, output = item
+    return -output.row.priority, output.due_us, key.instance, key.version
+
+
+def _matches(where: InstanceFilter, row: InstanceRow) -> bool:
+    return (
+        where.workflow in (None, row.workflow)
+        and where.status in (None, row.status)
+        and where.state in (None, row.state)
+        and row.id.startswith(where.id_prefix or "")
+    )
