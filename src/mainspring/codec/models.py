@@ -1,0 +1,105 @@
+"""pydantic models: pydantic writes and reads them, and every body is read back before it counts.
+
+A model may do anything on its way in and out, so nothing less than reading back and comparing shows that it survives.
+pydantic itself is never imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from msgspec import json
+
+from mainspring.codec.sameness import difference
+from mainspring.codec.strict import scan
+from mainspring.errors import DecodeError, EncodeError, shown
+
+_encode = json.Encoder().encode
+
+
+def dumper(cls: type[Any], name: str) -> Callable[[Any], bytes]:
+    """Return a function that writes a model and refuses one that would not come back.
+
+    >>> dumper(int, "Order").__name__
+    'dump'
+    """
+    load = loader(cls, name)
+
+    def dump(value: Any) -> bytes:
+        try:
+            plain = value.model_dump(mode="python", round_trip=True, by_alias=True)
+            body = _written(value, plain)
+            scan(name, body)
+            problem = difference(value, load(body)) or _naive(plain)
+        except DecodeError as error:
+            raise EncodeError(name, f"would not come back: {error.problem}", error.fix) from error
+        except (TypeError, ValueError) as error:
+            raise EncodeError(name, f"pydantic cannot write it: {error}", "Change the value or the model.") from error
+        if problem is not None:
+            raise EncodeError(
+                name,
+                problem,
+                "Give the field a precise type, a datetime its zone, and a union a Field(discriminator=…).",
+            )
+        return body
+
+    return dump
+
+
+def loader(cls: type[Any], name: str) -> Callable[[bytes], Any]:
+    """Return a function that reads a model.
+
+    >>> loader(int, "Order").__name__
+    'load'
+    """
+
+    def load(body: bytes) -> Any:
+        try:
+            return cls.model_validate_json(body)
+        except ValueError as error:
+            raise DecodeError(
+                name, f"the body does not fit: {error}", "Correct the data, or add an upcaster."
+            ) from error
+
+    return load
+
+
+def _written(value: Any, plain: Any) -> bytes:
+    if not _holds_set(plain):
+        return value.model_dump_json(round_trip=True, by_alias=True).encode()
+    return _encode(_ordered(plain, value.model_dump(mode="json", round_trip=True, by_alias=True)))
+
+
+def _holds_set(value: Any) -> bool:
+    if isinstance(value, (set, frozenset)):
+        return True
+    return any(_holds_set(part) for part in _parts(value))
+
+
+def _ordered(plain: Any, dumped: Any) -> Any:
+    """Put the lists that were sets into a fixed order."""
+    if isinstance(plain, (set, frozenset)):
+        if any(_holds_set(part) for part in _parts(plain)):
+            raise TypeError("a set within a set has no fixed order")
+        return sorted(dumped, key=_encode)
+    parts = _parts(plain)
+    if isinstance(dumped, dict):
+        items: Any = dumped.items()  # pyright: ignore[reportUnknownVariableType]  of any kind
+        return {key: _ordered(part, item) for part, (key, item) in zip(parts, items, strict=True)}
+    if isinstance(dumped, list):
+        return [_ordered(part, item) for part, item in zip(parts, dumped, strict=True)]  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+    return dumped
+
+
+def _naive(value: Any) -> str | None:
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return f"holds {shown(value, 80)}, a datetime without a time zone"
+    return next((found for part in _parts(value) if (found := _naive(part))), None)
+
+
+def _parts(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())  # pyright: ignore[reportUnknownArgumentType]  of any kind
+    return list(value) if isinstance(value, (list, tuple, set, frozenset)) else []  # pyright: ignore[reportUnknownArgumentType]

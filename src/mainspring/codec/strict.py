@@ -1,0 +1,137 @@
+"""The scan of bytes that came from outside: HTTP, a broker, a command line.
+
+msgspec reads what it is told to and is content with what JSON leaves open (duplicate keys, integers of any size). Our
+own stored bytes never hold such things; bytes from outside may, so they are scanned once before they are decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final, NoReturn
+
+from mainspring.codec.limits import INTEGER_CHARACTERS, INTEGER_MAX, INTEGER_MIN, NESTING_LEVELS
+from mainspring.errors import DecodeError, shown
+
+# The closing quote is optional: an unterminated string is then one token, and the scan stays linear.
+_TOKENS: Final = re.compile(rb'[\[{]|[\]}]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
+
+
+def nesting_of(body: bytes, limit: int = NESTING_LEVELS) -> int:
+    """Return how many levels deep arrays and objects nest, counting no further than one beyond the limit.
+
+    >>> nesting_of(b'{"a": [1, "[["]}')
+    2
+    """
+    level = deepest = 0
+    for token in _TOKENS.finditer(body):
+        match body[token.start()]:
+            case 0x5B | 0x7B:
+                level += 1
+                deepest = max(deepest, level)
+                if level > limit:
+                    break
+            case 0x5D | 0x7D:
+                level -= 1
+            case _:
+                pass
+    return deepest
+
+
+def holds_nul(body: bytes) -> bool:
+    """Tell whether some text in a JSON body holds the NUL character.
+
+    >>> holds_nul(json.dumps(chr(0)).encode()), holds_nul(json.dumps(chr(92) + "u0000").encode())
+    (True, False)
+    """
+    return b"\\u0000" in body and _NUL_ESCAPE.search(body) is not None
+
+
+def scan(type_name: str, body: bytes) -> None:
+    """Raise a DecodeError unless the body is one JSON value without anything doubtful in it.
+
+    >>> scan("PlaceOrder", b'{"order_id": "o-1"}')
+    >>> scan("PlaceOrder", b'{"amount": 1, "amount": 2}')
+    Traceback (most recent call last):
+    mainspring.errors.DecodeError: PlaceOrder: the body has the key 'amount' twice. Send every key once.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DecodeError(type_name, f"the body is not UTF-8 ({error})", "Send JSON in UTF-8.") from None
+    if nesting_of(body) > NESTING_LEVELS:
+        raise DecodeError(type_name, f"the body nests deeper than {NESTING_LEVELS} levels", "Send flatter data.")
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=_constant,
+        )
+    except _DoubtfulError as doubt:
+        raise DecodeError(type_name, f"the body {doubt.problem}", doubt.fix) from None
+    except ValueError as error:
+        raise DecodeError(
+            type_name, f"the body is not JSON ({error})", "Send one JSON value and nothing else."
+        ) from None
+    if b"\\" in body:
+        _check_texts(type_name, value)
+
+
+class _DoubtfulError(Exception):
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(problem)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise _DoubtfulError(f"has the key {shown(twice, 80)} twice", "Send every key once.")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > INTEGER_CHARACTERS or not INTEGER_MIN <= int(text) <= INTEGER_MAX:
+        raise _DoubtfulError(f"has the integer {text[:30]}, which needs more than 64 bits", "Send it as a string.")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _DoubtfulError(f"has the number {text[:30]}, which is too large", "Send it as a string.")
+    return value
+
+
+def _constant(text: str) -> NoReturn:
+    raise _DoubtfulError(f"has {text}, which is not JSON", "Send null, or leave the field out.")
+
+
+def _check_texts(type_name: str, value: Any) -> None:
+    """Look at every text. The nesting is bounded by now, so recursion is too."""
+    match value:
+        case str():
+            _check_text(type_name, value)
+        case list():
+            for item in value:  # pyright: ignore[reportUnknownVariableType]  JSON of any kind
+                _check_texts(type_name, item)
+        case dict():
+            for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]  JSON of any kind
+                _check_text(type_name, key)  # pyright: ignore[reportUnknownArgumentType]
+                _check_texts(type_name, item)
+        case _:
+            pass
+
+
+def _check_text(type_name: str, text: str) -> None:
+    if "\0" in text:
+        raise DecodeError(type_name, f"the body has a NUL character in {shown(text, 80)}", "Send text without it.")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise DecodeError(type_name, f"the body has half a character in {shown(text, 80)}", "Send whole characters.")
