@@ -59,11 +59,18 @@ def loader(cls: type[Any], name: str) -> Callable[[bytes], Any]:
         try:
             return cls.model_validate_json(body)
         except ValueError as error:
-            raise DecodeError(
-                name, f"the body does not fit: {error}", "Correct the data, or add an upcaster."
-            ) from error
+            problem = f"the body does not fit: {_short(error)}"
+            raise DecodeError(name, problem, "Correct the data, or add an upcaster.") from error
 
     return load
+
+
+def _short(error: Any) -> str:
+    """Return the first of pydantic's complaints in one line."""
+    if not hasattr(error, "errors"):
+        return str(error)
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _written(value: Any, plain: Any) -> bytes:
