@@ -19,7 +19,9 @@ MainspringError
 │   ├── EncodeError             a value that would not come back as it was
 │   ├── DecodeError             bytes that are not what their type says
 │   └── BodyTooLargeError       a body over its limit
-└── ImpureCallError             decide or evolve touched clock, randomness or the outside
+├── ImpureCallError             decide or evolve touched clock, randomness or the outside
+├── SettingError                a setting that makes no sense
+└── DoNotRetryError             raised by a handler: trying again is useless
 """
 
 from __future__ import annotations
@@ -276,3 +278,29 @@ class ImpureCallError(MainspringError):
         super().__init__(
             f"{where} called {call} ({file}, line {line}). Take the value from the message, or ask a handler for it."
         )
+
+
+class SettingError(MainspringError):
+    """A setting that makes no sense: `name` says which, `value` what it was, `fix` what to write instead.
+
+    >>> str(SettingError("Retry.max_attempts", 0, "Use a whole number of 1 or more."))
+    'Retry.max_attempts is 0. Use a whole number of 1 or more.'
+    """
+
+    def __init__(self, name: str, value: object, fix: str) -> None:
+        self.name = name
+        self.value = value
+        self.fix = fix
+        super().__init__(f"{name} is {shown(value, 200)}. {fix}")
+
+
+class DoNotRetryError(MainspringError):
+    """Raised by a handler that knows that trying again is useless: the message becomes a dead letter at once.
+
+    >>> str(DoNotRetryError("the card is stolen"))
+    'the card is stolen'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)

@@ -1,0 +1,84 @@
+"""Retry: whether a handler that failed is called once more, and how long to wait before.
+
+The wait is drawn from the whole range between nothing and the grown backoff ("full jitter"): calls that failed together
+must not come back together, when the destination has just recovered.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import cast
+
+from msgspec import Struct
+
+from mainspring.engine.policies.checks import check_count, check_duration, check_number, microseconds
+from mainspring.errors import DoNotRetryError, SettingError
+
+
+class Retry(Struct, frozen=True):
+    """How often a handler is tried, and how long the waits between its attempts grow.
+
+    The longest wait after the first failure is `first`; each further failure multiplies it, up to `cap`. After an error
+    of a type in `never`, or a DoNotRetryError, there is no further attempt.
+
+    >>> Retry(max_attempts=5, never=(ValueError,)).wants_another(TimeoutError(), attempts=4)
+    True
+    >>> Retry(jitter=False).delay_us(attempts=3, random=0.5)
+    4000000
+    """
+
+    max_attempts: int = 20
+    first: timedelta = timedelta(seconds=1)
+    multiplier: float = 2.0
+    cap: timedelta = timedelta(seconds=60)
+    jitter: bool = True
+    never: tuple[type[Exception], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_count("Retry.max_attempts", self.max_attempts)
+        check_duration("Retry.first", self.first, timedelta(0))
+        check_number("Retry.multiplier", self.multiplier, 1)
+        check_duration("Retry.cap", self.cap, self.first)
+        if not isinstance(self.jitter, bool):
+            raise SettingError("Retry.jitter", self.jitter, "Use True or False.")
+        if not isinstance(self.never, tuple) or not all(_is_error(kind) for kind in self.never):
+            raise SettingError("Retry.never", self.never, "Use a tuple of exception classes, such as (ValueError,).")
+
+    def wants_another(self, error: Exception, attempts: int) -> bool:
+        """Tell whether to try again after `attempts` attempts, the latest of which ended with `error`.
+
+        An exception group counts as its worst member: if one of them is useless to try again, so is the whole.
+
+        >>> Retry(max_attempts=5).wants_another(TimeoutError(), attempts=5)
+        False
+        >>> Retry().wants_another(DoNotRetryError("the card is stolen"), attempts=1)
+        False
+        """
+        return attempts < self.max_attempts and not self._is_useless(error)
+
+    def delay_us(self, attempts: int, random: float) -> int:
+        """Return how long to wait after `attempts` attempts (1 or more); `random` is from [0, 1).
+
+        >>> [Retry().delay_us(attempts, random=0.5) for attempts in (1, 2, 3, 1_000_000)]
+        [500000, 1000000, 2000000, 30000000]
+        """
+        longest = self._longest_us(attempts)
+        return int(longest * random) if self.jitter else longest
+
+    def _longest_us(self, attempts: int) -> int:
+        cap = microseconds(self.cap)
+        try:
+            return int(min(cap, microseconds(self.first) * self.multiplier ** (attempts - 1)))
+        except OverflowError:
+            # Only the power can overflow, far above any cap; but zero stays zero however often it doubles.
+            return cap if self.first else 0
+
+    def _is_useless(self, error: Exception) -> bool:
+        useless = (DoNotRetryError, *self.never)
+        if isinstance(error, ExceptionGroup) and not isinstance(error, useless):
+            return any(self._is_useless(each) for each in cast("ExceptionGroup[Exception]", error).exceptions)
+        return isinstance(error, useless)
+
+
+def _is_error(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Exception)

@@ -1,0 +1,105 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mainspring.engine.policies.checks import LONGEST, microseconds
+from mainspring.engine.policies.retry import Retry
+from mainspring.errors import DoNotRetryError, SettingError
+
+SECOND = 1_000_000
+ALMOST_ONE = 1 - 2**-53
+randoms = st.floats(min_value=0, max_value=1, exclude_max=True)
+attempts = st.integers(min_value=1, max_value=2**63) | st.integers(min_value=1, max_value=40)
+
+
+@st.composite
+def retries(draw: st.DrawFn) -> Retry:
+    first, cap = sorted(draw(st.tuples(*[st.timedeltas(min_value=timedelta(0), max_value=LONGEST)] * 2)))
+    multiplier = draw(st.floats(min_value=1, allow_infinity=False) | st.floats(min_value=1, max_value=4))
+    return Retry(first=first, cap=cap, multiplier=multiplier, jitter=draw(st.booleans()))
+
+
+@given(retry=retries(), attempts=attempts, random=randoms)
+def test_a_delay_is_never_negative_and_never_over_the_cap(retry: Retry, attempts: int, random: float) -> None:
+    assert 0 <= retry.delay_us(attempts, random) <= microseconds(retry.cap)
+
+
+@given(retry=retries(), attempts=attempts, random=randoms)
+def test_jitter_only_shortens_and_more_attempts_only_lengthen(retry: Retry, attempts: int, random: float) -> None:
+    steady = Retry(first=retry.first, cap=retry.cap, multiplier=retry.multiplier, jitter=False)
+
+    assert retry.delay_us(attempts, random) <= steady.delay_us(attempts, random)
+    assert retry.delay_us(attempts, random) <= retry.delay_us(attempts + 1, random)
+
+
+def test_the_default_doubles_from_a_second_to_a_minute() -> None:
+    delays = [Retry(jitter=False).delay_us(attempts, 0.0) for attempts in range(1, 9)]
+
+    assert delays == [s * SECOND for s in (1, 2, 4, 8, 16, 32, 60, 60)]
+
+
+def test_jitter_spreads_over_the_whole_range() -> None:
+    assert Retry().delay_us(3, 0.0) == 0
+    assert Retry().delay_us(3, 0.5) == 2 * SECOND
+    assert Retry().delay_us(3, ALMOST_ONE) == 4 * SECOND - 1
+
+
+def test_a_first_delay_of_nothing_stays_nothing_however_often_it_doubles() -> None:
+    assert Retry(first=timedelta(0), jitter=False).delay_us(10**6, 0.0) == 0
+
+
+def test_the_last_attempt_is_the_last() -> None:
+    assert Retry(max_attempts=3).wants_another(TimeoutError(), 2)
+    assert not Retry(max_attempts=3).wants_another(TimeoutError(), 3)
+    assert not Retry(max_attempts=3).wants_another(TimeoutError(), 4)
+
+
+def test_an_error_that_is_never_to_be_retried_is_not_nor_are_its_subclasses() -> None:
+    retry = Retry(never=(LookupError,))
+
+    assert not retry.wants_another(KeyError("x"), 1)
+    assert retry.wants_another(ValueError("x"), 1)
+
+
+def test_a_handler_can_say_that_trying_again_is_useless() -> None:
+    assert not Retry().wants_another(DoNotRetryError("the card is stolen"), 1)
+
+
+def test_a_group_of_errors_is_as_useless_as_its_worst_member() -> None:
+    stolen = DoNotRetryError("the card is stolen")
+
+    assert not Retry().wants_another(ExceptionGroup("two calls", [TimeoutError(), stolen]), 1)
+    assert not Retry().wants_another(ExceptionGroup("two calls", [ExceptionGroup("one of them", [stolen])]), 1)
+    assert not Retry(never=(ExceptionGroup,)).wants_another(ExceptionGroup("two calls", [TimeoutError()]), 1)
+    assert Retry(never=(ExceptionGroup,)).wants_another(TimeoutError(), 1)
+    assert Retry().wants_another(ExceptionGroup("two calls", [TimeoutError(), OSError()]), 1)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("max_attempts", 0),
+        ("max_attempts", 2.5),
+        ("max_attempts", True),
+        ("first", 1),
+        ("first", timedelta(seconds=-1)),
+        ("multiplier", 0.5),
+        ("multiplier", float("nan")),
+        ("multiplier", float("inf")),
+        ("multiplier", "2"),
+        ("cap", timedelta(milliseconds=1)),
+        ("cap", timedelta(days=366)),
+        ("jitter", None),
+        ("never", ValueError),
+        ("never", (ValueError("x"),)),
+        ("never", (KeyboardInterrupt,)),
+    ],
+)
+def test_a_setting_without_sense_is_refused_by_name(setting: str, value: Any) -> None:
+    with pytest.raises(SettingError, match=rf"^Retry\.{setting} is .*\. Use ") as caught:
+        Retry(**{setting: value})
+
+    assert caught.value.value is value
