@@ -75,6 +75,10 @@ def customer(**fields: Any) -> Customer:
     return Customer(customerName="ann", **fields)
 
 
+def deep(levels: int) -> list[Any]:
+    return [deep(levels - 1)] if levels > 1 else []
+
+
 def test_a_model_comes_back() -> None:
     value = customer(limit=Decimal("1.10"), since=datetime(2026, 1, 1, tzinfo=UTC), extra={"a": [1, None]})
 
@@ -113,6 +117,7 @@ def test_a_discriminated_union_comes_back() -> None:
         (customer(extra=float("nan")), "extra is float nan and would come back as NoneType"),
         (customer(extra=object()), "pydantic cannot write it"),
         (customer(extra=frozenset({frozenset({1})})), "a set within a set has no fixed order"),
+        (customer(extra=deep(100)), "nests deeper than 64 levels"),
         (Doubled(value=1), "value is int 2 and would come back as int 4"),
         (Customer.model_construct(name="ann", limit="much"), "would not come back|limit is str"),
     ],

@@ -42,6 +42,19 @@ class UnfrozenStruct(Struct):
     value: int
 
 
+@dataclass(frozen=True, eq=False)
+class ById:
+    value: int
+
+
+class ByIdStruct(Struct, frozen=True, eq=False):
+    value: int
+
+
+class Ring(NamedTuple):
+    next: Ring | None
+
+
 class Tags(Flag):
     A = 1
     B = 2
@@ -101,6 +114,8 @@ class FormerCard:
         (Text, "is Text, which cannot be read back", "Use a frozen dataclass"),
         (Unfrozen, "is Unfrozen, which can be changed", "Freeze it: `@dataclass(frozen=True)`"),
         (UnfrozenStruct, "is UnfrozenStruct, which can be changed", "class UnfrozenStruct(Struct, frozen=True)"),
+        (ById, "is ById, which would not be equal to itself when it comes back", "Drop eq=False"),
+        (ByIdStruct, "is ByIdStruct, which would not be equal to itself", "Drop eq=False"),
         (Tags, "is the Flag Tags", "Use a frozenset of a plain Enum"),
         (Pairs, "is the Enum Pairs, whose values are not all str or all int", "Give its members such values"),
         (Huge, "is the Enum Huge, whose values are not all str or all int of 64 bits", "Give its members such"),
@@ -168,6 +183,11 @@ def test_a_subclass_of_a_dataclass_that_is_none_itself_is_refused() -> None:
 
     with pytest.raises(RegistrationError, match="Freeze it: `@dataclass"):
         Codec().register(Special)
+
+
+def test_a_tuple_within_itself_is_refused() -> None:
+    with pytest.raises(RegistrationError, match="Ring: refers to itself through a type alias or a NamedTuple"):
+        Codec().register(Ring)
 
 
 def test_a_generic_class_without_parameters_is_refused() -> None:

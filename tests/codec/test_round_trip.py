@@ -6,11 +6,12 @@ import math
 import os
 import subprocess
 import sys
+import typing
 from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -98,6 +99,9 @@ def one_field(hint: Any) -> Callable[[Any], Any]:
         (tuple[()], ()),
         (tuple[int, ...], (1, 2, 3)),
         (tuple, (1, "a")),
+        (typing.Tuple, (1, "a")),  # noqa: UP006  the old spelling
+        (typing.List[int], [1]),  # noqa: UP006  the old spelling
+        (Final[int], 1),
         (Point, Point(1, 2)),
         (list[Point], [Point(1)]),
         (set[str], {"b", "a"}),
@@ -346,7 +350,7 @@ plain = Everything(
 )
 # A few parts at a time: to draw all of them for every example takes ten times as long and finds no more.
 named = st.one_of([st.tuples(st.just(name), values) for name, values in parts.items()])
-everything = st.lists(named, min_size=1, max_size=4).map(lambda drawn: replace(plain, **dict(drawn)))
+everything = st.lists(named, min_size=1, max_size=2).map(lambda drawn: replace(plain, **dict(drawn)))
 EVERYTHING = codec_for(Everything)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from mainspring.codec.leaves import TEST_NAMES
-from mainspring.codec.limits import NESTING_LEVELS, SHOWN_CHARACTERS
+from mainspring.codec.limits import NESTING_LEVELS
 from mainspring.codec.shapes import Record, Shape
-from mainspring.errors import shown
+from mainspring.codec.showing import shown_safely
 
 Check: TypeAlias = Callable[[Any], bool]
 Fault: TypeAlias = tuple[str, str]
@@ -27,15 +27,20 @@ def compile_check(shape: Shape) -> Check:
     >>> check(1), check(True), check(2**64)
     (True, False, False)
     """
-    source = _Source()
+    source = Source()
     if isinstance(shape, Record):
         return source.compiled(source.function(shape))
     source.functions["check"] = f"def check(v):\n    return {shape.test('v', source)}"
     return source.compiled("check")
 
 
-class _Source:
-    """The names and functions of one generated module."""
+class Source:
+    """The names and functions of one generated module.
+
+    >>> source = Source()
+    >>> source.namespace[source.bind(int)]
+    <class 'int'>
+    """
 
     def __init__(self) -> None:
         self.namespace: dict[str, Any] = dict(TEST_NAMES)
@@ -93,7 +98,7 @@ def _fault(shape: Shape, value: Any, place: str) -> Fault | None:
     if not shape.is_itself(value):
         where = place.removeprefix(".") or "the value"
         kind = type(value).__name__
-        return f"{where} must be {shape.expected} and is {kind} {shown(value, SHOWN_CHARACTERS)}", shape.fix
+        return f"{where} must be {shape.expected} and is {kind} {shown_safely(value)}", shape.fix
     for name, part, item in shape.parts(value):
         fault = _fault(part, item, place + name)
         if fault is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import types
+import typing
 from collections import abc
 from collections.abc import Callable
-from enum import Enum, Flag
+from enum import Enum, Flag, IntEnum
 from keyword import iskeyword
 from typing import Any, Final, Literal, NoReturn, TypeVar, get_args, get_origin
 
@@ -64,18 +65,31 @@ _POSSIBLE: Final = (
 )
 
 
+class Proof(IntEnum):
+    """What shows that a value comes back, from the cheapest to the dearest.
+
+    >>> max(Proof.CHECK, Proof.BYTES).name
+    'BYTES'
+    """
+
+    CHECK = 1
+    BYTES = 2
+    FIELDS = 3
+
+
 class Compiled(Struct, frozen=True):
     """A shape, and what was noticed on the way.
 
-    `proved` is false where passing the check does not show that a value comes back: a class that computes or refuses
-    something when it is made. `bounded` is false where values can nest without end.
+    `proof` says what shows that a value comes back: that it passed the check; that its bytes are the same when it was
+    read and written again, for a class that computes or refuses something when it is made; or that all fields are the
+    same, for a class whose bytes do not hold them all. `bounded` is false where values can nest without end.
 
-    >>> compile_type(int).proved
-    True
+    >>> compile_type(int).proof.name
+    'CHECK'
     """
 
     shape: Shape
-    proved: bool
+    proof: Proof
     bounded: bool
 
 
@@ -96,7 +110,7 @@ Use a dataclass of two floats.
         shape = compiler.root(cls)
     except RecursionError:
         raise RegistrationError(
-            cls.__name__, "refers to itself through a type alias", "Let a class stand in between, or use Any."
+            cls.__name__, "refers to itself through a type alias or a NamedTuple", "Let a dataclass stand in between."
         ) from None
     everything = _reachable(shape)
     for one in everything:
@@ -104,7 +118,7 @@ Use a dataclass of two floats.
         one.writes = any(other.special_write for other in below)
         one.reads = any(other.special_read for other in below)
     bounded = compiler.bounded and not any(_holds_itself(one) for one in everything)
-    return Compiled(shape, compiler.proved, bounded)
+    return Compiled(shape, compiler.proof, bounded)
 
 
 def _holds_itself(shape: Shape) -> bool:
@@ -128,7 +142,7 @@ class _Compiler:
     def __init__(self, owner: str) -> None:
         self.owner = owner
         self.field = ""
-        self.proved = True
+        self.proof = Proof.CHECK
         self.bounded = True
         self._records: dict[Any, Record] = {}
 
@@ -142,7 +156,7 @@ class _Compiler:
             return self._choice(hint, members)
         hint, notes = unwrapped(members[0])
         if any(isinstance(note, Meta) for note in notes):
-            self.proved = False
+            self.proof = max(self.proof, Proof.BYTES)
         if hint is None:
             hint = type(None)
         if hint in RULES:
@@ -173,7 +187,7 @@ class _Compiler:
         if origin in _DICTS:
             return self._table(hint, *(arguments or (str, Any)))
         if origin is tuple:
-            if not arguments and hint is tuple:
+            if hint in (tuple, typing.Tuple):  # noqa: UP006  the old spelling is another object
                 return self._items(hint, tuple, Any)
             if len(arguments) == 2 and arguments[1] is Ellipsis:
                 return self._items(hint, tuple, arguments[0])
@@ -213,7 +227,7 @@ class _Compiler:
         return Leaf(hint, literal_rule(values))
 
     def _model(self, cls: type[Any]) -> Shape:
-        self._check_frozen(cls)
+        self._check_value(cls)
         declared = type_of(cls)
         if declared.version > 1 and self.field:
             self._refuse(
@@ -225,7 +239,7 @@ class _Compiler:
     def _record(self, hint: Any) -> Record:
         if hint not in self._records:
             cls: type[Any] = get_origin(hint) or hint
-            self._check_frozen(cls)
+            self._check_value(cls)
             if vars(cls).get("__parameters__") and not get_args(hint):
                 self._refuse(f"is the generic {cls.__name__} without parameters", f"Write {cls.__name__}[…].")
             # Known before its fields are read: a recursive type refers to itself.
@@ -238,7 +252,7 @@ class _Compiler:
         outer = self.owner, self.field
         self.owner = cls.__name__
         fields = fields_of(hint)
-        self.proved = self.proved and _keeps_what_it_gets(cls, fields)
+        self.proof = max(self.proof, _proof_for(cls, fields))
         shapes = [(field, self._field(field)) for field in fields]
         self.owner, self.field = outer
         return shapes
@@ -261,8 +275,6 @@ class _Compiler:
         if any(unwrapped(member)[0] is Any for member in members):
             return self.shape(Any)
         shapes = [self.shape(member) for member in members]
-        if len(shapes) > 2 or all(shape.kinds != ("null",) for shape in shapes):
-            self.proved = False
         records = [shape for shape in shapes if isinstance(shape, (Record, Versioned, Model))]
         # All but one of the records are left out: they are told apart by their tags, not by their kind.
         self._check_kinds(hint, [shape for shape in shapes if shape not in records[1:]])
@@ -303,11 +315,13 @@ class _Compiler:
                     )
                 seen[kind] = shape
 
-    def _check_frozen(self, cls: type[Any]) -> None:
+    def _check_value(self, cls: type[Any]) -> None:
+        """Messages and states are values: they do not change, and are equal when their fields are."""
         fix = frozen_fix(cls)
-        if fix is None:
-            return
-        self._refuse(f"is {cls.__name__}, which can be changed", f"Freeze it: `{fix}`.")
+        if fix is not None:
+            self._refuse(f"is {cls.__name__}, which can be changed", f"Freeze it: `{fix}`.")
+        if cls.__eq__ is object.__eq__ or getattr(getattr(cls, "__struct_config__", None), "eq", True) is False:
+            self._refuse(f"is {cls.__name__}, which would not be equal to itself when it comes back", "Drop eq=False.")
 
     def _refuse_unknown(self, hint: Any) -> NoReturn:
         origin = get_origin(hint) or hint
@@ -327,11 +341,11 @@ def _tag(cls: type[Any]) -> dict[str, Any]:
     return {} if config is None or config.tag is None else {config.tag_field: config.tag}
 
 
-def _keeps_what_it_gets(cls: type[Any], fields: list[Field]) -> bool:
-    """Tell whether making an object from its fields gives these fields and never fails."""
-    if hasattr(cls, "__post_init__") or not all(field.init for field in fields):
-        return False
-    return not dataclasses.is_dataclass(cls) or vars(cls)["__dataclass_params__"].init
+def _proof_for(cls: type[Any], fields: list[Field]) -> Proof:
+    if not all(field.init for field in fields):
+        return Proof.FIELDS
+    own_init = dataclasses.is_dataclass(cls) and not vars(cls)["__dataclass_params__"].init
+    return Proof.BYTES if own_init or hasattr(cls, "__post_init__") else Proof.CHECK
 
 
 def _class_of(shape: Any) -> type[Any]:

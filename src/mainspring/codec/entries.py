@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 from msgspec import Struct, ValidationError, json
 
 from mainspring.codec.checks import Check, compile_check, find_fault
-from mainspring.codec.compiler import Compiled, compile_type
+from mainspring.codec.compiler import Compiled, Proof, compile_type
 from mainspring.codec.limits import NESTING_LEVELS
 from mainspring.codec.sameness import difference
 from mainspring.codec.shapes import Model, Shape
@@ -67,14 +67,16 @@ def _encoder(name: str, compiled: Compiled, check: Check, decode: Callable[[byte
         write = _chained(shape.write, _encode)
     else:
         write = _encode
-    prove = _prover(name, compiled, decode)
+    prove = _prover(name, compiled, write, decode)
 
     def encode(value: Any) -> bytes:
         try:
             if not check(value):
-                raise EncodeError(name, *find_fault(shape, value))
+                _refuse(name, shape, value)
             body = write(value)
-        except (AttributeError, RecursionError, UnicodeEncodeError) as error:
+        except CodecError:
+            raise
+        except Exception as error:
             raise _told(name, error) from error
         if b"\\" in body and holds_nul(body):
             raise EncodeError(name, "has a NUL character in a text", "Remove it; databases cannot hold it.")
@@ -85,26 +87,35 @@ def _encoder(name: str, compiled: Compiled, check: Check, decode: Callable[[byte
     return encode
 
 
+def _refuse(name: str, shape: Shape, value: Any) -> NoReturn:
+    raise EncodeError(name, *find_fault(shape, value))
+
+
 def _chained(first: Callable[[Any], Any], then: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     return lambda value: then(first(value))
 
 
-def _prover(name: str, compiled: Compiled, decode: Callable[[bytes], Any]) -> Callable[[Any, bytes], None] | None:
+def _prover(
+    name: str, compiled: Compiled, write: Callable[[Any], bytes], decode: Callable[[bytes], Any]
+) -> Callable[[Any, bytes], None] | None:
     """Return what is still to be shown of a body when the check passed, if anything is."""
-    if compiled.proved and compiled.bounded:
+    if compiled.proof is Proof.CHECK and compiled.bounded:
         return None
 
     def prove(value: Any, body: bytes) -> None:
         if not compiled.bounded and nesting_of(body) > NESTING_LEVELS:
-            raise EncodeError(
-                name, f"nests deeper than {NESTING_LEVELS} levels", "Keep references by id instead of whole objects."
-            )
-        if compiled.proved:
-            return
+            raise _told(name, RecursionError())
+        if compiled.proof is not Proof.CHECK:
+            prove_by_reading(value, body)
+
+    def prove_by_reading(value: Any, body: bytes) -> None:
         try:
-            problem = difference(value, decode(body))
+            again = decode(body)
         except DecodeError as error:
             raise EncodeError(name, f"could not be read back: {error.problem}", "Correct the value.") from error
+        if compiled.proof is Proof.BYTES and write(again) == body:
+            return
+        problem = difference(value, again)
         if problem is not None:
             raise EncodeError(name, problem, "Let the class keep what it is given; compute the rest in properties.")
 
@@ -119,8 +130,10 @@ def _told(name: str, error: Exception) -> EncodeError:
             )
         case UnicodeEncodeError():
             return EncodeError(name, f"has half a character in a text ({error})", "Use whole characters.")
-        case _:
+        case AttributeError():
             return EncodeError(name, f"lacks a field ({error})", "Give every field a value.")
+        case _:
+            return EncodeError(name, f"cannot be written: {error!r}", "Correct the value.")
 
 
 def _decoder(name: str, cls: type[Any], shape: Shape) -> Callable[[bytes], Any]:

@@ -127,6 +127,8 @@ def unwrapped(hint: Any) -> tuple[Any, tuple[Any, ...]]:
         elif get_origin(hint) is typing.Annotated:
             notes += hint.__metadata__
             hint = hint.__origin__
+        elif get_origin(hint) is typing.Final:
+            (hint,) = get_args(hint)
         elif hasattr(hint, "__value__"):
             hint = substituted(hint.__value__, _bound(get_origin(hint) or hint, get_args(hint)))
         else:

@@ -12,9 +12,11 @@ from typing import Any
 
 from msgspec import json
 
+from mainspring.codec.hints import class_of
+from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN, NESTING_LEVELS
 from mainspring.codec.sameness import difference
-from mainspring.codec.strict import scan
-from mainspring.errors import DecodeError, EncodeError, shown
+from mainspring.codec.showing import shown_safely
+from mainspring.errors import DecodeError, EncodeError
 
 _encode = json.Encoder().encode
 
@@ -31,8 +33,7 @@ def dumper(cls: type[Any], name: str) -> Callable[[Any], bytes]:
         try:
             plain = value.model_dump(mode="python", round_trip=True, by_alias=True)
             body = _written(value, plain)
-            scan(name, body)
-            problem = difference(value, load(body)) or _naive(plain)
+            problem = difference(value, load(body)) or _unsound(plain)
         except DecodeError as error:
             raise EncodeError(name, f"would not come back: {error.problem}", error.fix) from error
         except (TypeError, ValueError) as error:
@@ -100,10 +101,18 @@ def _ordered(plain: Any, dumped: Any) -> Any:
     return dumped
 
 
-def _naive(value: Any) -> str | None:
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return f"holds {shown(value, 80)}, a datetime without a time zone"
-    return next((found for part in _parts(value) if (found := _naive(part))), None)
+def _unsound(value: Any, levels: int = NESTING_LEVELS) -> str | None:
+    """Return what is wrong with a value although it comes back."""
+    kind = class_of(value)
+    if kind is int and not INTEGER_MIN <= value <= INTEGER_MAX:
+        return f"holds {shown_safely(value)}, which needs more than 64 bits"
+    if kind is datetime and value.tzinfo is None:
+        return f"holds {shown_safely(value)}, a datetime without a time zone"
+    if kind is dict or kind is list or kind is tuple or kind is set or kind is frozenset:
+        if levels == 0:
+            return f"nests deeper than {NESTING_LEVELS} levels"
+        return next((found for part in _parts(value) if (found := _unsound(part, levels - 1))), None)
+    return None
 
 
 def _parts(value: Any) -> list[Any]:

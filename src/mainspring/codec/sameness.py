@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
-from mainspring.codec.hints import class_of, is_model
-from mainspring.errors import shown
+from mainspring.codec.hints import class_of, is_record
+from mainspring.codec.showing import shown_safely
+
+_PLAIN: Final[frozenset[type[Any]]] = frozenset({type(None), bool, int, float, str, bytes})
 
 
 def difference(before: Any, after: Any, place: str = "") -> str | None:
@@ -23,14 +26,21 @@ def difference(before: Any, after: Any, place: str = "") -> str | None:
     kind = class_of(before)
     if kind is not type(after):
         return _told(before, after, place)
+    if kind in _PLAIN:
+        return None if before == after else _told(before, after, place)
     if issubclass(kind, (list, tuple)):
         return _among([*enumerate(before)], [*enumerate(after)], place)
     if issubclass(kind, dict):
         # As lists of pairs: the order is a part of it.
         return _among(list(before.items()), list(after.items()), place)
-    if dataclasses.is_dataclass(kind) or issubclass(kind, Struct) or is_model(kind):
-        return _among(_fields(before), _fields(after), place)
+    if _has_fields(kind):
+        return _among(_fields(before), _fields(after), f"{place}.")
     return None if _is_same(before, after) else _told(before, after, place)
+
+
+@cache
+def _has_fields(kind: type[Any]) -> bool:
+    return is_record(kind)
 
 
 def _is_same(before: Any, after: Any) -> bool:
@@ -50,24 +60,26 @@ def _among(before: list[tuple[Any, Any]], after: list[tuple[Any, Any]], place: s
     if len(before) != len(after):
         return f"{place.removeprefix('.') or 'it'} has {len(before)} parts and would come back with {len(after)}"
     for (name, one), (other_name, other) in zip(before, after, strict=True):
-        found = difference(name, other_name, f"{place}'s key") or difference(one, other, f"{place}{_step(name)}")
-        if found is not None:
+        if name is not other_name and (found := difference(name, other_name, f"{place}'s key")) is not None:
+            return found
+        if one is not other and (found := difference(one, other, _inside(place, name))) is not None:
             return found
     return None
 
 
 def _fields(value: Any) -> list[tuple[Any, Any]]:
-    if not isinstance(value, Struct) and not dataclasses.is_dataclass(value):
-        return [(f".{name}", field) for name, field in value]
-    fields: Any = structs.fields(value) if isinstance(value, Struct) else dataclasses.fields(value)
-    return [(f".{field.name}", getattr(value, field.name)) for field in fields]
+    if isinstance(value, Struct):
+        return [(name, getattr(value, name)) for name in value.__struct_fields__]
+    if dataclasses.is_dataclass(value):
+        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    return list(value)
 
 
-def _step(name: Any) -> str:
-    return name if isinstance(name, str) and name.startswith(".") else f"[{shown(name, 80)}]"
+def _inside(place: str, name: Any) -> str:
+    return f"{place}{name}" if place.endswith(".") else f"{place}[{shown_safely(name)}]"
 
 
 def _told(before: Any, after: Any, place: str) -> str:
     where = place.removeprefix(".") or "the value"
-    one, other = (f"{type(value).__name__} {shown(value, 80)}" for value in (before, after))
+    one, other = (f"{type(value).__name__} {shown_safely(value)}" for value in (before, after))
     return f"{where} is {one} and would come back as {other}"

@@ -19,6 +19,7 @@ from msgspec import Raw, ValidationError, convert, json
 
 from mainspring.codec.hints import Field, class_of
 from mainspring.codec.leaves import TEST_NAMES, Rule, with_article
+from mainspring.codec.showing import shown_safely
 from mainspring.codec.versions import upcast
 from mainspring.core.messages import MessageType
 from mainspring.errors import shown
@@ -40,7 +41,12 @@ _KINDS: Final[dict[type[Any], tuple[str, ...]]] = {
 
 
 class Names(Protocol):
-    """Gives objects names in generated source, and records a function each."""
+    """Gives objects names in generated source, and records a function each.
+
+    >>> from mainspring.codec.checks import Source
+    >>> Source().local()
+    'x1'
+    """
 
     def bind(self, value: object) -> str: ...
     def local(self) -> str: ...
@@ -233,8 +239,8 @@ class Table(Shape):
 
     def parts(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
         for key, item in value.items():
-            yield f"'s key {shown(key, 80)}", self.key, key
-            yield f"[{shown(key, 80)}]", self.value, item
+            yield f"'s key {shown_safely(key)}", self.key, key
+            yield f"[{shown_safely(key)}]", self.value, item
 
     def write(self, value: Any) -> Any:
         return {key: self.value.write(item) for key, item in value.items()} if self.writes else value
@@ -300,7 +306,14 @@ class Record(Shape):
 
 
 class Versioned(Shape):
-    """A record of version 2 or more within another. Its version stands beside its fields, since no column holds it."""
+    """A record of version 2 or more within another. Its version stands beside its fields, since no column holds it.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Empty: ...
+    >>> Versioned(Record(Empty, Empty, MessageType("Empty", 2), {})).write(Empty())
+    {'$version': 2}
+    """
 
     special_write = True
     special_read = True
@@ -334,7 +347,11 @@ class Versioned(Shape):
 
 
 class Model(Shape):
-    """A pydantic model. It writes and reads itself."""
+    """A pydantic model. It writes and reads itself.
+
+    >>> Model(int, MessageType("int"), dump=lambda value: b"3", load=int).read(3)
+    3
+    """
 
     special_write = True
     special_read = True
@@ -368,6 +385,10 @@ class Choice(Shape):
     """A union. With two or more records in it, each is written with its type's name under "$type".
 
     `tagged` finds a member by its tag under `tag_key`; `tags` has the tags that are ours to write, by class.
+
+    >>> from mainspring.codec.leaves import RULES
+    >>> Choice(int | str, [Leaf(int, RULES[int]), Leaf(str, RULES[str])], TYPE_KEY, {}, {}).expected
+    'an int of at most 64 bits or a str'
     """
 
     def __init__(
