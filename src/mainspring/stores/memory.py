@@ -178,7 +178,7 @@ class MemoryStore:
 
     def _apply(self, worker: int, unit: Unit) -> Committed:
         ref = Ref(unit.workflow, unit.instance)
-        settled = self._take_away(unit, ref)
+        settled = self._take_away(worker, unit, ref)
         # Only now: a step that cancels a timer and schedules it anew must keep the new one.
         key = self._move(worker, unit, ref) if unit.expected_version is not None else 0
         positions = tuple(self._accept(worker, row) for row in unit.accepts)
@@ -189,11 +189,15 @@ class MemoryStore:
         self._remembered |= {result.key: result for result in unit.remembers}
         return Committed(key, positions)
 
-    def _take_away(self, unit: Unit, ref: Ref) -> dict[OutputKey, _Output]:
-        """Remove what the unit consumes, settles, cancels and discards, and return what it settles."""
+    def _take_away(self, worker: int, unit: Unit, ref: Ref) -> dict[OutputKey, _Output]:
+        """Remove or give back what the unit is done with, and return the outputs that it settles."""
         instance = self._at(ref)
         if unit.consumes is not None:
             self._drop_input(instance, unit.consumes)
+        for position in unit.releases:
+            if (waiting := instance.inbox.get(position)) and waiting.owner == worker:
+                waiting.owner = None
+                self._news.set()
         for retry in unit.retries:
             output = self._outbox[retry.output]
             output.owner, output.attempts, output.error = None, retry.attempts, retry.error

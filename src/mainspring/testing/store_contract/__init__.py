@@ -1,0 +1,50 @@
+"""The conformance suite of the store port: every store passes it, ours and those of others.
+
+```
+class TestMyStore(StoreContract):
+    def make_store(self, clock, tmp_path):
+        return MyStore(tmp_path / "my.db", clock)
+```
+
+pytest finds the rest. One behaviour a test, and its name is the sentence that fails. For failures that show the values,
+call `pytest.register_assert_rewrite("mainspring.testing.store_contract")` before the import.
+"""
+
+from __future__ import annotations
+
+from mainspring.testing.store_contract.claims import ClaimTests
+from mainspring.testing.store_contract.commits import CommitTests
+from mainspring.testing.store_contract.dead_letters import DeadLetterTests
+from mainspring.testing.store_contract.duplicates import DuplicateTests
+from mainspring.testing.store_contract.durability import DurabilityTests
+from mainspring.testing.store_contract.inboxes import InboxTests
+from mainspring.testing.store_contract.reading import ReadingTests
+from mainspring.testing.store_contract.settlements import SettlementTests
+from mainspring.testing.store_contract.streams import StreamTests
+from mainspring.testing.store_contract.timers import TimerTests
+from mainspring.testing.store_contract.workers import WorkerTests
+
+__all__ = ["StoreContract"]
+
+
+class StoreContract(
+    StreamTests,
+    CommitTests,
+    DuplicateTests,
+    InboxTests,
+    ClaimTests,
+    SettlementTests,
+    TimerTests,
+    WorkerTests,
+    DeadLetterTests,
+    ReadingTests,
+    DurabilityTests,
+):
+    """All the tests. Override `make_store`, and `durable` or `second_handle` where the store cannot do that.
+
+    >>> from mainspring.stores.memory import MemoryStore
+    >>> class TestMemoryStore(StoreContract):
+    ...     durable = second_handle = False
+    ...     def make_store(self, clock, tmp_path):
+    ...         return MemoryStore(clock)
+    """

@@ -1,0 +1,167 @@
+"""Inboxes: inputs wait in order, and a claim never lets one overtake another."""
+
+# ruff: noqa: S101  a conformance suite asserts
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from mainspring.port.records import Ref, Unit
+from mainspring.testing.store_contract.rig import (
+    ORDERS,
+    WRITTEN_US,
+    Rig,
+    Suite,
+    accept,
+    behaviour,
+    input_row,
+    order,
+    step,
+)
+
+
+class InboxTests(Suite):
+    """What was accepted waits whole and in order, and goes to one worker at a time."""
+
+    @behaviour
+    async def test_accepted_inputs_wait_in_order(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"), accept("w-3", "w-2"))
+        await rig.done(accept("w-0"))
+        assert await rig.waiting() == ["w-1", "w-3", "w-2", "w-0"]
+
+    @behaviour
+    async def test_positions_increase_and_stand_in_the_rows(self, rig: Rig) -> None:
+        first, second = await rig.done(accept("w-1", "w-2"), accept("w-3"))
+        positions = [*first.positions, *second.positions]
+        assert 0 < positions[0] < positions[1] < positions[2]
+        assert [row.position for row in await rig.store.inbox(order(), 10)] == positions
+
+    @behaviour
+    async def test_every_field_of_an_input_comes_back(self, rig: Rig) -> None:
+        row = input_row(
+            "w-1",
+            kind="reply",
+            type="Paid",
+            type_version=3,
+            body='{ "t": "ü" }'.encode(),
+            time_us=WRITTEN_US + 1,
+            context=b'{"trace":"t"}',
+            actor="ann",
+            cause=7,
+            timer_key="Timeout",
+        )
+        (committed,) = await rig.done(Unit(ORDERS, "o-1", accepts=(row,)))
+        expected = [replace(row, position=committed.positions[0])]
+        assert [replace(one, claimed=False) for one in await rig.store.inbox(order(), 10)] == expected
+        assert [replace(one, claimed=False) for one in (await rig.claim()).inputs] == expected
+
+    @behaviour
+    async def test_the_inbox_is_read_up_to_a_limit(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", "w-2", "w-3"), accept("x-1", on="o-2"))
+        assert [row.message_id for row in await rig.store.inbox(order(), 2)] == ["w-1", "w-2"]
+
+    @behaviour
+    async def test_the_inbox_of_an_unknown_instance_is_empty(self, rig: Rig) -> None:
+        assert await rig.store.inbox(Ref("Nothing", "o-1"), 10) == []
+
+    @behaviour
+    async def test_inputs_are_claimed_in_the_order_of_their_acceptance(self, rig: Rig) -> None:
+        await rig.done(accept("a-1", on="a"), accept("b-1", on="b"), accept("a-2", on="a"))
+        assert await rig.inputs() == ["a-1", "b-1", "a-2"]
+
+    @behaviour
+    async def test_inputs_are_claimed_up_to_the_limit_and_the_rest_later(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", "w-2", "w-3"))
+        assert [row.message_id for row in (await rig.claim(limit=2)).inputs] == ["w-1", "w-2"]
+        assert await rig.inputs() == ["w-3"]
+
+    @behaviour
+    async def test_only_inputs_of_the_named_workflows_are_claimed(self, rig: Rig) -> None:
+        fine = input_row("w-2", workflow="Fines")
+        await rig.done(accept("w-1"), Unit("Fines", "o-1", accepts=(fine,)))
+        assert [row.message_id for row in (await rig.claim(workflows=["Fines"])).inputs] == ["w-2"]
+        assert (await rig.claim(workflows=[])).inputs == []
+
+    @behaviour
+    async def test_a_claimed_input_is_left_to_its_worker(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"))
+        assert await rig.inputs() == ["w-1"]
+        assert await rig.inputs(by=rig.other) == []
+        assert await rig.inputs() == []
+
+    @behaviour
+    async def test_no_input_overtakes_one_that_another_worker_holds(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"))
+        await rig.inputs()
+        await rig.done(accept("w-2"), accept("x-1", on="o-2"))
+        assert await rig.inputs(by=rig.other) == ["x-1"]
+
+    @behaviour
+    async def test_the_worker_that_holds_an_input_may_claim_the_next(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"))
+        await rig.inputs()
+        await rig.done(accept("w-2"))
+        assert await rig.inputs() == ["w-2"]
+
+    @behaviour
+    async def test_the_next_input_is_free_once_the_one_before_is_stepped(self, rig: Rig) -> None:
+        (accepted,) = await rig.done(accept("w-1"))
+        await rig.inputs()
+        await rig.done(accept("w-2"), step("w-1", consumes=accepted.positions[0]))
+        assert await rig.inputs(by=rig.other) == ["w-2"]
+
+    @behaviour
+    async def test_an_input_born_claimed_is_left_to_its_worker(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", claimed=True))
+        assert await rig.inputs(by=rig.other) == []
+
+    @behaviour
+    async def test_an_input_born_claimed_is_free_when_its_worker_goes(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", claimed=True))
+        await rig.store.release_worker(rig.worker)
+        assert await rig.inputs(by=rig.other) == ["w-1"]
+
+    @behaviour
+    async def test_an_input_given_back_is_anybodys_at_its_old_place(self, rig: Rig) -> None:
+        (accepted,) = await rig.done(accept("w-1", claimed=True))
+        await rig.done(accept("w-2"), Unit(ORDERS, "o-1", releases=accepted.positions))
+        assert await rig.inputs(by=rig.other) == ["w-1", "w-2"]
+
+    @behaviour
+    async def test_a_worker_gives_back_only_what_it_holds(self, rig: Rig) -> None:
+        (accepted,) = await rig.done(accept("w-1", claimed=True))
+        await rig.done(Unit(ORDERS, "o-1", releases=(*accepted.positions, 4_711)), by=rig.other)
+        assert await rig.inputs(by=rig.other) == []
+
+    @behaviour
+    async def test_a_step_that_suspends_gives_its_input_back_until_the_instance_resumes(self, rig: Rig) -> None:
+        _, accepted = await rig.done(step("m-1"), accept("w-1", claimed=True))
+        suspends = Unit(ORDERS, "o-1", expected_version=2, status="suspended", releases=accepted.positions)
+        await rig.done(suspends)
+        assert await rig.inputs(by=rig.other) == []
+        await rig.done(Unit(ORDERS, "o-1", expected_version=2))
+        assert await rig.inputs(by=rig.other) == ["w-1"]
+
+    @behaviour
+    async def test_the_inputs_of_a_suspended_instance_are_not_claimed(self, rig: Rig) -> None:
+        await rig.done(step("m-1", status="suspended"), accept("w-1"), step("m-1", on="o-2"), accept("x-1", on="o-2"))
+        assert await rig.inputs() == ["x-1"]
+        assert await rig.waiting() == ["w-1"]
+
+    @behaviour
+    async def test_the_inputs_of_a_resumed_instance_are_claimed_again(self, rig: Rig) -> None:
+        await rig.done(step("m-1", status="suspended"), accept("w-1", "w-2"))
+        await rig.done(Unit(ORDERS, "o-1", expected_version=2, status="running"))
+        assert await rig.inputs() == ["w-1", "w-2"]
+
+    @behaviour
+    async def test_inputs_wait_for_an_instance_that_is_yet_to_begin(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"))
+        assert await rig.store.load([order()]) == [None]
+        assert await rig.inputs() == ["w-1"]
+
+    @behaviour
+    async def test_a_step_that_ends_the_instance_leaves_its_inbox(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"), step("m-1", status="completed", cancel_all="timers"))
+        assert await rig.waiting() == ["w-1"]
+        assert await rig.inputs() == ["w-1"]
