@@ -12,7 +12,7 @@ MainspringError
 │   ├── TooManyOutputsError     one step decided more than the limit
 │   ├── InvalidStateError       evolve returned something that is not a declared state
 │   └── InstanceEndedError      the instance completed or failed before this message came
-├── InvalidIdError              an instance id that cannot be stored or shown safely
+├── InvalidIdError              an id that cannot be stored or shown safely
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
@@ -21,11 +21,21 @@ MainspringError
 │   └── BodyTooLargeError       a body over its limit
 ├── ImpureCallError             decide or evolve touched clock, randomness or the outside
 ├── SettingError                a setting that makes no sense
-└── DoNotRetryError             raised by a handler: trying again is useless
+├── DoNotRetryError             raised by a handler: trying again is useless
+└── StoreError                  the database could not do what it was asked; nothing was changed
+    ├── StoreClosedError        the store is not open
+    ├── StoreBusyError          somebody else holds the database's lock for too long
+    ├── StoreFullError          the disk, or a limit set on the database, is full
+    ├── StoreReadOnlyError      the database may not be written
+    ├── NewerSchemaError        a newer release has changed the database
+    ├── DamagedStoreError       the file is not a database, or its structure is broken
+    ├── DamagedRecordError      a stored record is not what was written
+    └── FaultyUnitError         units of a commit that cannot be stored; the others are committed
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 SHOWN_CHARACTERS: Final = 2_000
@@ -217,17 +227,101 @@ class InstanceEndedError(StepError):
 
 
 class InvalidIdError(MainspringError):
-    """An instance id that cannot be stored or shown safely.
+    """An id that cannot be stored or shown safely.
 
     >>> str(InvalidIdError("", "is empty", "Return None to skip the message."))
     "Instance id '' is empty. Return None to skip the message."
     """
 
-    def __init__(self, id: object, problem: str, fix: str) -> None:
+    def __init__(self, id: object, problem: str, fix: str, what: str = "Instance id") -> None:
         self.id = id
         self.problem = problem
         self.fix = fix
-        super().__init__(f"Instance id {shown(id, 80)} {problem}. {fix}")
+        super().__init__(f"{what} {shown(id, 80)} {problem}. {fix}")
+
+
+class WiringError(MainspringError):
+    """The parts of an app do not fit together.
+
+    >>> str(WiringError("Two handlers take ChargeCard", "Remove one."))
+    'Two handlers take ChargeCard. Remove one.'
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
+class DuplicateIdError(MainspringError):
+    """A message id was used before, for another message to the same instance.
+
+    >>> DuplicateIdError("OrderFulfilment/o-1", "m-1").id
+    'm-1'
+    """
+
+    def __init__(self, instance: str, id: str) -> None:
+        self.instance = instance
+        self.id = id
+        super().__init__(
+            f"{instance} has taken another message with the id {shown(id, 200)}. "
+            "Use a new id for a new message, and the same one only for the same message."
+        )
+
+
+class NoSuchInstanceError(MainspringError):
+    """There is no instance with this identity.
+
+    >>> NoSuchInstanceError("OrderFulfilment/o-1").instance
+    'OrderFulfilment/o-1'
+    """
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+        super().__init__(f"There is no instance {instance}. Check the id, or send a message that begins it.")
+
+
+class InstanceFailedError(MainspringError):
+    """The instance whose result is awaited did not complete: it failed, or was cancelled.
+
+    >>> str(InstanceFailedError("OrderFulfilment/o-1", "failed", "out of stock"))
+    'OrderFulfilment/o-1 has failed: out of stock. Read its stream to see how it came to that.'
+    """
+
+    def __init__(self, instance: str, status: str, reason: str | None) -> None:
+        self.instance = instance
+        self.status = status
+        self.reason = reason
+        super().__init__(
+            f"{instance} has {status}: {reason or 'no reason given'}. Read its stream to see how it came to that."
+        )
+
+
+class WaitTimeoutError(MainspringError, TimeoutError):
+    """What was awaited did not come in time. It may still come: nothing was cancelled.
+
+    >>> WaitTimeoutError("OrderFulfilment/o-1", 5.0, "it is running").seconds
+    5.0
+    """
+
+    def __init__(self, what: str, seconds: float, status: str) -> None:
+        self.what = what
+        self.seconds = seconds
+        super().__init__(f"Waited {seconds:g} s for {what}; {status}. Wait longer, or look at its stream.")
+
+
+class OperationError(MainspringError):
+    """An operator asked for something that makes no sense in the instance's present status.
+
+    >>> str(OperationError("OrderFulfilment/o-1", "cannot be resumed: it is running", "Nothing is to be done."))
+    'OrderFulfilment/o-1 cannot be resumed: it is running. Nothing is to be done.'
+    """
+
+    def __init__(self, instance: str, problem: str, fix: str) -> None:
+        self.instance = instance
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{instance} {problem}. {fix}")
 
 
 class CodecError(MainspringError):
@@ -304,3 +398,107 @@ class DoNotRetryError(MainspringError):
     def __init__(self, reason: str) -> None:
         self.reason = reason
         super().__init__(reason)
+
+
+class StoreError(MainspringError):
+    """The database could not do what it was asked, and nothing was changed.
+
+    `store` says which, `problem` what is wrong, `fix` what to do.
+
+    >>> str(StoreError("orders.db", "cannot be opened", "Create the directory first."))
+    'orders.db cannot be opened. Create the directory first.'
+    """
+
+    def __init__(self, store: str, problem: str, fix: str) -> None:
+        self.store = store
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{store} {problem}. {fix}")
+
+
+class StoreClosedError(StoreError):
+    """The store is not open (any more)."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "is not open", "Call `await store.open()` first, and nothing after `close()`.")
+
+
+class StoreBusyError(StoreError):
+    """Somebody else held the database's lock for longer than the store waits."""
+
+    def __init__(self, store: str, waited_seconds: float) -> None:
+        self.waited_seconds = waited_seconds
+        super().__init__(
+            store,
+            f"was locked by another process for more than {waited_seconds:g} s",
+            "Try again; end or shorten the transaction that holds the lock.",
+        )
+
+
+class StoreFullError(StoreError):
+    """The disk, or a limit set on the database, is full."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "has no room left", "Free some space on its disk and try again; nothing was lost.")
+
+
+class StoreReadOnlyError(StoreError):
+    """The database may not be written."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "cannot be written",
+            "Let this user write the file and its directory, and mount the disk for writing.",
+        )
+
+
+class NewerSchemaError(StoreError):
+    """A newer release of mainspring has changed the database. Nothing was touched."""
+
+    def __init__(self, store: str, found: int, known: int) -> None:
+        self.found = found
+        self.known = known
+        super().__init__(
+            store,
+            f"has schema version {found}; this release knows versions up to {known}",
+            "Upgrade mainspring here, or use a database of this release.",
+        )
+
+
+class DamagedStoreError(StoreError):
+    """The file is not a database, or its structure is broken."""
+
+    def __init__(self, store: str, found: str) -> None:
+        self.found = found
+        super().__init__(
+            store, f"is damaged or no database of mainspring ({found})", "Check the path, or restore a backup."
+        )
+
+
+class DamagedRecordError(StoreError):
+    """A stored record is not what was written: its checksum does not fit, or it is missing. It is never replayed."""
+
+    def __init__(self, table: str, record: str) -> None:
+        self.table = table
+        self.record = record
+        super().__init__(
+            table, f"holds a damaged record ({record})", "Restore it from a backup; do not edit it by hand."
+        )
+
+
+class FaultyUnitError(StoreError):
+    """Units of a commit that cannot be stored. The others of the same commit are as `outcomes` says.
+
+    `outcomes` has one entry for each unit, in order: its outcome, or the error that made it faulty.
+    """
+
+    def __init__(self, store: str, outcomes: Sequence[Any]) -> None:
+        self.outcomes = outcomes
+        faults = [(index, outcome) for index, outcome in enumerate(outcomes) if isinstance(outcome, Exception)]
+        index, first = faults[0]
+        super().__init__(
+            store,
+            f"cannot store {len(faults)} of {len(outcomes)} units: unit {index}: {shown(first, 300)}",
+            "This is a mistake in the caller; the other units are not affected, see `outcomes`.",
+        )

@@ -1,1 +1,35 @@
-"""The stores: `memory` explains the port, `sqlite` keeps everything in a file. One conformance suite holds them all."""
+"""The stores, and how a URL names one."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from mainspring.errors import SettingError
+from mainspring.port.clock import Clock
+from mainspring.port.store import Store
+
+
+def open_store(url: str, clock: Clock) -> Store:
+    """Return the store that a URL names: `memory://`, or `sqlite:///file.db`.
+
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> type(open_store("memory://", VirtualClock())).__name__
+    'MemoryStore'
+    """
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "memory":
+            from mainspring.stores.memory import MemoryStore  # noqa: PLC0415  a store is imported when it is used
+
+            return MemoryStore(clock)
+        case "sqlite":
+            from mainspring.stores.sqlite import SqliteStore  # noqa: PLC0415  a store is imported when it is used
+
+            path = unquote(parts.path)[1:]
+            if parts.netloc or not path:
+                raise SettingError(
+                    "The store's URL", url, "Write sqlite:///orders.db, or sqlite:////var/lib/orders.db from the root."
+                )
+            return SqliteStore(path, clock)
+        case _:
+            raise SettingError("The store's URL", url, "Use memory:// or sqlite:///orders.db.")

@@ -1,0 +1,6 @@
+"""The app: what users hold in their hands. The only ring that wires."""
+
+from mainspring.app.app import Mainspring
+from mainspring.app.instance import Instance, Receipt
+
+__all__ = ["Instance", "Mainspring", "Receipt"]

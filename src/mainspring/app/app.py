@@ -1,0 +1,328 @@
+"""Mainspring: the app. The only place that wires stores, engine and authors' code together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from datetime import timedelta
+from typing import Any, Final, Self, TypeVar, overload
+
+from mainspring.app.instance import Instance, Receipt
+from mainspring.core.messages import Kind
+from mainspring.core.workflow import Workflow
+from mainspring.engine.engine import DRAIN_SECONDS, Engine
+from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.pending import Pending
+from mainspring.engine.policies.breaker import Breaker
+from mainspring.engine.policies.limits import RateLimit
+from mainspring.engine.policies.retry import Retry
+from mainspring.engine.registry import Registry
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.wiring import check_wiring
+from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
+from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status, Unit
+from mainspring.port.store import Store
+from mainspring.stores import open_store
+
+In = TypeVar("In")
+State = TypeVar("State")
+Out = TypeVar("Out")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+PAGE: Final = 100
+REPLY_TIMEOUT: Final = timedelta(seconds=30)
+SWITCH_INTERVAL_SECONDS: Final = 0.00005
+
+
+class Mainspring:
+    """An app: workflows, handlers, and the store that keeps them going.
+
+    >>> import asyncio
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         for _ in range(3):
+    ...             receipt = await app.send(Count("c-1"))
+    ...         print(await receipt.result())
+    >>> asyncio.run(main())
+    CountedThrice(counter='c-1')
+    """
+
+    def __init__(self, url: str, *, runtime: Runtime | None = None, store: Store | None = None) -> None:
+        self.url = url
+        self._runtime = runtime or Runtime()
+        self._store = store
+        self._given_store = store
+        self.registry = Registry()
+        self._resources: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {}
+        self._open: dict[str, Any] = {}
+        self._exits: AsyncExitStack | None = None
+        self._engine: Engine | None = None
+
+    # ---- wiring
+
+    def add(self, *workflows: Workflow[Any, Any, Any]) -> None:
+        """Add workflows."""
+        for workflow in workflows:
+            self.registry.add_workflow(workflow)
+
+    def external(self, *types: type[Any]) -> None:
+        """Say that messages of these types are carried out by another process."""
+        self.registry.add_external(*types)
+
+    @overload
+    def handler(self, function: F, /) -> F: ...
+    @overload
+    def handler(
+        self,
+        *,
+        retry: Retry = ...,
+        timeout: timedelta = ...,
+        concurrency: int = ...,
+        rate: RateLimit | None = ...,
+        breaker: Breaker | None = ...,
+        batch: int | None = ...,
+        idempotency_key: Callable[[Any], str] | None = ...,
+        remember: timedelta = ...,
+        priority: int = ...,
+        pool: str = ...,
+        name: str | None = ...,
+    ) -> Callable[[F], F]: ...
+    def handler(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
+        """Register the function that carries out a message; its first parameter's annotation says which.
+
+        It may be async or plain (plain ones run in threads), may ask for a Context as its second parameter, and returns
+        None, a message, or several. With `batch` it takes a list of messages and returns a list of results.
+        """
+        return self._register(self.registry.add_handler, function, options)
+
+    @overload
+    def subscribe(self, function: F, /) -> F: ...
+    @overload
+    def subscribe(
+        self, *, retry: Retry = ..., timeout: timedelta = ..., name: str | None = ...
+    ) -> Callable[[F], F]: ...
+    def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
+        """Register one more function that hears of a published message; its first parameter says which."""
+        return self._register(self.registry.add_subscriber, function, options)
+
+    def resource(self, name: str) -> Callable[[F], F]:
+        """Register an async context manager whose value handlers find as `context.resources[name]`.
+
+        It is opened when the app starts and closed when it stops.
+        """
+
+        def register(factory: F) -> F:
+            if name in self._resources:
+                raise WiringError(f"Two resources are named {name!r}", "Name one of them otherwise.")
+            self._resources[name] = factory
+            return factory
+
+        return register
+
+    def _register(self, add: Callable[[Handler], None], function: Any, options: dict[str, Any]) -> Any:
+        def register(function: F) -> F:
+            add(Handler(function, HandlerOptions(**options)))
+            return function
+
+        return register if function is None else register(function)
+
+    # ---- life
+
+    async def start(self, *, work: bool = True, pools: Iterable[str] | None = None, name: str | None = None) -> None:
+        """Open the store and begin to work. With `work=False` this process only sends and reads."""
+        if self._engine is not None:
+            raise WiringError("This app runs already", "Stop it first, or make another one.")
+        check_wiring(self.registry, pools)
+        exits = AsyncExitStack()
+        try:
+            store = self._given_store or open_store(self.url, self._runtime.clock)
+            await store.open()
+            exits.push_async_callback(store.close)
+            for key, factory in self._resources.items():
+                self._open[key] = await exits.enter_async_context(factory())
+            engine = Engine(store, self.registry, self._runtime, self._open)
+            worker = name or f"{socket.gethostname()}:{os.getpid()}"
+            await engine.start(work=work, name=worker, pools=None if pools is None else frozenset(pools))
+        except BaseException:
+            await exits.aclose()
+            raise
+        self._store, self._engine, self._exits = store, engine, exits
+
+    async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
+        """Finish what runs, give the rest back, and close. What is not done goes on at the next start."""
+        engine, exits = self._engine, self._exits
+        self._engine = self._exits = None
+        if engine is not None and exits is not None:
+            try:
+                await engine.stop(drain.total_seconds())
+            finally:
+                await exits.aclose()
+                self._open.clear()
+                self._runtime.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    @property
+    def engine(self) -> Engine:
+        """The running engine."""
+        if self._engine is None:
+            raise WiringError("This app is not running", "Use it inside `async with app:`, or await app.start() first.")
+        return self._engine
+
+    # ---- messages in
+
+    async def send(
+        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> Receipt[Any]:
+        """Send a message to the one workflow that takes it. Returns when it is durable.
+
+        `id` makes it idempotent: the same id and message again is answered the same, and taken once.
+        """
+        engine = self.engine
+        pending = engine.intake.envelop(
+            message, engine.intake.taker(message), id=id, actor=actor, correlation_id=correlation_id
+        )
+        if pending is None:
+            raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+        await engine.intake.answered(pending)
+        return Receipt(self, pending)
+
+    async def send_many(
+        self, messages: Iterable[Any], *, ids: Iterable[str] | None = None, actor: str | None = None
+    ) -> list[Receipt[Any]]:
+        """Send many messages together, in few commits. Returns when all are durable."""
+        engine = self.engine
+        identities = [None] * len(items) if (items := list(messages)) and ids is None else list(ids or ())
+        pendings = [self._enveloped(engine, message, id, actor) for message, id in zip(items, identities, strict=True)]
+        await engine.intake.all_answered(pendings)
+        return [Receipt(self, pending) for pending in pendings]
+
+    def _enveloped(self, engine: Engine, message: Any, id: str | None, actor: str | None) -> Pending:
+        pending = engine.intake.envelop(message, engine.intake.taker(message), id=id, actor=actor)
+        if pending is None:
+            raise OperationError(type(message).__name__, "was skipped: route returned None", "Leave it out.")
+        return pending
+
+    async def publish(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Receipt[Any]]:
+        """Publish a message to all workflows that take it, none or many. Returns when all have it durably."""
+        engine = self.engine
+        own = id or self._runtime.new_id()
+        pendings = [
+            pending
+            for entry in engine.registry.takers(message)
+            if (pending := engine.intake.envelop(message, entry, id=own, kind=Kind.EVENT, actor=actor)) is not None
+        ]
+        await asyncio.gather(*(engine.intake.answered(pending) for pending in pendings))
+        return [Receipt(self, pending) for pending in pendings]
+
+    async def request(
+        self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None
+    ) -> Any:
+        """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day."""
+        engine = self.engine
+        request = id or self._runtime.new_id()
+        pending = engine.intake.envelop(
+            message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
+        )
+        if pending is None:
+            raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+        future = engine.dispatcher.replies.expect(request)
+        try:
+            status = await engine.intake.answered(pending)
+            if status == "duplicate":
+                known, reply = await engine.dispatcher.replies.kept(request)
+                if known:
+                    return reply
+            return await self._in_time(future, timeout, f"the reply to {request}")
+        finally:
+            engine.dispatcher.replies.give_up(request)
+
+    async def _in_time(self, future: asyncio.Future[T], timeout: timedelta, what: str) -> T:
+        sleeper = asyncio.ensure_future(self._runtime.clock.sleep(timeout.total_seconds()))
+        try:
+            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+        if not future.done():
+            raise WaitTimeoutError(what, timeout.total_seconds(), "it has not come yet")
+        return future.result()
+
+    # ---- looking
+
+    def instance(self, workflow: type[Workflow[In, State, Out]], id: str) -> Instance[In, State, Out]:
+        """Return a handle on one instance: its state, stream and result, and what operators can do."""
+        for entry in self.registry.workflows.values():
+            if type(entry.workflow) is workflow:
+                return Instance(self, Ref(entry.name, id))
+        raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
+
+    def instance_at(self, identity: str) -> Instance[Any, Any, Any]:
+        """Return a handle on the instance written `workflow/id`."""
+        workflow, _, id = identity.partition("/")
+        if workflow not in self.registry.workflows or not id:
+            raise NoSuchInstanceError(identity)
+        return Instance(self, Ref(workflow, id))
+
+    async def instances(
+        self,
+        *,
+        workflow: str | None = None,
+        status: Status | None = None,
+        state: str | None = None,
+        id_prefix: str | None = None,
+        limit: int = PAGE,
+        after: int = 0,
+    ) -> list[InstanceRow]:
+        """Return instances in the order of their beginning; `after` is the key of the last one seen."""
+        return await self.engine.store.instances(InstanceFilter(workflow, status, state, id_prefix), limit, after)
+
+    async def timers(self, limit: int = PAGE) -> list[OutputClaim]:
+        """Return waiting timers, the next one first."""
+        return await self.engine.store.outputs(None, timers=True, limit=limit)
+
+    async def stats(self) -> Stats:
+        """Return how much of everything there is."""
+        return await self.engine.store.stats()
+
+    # ---- dead letters
+
+    async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
+        """Return dead letters, oldest first."""
+        return await self.engine.store.dead_letters(limit, after)
+
+    async def retry_dead_letter(self, id: int) -> None:
+        """Carry a dead letter out after all, under its old id."""
+        engine = self.engine
+        letter = await self._dead_letter(id)
+        if letter.output is not None:
+            await engine.store.restore_output(id)
+            engine.due_at(0)
+            return
+        pending = engine.intake.from_dead_letter(letter)
+        await engine.intake.answered(pending)
+        if pending.answer is not None and pending.answer.status != "dead letter":
+            await engine.committer.commit(Unit(letter.workflow, letter.instance, discards=(id,)))
+
+    async def discard_dead_letter(self, id: int) -> None:
+        """Remove a dead letter for good."""
+        letter = await self._dead_letter(id)
+        await self.engine.committer.commit(Unit(letter.workflow, letter.instance, discards=(id,)))
+
+    async def _dead_letter(self, id: int) -> DeadLetter:
+        found = await self.engine.store.dead_letters(1, 0, [id])
+        if not found:
+            raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
+        return found[0]

@@ -1,0 +1,159 @@
+"""Handles: an instance to look at and to operate, and the receipt of a message that was sent."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from mainspring.core.events import Completed, Failed
+from mainspring.core.story import Entry
+from mainspring.engine.engine import End
+from mainspring.engine.loader import state_of, trusted, whole_stream
+from mainspring.engine.operations import Operations
+from mainspring.engine.pending import Pending, ReceiptStatus
+from mainspring.errors import InstanceFailedError, NoSuchInstanceError, WaitTimeoutError
+from mainspring.port.records import ENDED, InputRow, InstanceRow, OutputClaim, Ref
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+In = TypeVar("In")
+State = TypeVar("State")
+Out = TypeVar("Out")
+
+RESULT_TIMEOUT: Final = timedelta(seconds=30)
+ELSEWHERE_SECONDS: Final = 0.5
+WAITING_INPUTS: Final = 1_000
+
+
+class Instance(Generic[In, State, Out]):
+    """A handle on one instance. It holds nothing but the identity; every call asks the store.
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         await app.send(Count("c-1"))
+    ...         print(await app.instance(Counter, "c-1").state())
+    >>> asyncio.run(main())
+    Counted(times=1)
+    """
+
+    def __init__(self, app: Mainspring, ref: Ref) -> None:
+        self._app = app
+        self._ref = ref
+
+    def __str__(self) -> str:
+        return str(self._ref)
+
+    async def row(self) -> InstanceRow:
+        """Return status, version, state's name, error and times."""
+        loaded = (await self._app.engine.store.load([self._ref]))[0]
+        if loaded is None:
+            raise NoSuchInstanceError(str(self._ref))
+        return loaded.row
+
+    async def state(self) -> State:
+        """Return the present state."""
+        engine = self._app.engine
+        entry = engine.registry.workflows[self._ref.workflow]
+        loaded = await trusted(engine.store, entry, (await engine.store.load([self._ref]))[0])
+        if loaded is None:
+            raise NoSuchInstanceError(str(self._ref))
+        return state_of(entry, loaded)[0]
+
+    async def stream(self, after: int = 0) -> list[Entry]:
+        """Return the whole story behind a version."""
+        engine = self._app.engine
+        recorder = engine.registry.workflows[self._ref.workflow].recorder
+        rows = await whole_stream(engine.store, self._ref, after)
+        if not rows and after == 0:
+            await self.row()
+        return [recorder.entry(self._ref, row) for row in rows]
+
+    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
+        """Wait for the end. Return the result, or raise if it failed or was cancelled."""
+        end = await self._end(timeout)
+        if end.status == "completed":
+            return end.result
+        raise InstanceFailedError(str(self._ref), end.status, end.result)
+
+    async def waiting(self) -> list[InputRow]:
+        """Return the inputs that wait in the inbox."""
+        return await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)
+
+    async def outputs(self, *, timers: bool = False) -> list[OutputClaim]:
+        """Return what is recorded and not carried out yet: timers, or all but timers."""
+        return await self._app.engine.store.outputs(self._ref, timers, WAITING_INPUTS)
+
+    async def suspend(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
+        """Stop stepping. Inputs and fired timers queue."""
+        await Operations(self._app.engine).suspend(self._ref, reason, actor)
+
+    async def resume(self, *, actor: str | None = None) -> None:
+        """Step again."""
+        await Operations(self._app.engine).resume(self._ref, actor)
+
+    async def retry(self, *, actor: str | None = None) -> None:
+        """Take the input that failed once more: the same as resume, in the words of one who has mended something."""
+        await self.resume(actor=actor)
+
+    async def skip(self, *, actor: str | None = None) -> None:
+        """Pass over the input that failed, and step again."""
+        await Operations(self._app.engine).skip(self._ref, actor)
+
+    async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
+        """End it from outside."""
+        await Operations(self._app.engine).cancel(self._ref, reason, actor)
+
+    async def _end(self, timeout: timedelta) -> End:
+        engine = self._app.engine
+        future = engine.end_of(self._ref)
+        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+        try:
+            # It may have ended before, or may end in another process: only rows are truth.
+            while not future.done():
+                end = await self._recorded_end()
+                if end is not None:
+                    return end
+                left = (deadline_us - engine.store.now_us()) / 1e6
+                if left <= 0:
+                    row = await self.row()
+                    raise WaitTimeoutError(str(self._ref), timeout.total_seconds(), f"it is {row.status}")
+                sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
+                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+                sleeper.cancel()
+            return future.result()
+        finally:
+            engine.forget_end_of(self._ref, future)
+
+    async def _recorded_end(self) -> End | None:
+        engine = self._app.engine
+        loaded = (await engine.store.load([self._ref]))[0]
+        if loaded is None or loaded.row.status not in ENDED:
+            return None
+        recorder = engine.registry.workflows[self._ref.workflow].recorder
+        for row in reversed(await whole_stream(engine.store, self._ref)):
+            if row.event in ("Completed", "Failed"):
+                event = recorder.event(row)
+                if isinstance(event, Completed):
+                    return End("completed", event.result)
+                if isinstance(event, Failed):
+                    return End("failed", event.reason)
+        return End(loaded.row.status, loaded.row.error)
+
+
+class Receipt(Instance[Any, Any, Out]):
+    """What the sender of a message holds: what became of it, and the instance that it went to.
+
+    `status` is `stepped` (taken and decided), `accepted` (durable, its turn will come), `suspended` (durable, but the
+    instance is suspended), `duplicate` (it was there already) or `dead letter` (no instance takes it).
+    """
+
+    def __init__(self, app: Mainspring, pending: Pending) -> None:
+        super().__init__(app, pending.ref)
+        self.message_id = pending.id
+        self.status: ReceiptStatus = pending.answer.status if pending.answer is not None else "stepped"

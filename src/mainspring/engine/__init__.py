@@ -1,0 +1,28 @@
+"""The engine: the shell around the pure core, one module per station on the way of a message.
+
+     app.send / publish · handler result · due timer · reply · another workflow
+       │
+       ▼
+     intake        envelope it, route it to instances                              (pending: an input on its way)
+       ▼
+     lanes         one queue and one cached state per instance                     (loader: state from the store)
+       ▼
+     stepper       decide, translate, fold: the pure step, made into a unit        (recorder: events ↔ rows)
+       ▼
+     committer     group commit: many units, one transaction
+       ▼
+     dispatch      recorded outputs to their destinations                          (runners: handlers, with policies)
+       │
+       └─► results go to intake again; an output is settled in the commit that takes its result
+
+     claims        takes what is due and in nobody's hands: timers, retries, inputs of other processes
+     worker        registers, beats, relieves the dead, drains
+
+Rules that hold everywhere:
+
+- State moves ahead of the commit. A lane decides on the state that its last step made, committed or not, so that steps
+  of one instance chain inside a batch. Versions protect it: when a commit comes back as a Conflict, all that was built
+  on it conflicts too, and the lane begins again from the store.
+- Effects stay behind the commit. An output is dispatched, and a caller is answered, only after its unit is durable.
+- Rows are truth, wake-ups are hints. Whatever is lost from memory is claimed again.
+"""

@@ -1,0 +1,132 @@
+"""Claims: what is due and in nobody's hands. Wake-ups are hints; polling is the net under them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from mainspring.codec import Codec
+from mainspring.engine.dispatch import OUTPUTS_IN_HAND, Dispatcher
+from mainspring.engine.intake import Intake
+from mainspring.engine.registry import Registry
+from mainspring.engine.runtime import Runtime
+from mainspring.errors import CodecError, MainspringError
+from mainspring.port.records import Claims, OutputClaim
+from mainspring.port.store import Store
+
+CLAIM_LIMIT: Final = 500
+POLL_SECONDS: Final = 1.0
+PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+
+log = logging.getLogger("mainspring.engine")
+
+
+class Claimer:
+    """Takes due work in batches while there is room for it, and sleeps until the next is due or a hint comes."""
+
+    def __init__(
+        self, store: Store, registry: Registry, dispatcher: Dispatcher, intake: Intake, runtime: Runtime
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._dispatcher = dispatcher
+        self._intake = intake
+        self._runtime = runtime
+        self._hint = asyncio.Event()
+        self._next_due_us: int | None = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_us: int | None = None
+        self.stepping = True
+
+    def start(self, worker: Callable[[], int]) -> None:
+        """Begin to claim for a worker, whose key may change."""
+        self._tasks = [
+            self._runtime.spawn(self._run(worker), "mainspring-claims"),
+            self._runtime.spawn(self._listen(), "mainspring-hints"),
+        ]
+        self._hint.set()
+
+    async def stop(self) -> None:
+        """Claim no more."""
+        tasks = [*self._tasks, *([self._timer] if self._timer else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def due_at(self, due_us: int) -> None:
+        """Know that something becomes due: now, or at a moment that wakes the claims then."""
+        now_us = self._store.now_us()
+        if due_us <= now_us:
+            self._hint.set()
+        elif self._timer_us is None or due_us < self._timer_us:
+            self._wake_at(due_us, now_us)
+
+    def _wake_at(self, due_us: int, now_us: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_us = due_us
+
+        async def wait() -> None:
+            await self._runtime.clock.sleep((due_us - now_us) / 1e6)
+            self._timer_us = None
+            self._timer = None
+            self._hint.set()
+
+        self._timer = self._runtime.spawn(wait(), "mainspring-due")
+
+    async def _listen(self) -> None:
+        """Turn the store's hints, and its silence, into wake-ups."""
+        while True:
+            try:
+                await self._store.wait_for_work(POLL_SECONDS)
+            except MainspringError as error:
+                log.warning("no hints from the store: %s", error)
+                await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self._hint.set()
+
+    async def _run(self, worker: Callable[[], int]) -> None:
+        while True:
+            await self._hint.wait()
+            self._hint.clear()
+            try:
+                more = True
+                while more:
+                    more = await self._claim(worker())
+            except MainspringError as error:
+                log.warning("claiming failed, will be tried again: %s", error)
+                await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+                self._hint.set()
+
+    async def _claim(self, worker: int) -> bool:
+        """Claim once, and tell whether there may be more at once."""
+        limit = min(CLAIM_LIMIT, OUTPUTS_IN_HAND - self._dispatcher.in_hand)
+        if limit <= 0:
+            await self._runtime.clock.sleep(0.01)
+            return True
+        destinations = [name for name in self._registry.destinations() if self._dispatcher.serves(name)]
+        workflows = list(self._registry.workflows) if self.stepping else []
+        claims = await self._store.claim(worker, destinations, workflows, limit)
+        self._take(claims)
+        if claims.next_due_us is not None:
+            self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
+        return len(claims.outputs) >= limit or len(claims.inputs) >= limit
+
+    def _take(self, claims: Claims) -> None:
+        for claim in claims.outputs:
+            message, error = _read(self._registry.codec, claim)
+            if error is None:
+                self._dispatcher.carry_out(claim, message)
+            else:
+                self._dispatcher.bury(claim, "it cannot be read", error)
+        for row in claims.inputs:
+            self._intake.submit(self._intake.from_inbox(row))
+
+
+def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, Exception | None]:
+    try:
+        return codec.decode(claim.type, claim.type_version, claim.body), None
+    except CodecError as error:
+        return None, error

@@ -1,0 +1,125 @@
+"""Group commit: nothing commits alone.
+
+Units gather while a transaction is under way and go together in the next one. An idle committer sends the first unit
+at the end of the current turn of the event loop, so one alone waits for nobody and many at once wait for each other;
+there is no timer and no size to tune.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mainspring.engine.runtime import Runtime
+from mainspring.port.records import Outcome, Unit
+from mainspring.port.store import Store
+
+UNITS_PER_BATCH: Final = 2_000
+
+Done = Callable[[Outcome | Exception], None]
+
+
+class Committer:
+    """Collects units and commits them in batches, one batch at a time, in the order in which they came."""
+
+    def __init__(self, store: Store, runtime: Runtime) -> None:
+        self._store = store
+        self._runtime = runtime
+        self.worker = 0
+        self._units: list[Unit] = []
+        self._done: list[Done] = []
+        self._task: asyncio.Task[None] | None = None
+        self._awake: asyncio.Event | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.batches = 0
+        self.committed = 0
+
+    def add(self, unit: Unit, done: Done) -> None:
+        """Commit a unit with the next batch, and call `done` with its outcome afterwards."""
+        self._units.append(unit)
+        self._done.append(done)
+        if self._idle.is_set():
+            self._idle.clear()
+            self._start()
+
+    async def commit(self, unit: Unit) -> Outcome:
+        """Commit a unit with the next batch and wait for its outcome."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+
+        def done(outcome: Outcome | Exception) -> None:
+            if future.done():
+                return
+            if isinstance(outcome, Exception):
+                future.set_exception(outcome)
+            else:
+                future.set_result(outcome)
+
+        self.add(unit, done)
+        return await future
+
+    async def drained(self) -> None:
+        """Return when nothing waits and nothing is under way."""
+        await self._idle.wait()
+
+    @property
+    def waiting(self) -> int:
+        """How many units wait for the next batch."""
+        return len(self._units)
+
+    def _start(self) -> None:
+        if self._task is None or self._task.done():
+            self._awake = asyncio.Event()
+            self._awake.set()
+            self._task = self._runtime.spawn(self._run(self._awake), "mainspring-committer")
+        elif self._awake is not None:
+            self._awake.set()
+
+    def close(self) -> None:
+        """Stop. To be called when drained."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _run(self, awake: asyncio.Event) -> None:
+        under_way: tuple[asyncio.Task[list[Outcome]], list[Done]] | None = None
+        while True:
+            if under_way is None:
+                await awake.wait()
+                awake.clear()
+                under_way = self._send()
+                if under_way is None:
+                    self._idle.set()
+                    continue
+            task, done = under_way
+            outcomes = await self._outcomes(task, len(done))
+            under_way = self._send()
+            if under_way is not None:
+                # Let it start: the store works on the next batch while the outcomes of this one are worked up here.
+                await asyncio.sleep(0)
+            self._report(done, outcomes)
+            if under_way is None:
+                under_way = self._send()
+            if under_way is None:
+                self._idle.set()
+
+    def _send(self) -> tuple[asyncio.Task[list[Outcome]], list[Done]] | None:
+        if not self._units:
+            return None
+        units, done = self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
+        del self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
+        self.batches += 1
+        self.committed += len(units)
+        commit: Any = self._store.commit(self.worker, units)
+        return asyncio.get_running_loop().create_task(commit, name="mainspring-commit"), done
+
+    async def _outcomes(self, task: asyncio.Task[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
+        try:
+            return await task
+        except Exception as error:  # noqa: BLE001  whatever it is, every unit of the batch learns of it
+            return [error] * count
+
+    def _report(self, done: list[Done], outcomes: Sequence[Outcome | Exception]) -> None:
+        for report, outcome in zip(done, outcomes, strict=True):
+            report(outcome)

@@ -1,0 +1,348 @@
+"""Dispatch: recorded outputs to a handler, to another workflow's instance, to subscribers, to a waiting caller."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from mainspring.core.failures import SendFailed
+from mainspring.core.messages import Kind
+from mainspring.core.route import route
+from mainspring.engine.committer import Committer
+from mainspring.engine.handlers import Handler
+from mainspring.engine.intake import Intake
+from mainspring.engine.pending import Pending, read_context
+from mainspring.engine.recorder import answer_id, read_detail
+from mainspring.engine.registry import Registry, WorkflowEntry
+from mainspring.engine.replies import Replies
+from mainspring.engine.runners import MICROSECONDS, Job, Runner
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.subscriptions import Subscriptions
+from mainspring.engine.units import error_text
+from mainspring.errors import MainspringError, WiringError
+from mainspring.port.records import (
+    Context,
+    DeadLetter,
+    InputRow,
+    Outcome,
+    OutputClaim,
+    Ref,
+    Remembered,
+    Retry,
+    Unit,
+)
+from mainspring.port.store import Store
+
+OUTPUTS_IN_HAND: Final = 10_000
+
+log = logging.getLogger("mainspring.engine")
+
+
+class Dispatcher:
+    """Carries outputs out. It knows for each kind of output what settles it."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        committer: Committer,
+        intake: Intake,
+        runtime: Runtime,
+        resources: Mapping[str, Any],
+        due_at: Callable[[int], None],
+        accepted: Callable[[InputRow, int], None],
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._committer = committer
+        self._intake = intake
+        self._runtime = runtime
+        self.resources = resources
+        self._due_at = due_at
+        self._accepted = accepted
+        self._runners: dict[str, Runner] = {}
+        self.replies = Replies(store, registry, committer, intake, runtime)
+        self._subscriptions = Subscriptions(store, registry, intake, runtime, self)
+        self.pools: frozenset[str] | None = None
+        self.closing = False
+
+    # ---- what is in hand
+
+    @property
+    def in_hand(self) -> int:
+        """How many commands wait or run here."""
+        return sum(runner.waiting + runner.active for runner in self._runners.values()) + self._subscriptions.running
+
+    def has_room(self, destination: str) -> bool:
+        """Tell whether an output for this destination may be born in this worker's hands."""
+        if self.closing or not self._registry.knows(destination) or not self.serves(destination):
+            return False
+        runner = self._runners.get(destination)
+        return runner is None or runner.waiting < OUTPUTS_IN_HAND
+
+    def serves(self, destination: str) -> bool:
+        """Tell whether this worker's pools take in the handler of this destination."""
+        handler = self._registry.handlers.get(destination)
+        return self.pools is None or handler is None or handler.options.pool in self.pools
+
+    def runners(self) -> list[Runner]:
+        """Return the runners in use."""
+        return list(self._runners.values())
+
+    # ---- carrying out
+
+    def carry_out(self, claim: OutputClaim, message: Any) -> None:
+        """Begin to carry an output out. What comes of it is committed later."""
+        match claim.kind:
+            case "timer":
+                self._intake.submit(self._timer(claim, message))
+            case "reply":
+                self.replies.deliver(claim, message)
+            case "publish":
+                self._subscriptions.publish(claim, message)
+            case "send":
+                self._send(claim, message)
+
+    def _send(self, claim: OutputClaim, message: Any) -> None:
+        handler = self._registry.handlers.get(claim.destination)
+        if handler is not None:
+            self.runner(handler, claim.destination).put(Job(claim, message))
+            return
+        takers = self._registry.takers(message)
+        if takers:
+            self._to_workflow(claim, message, takers[0])
+        else:
+            self.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
+
+    def runner(self, handler: Handler, destination: str) -> Runner:
+        """Return the runner of a handler, made on first use."""
+        runner = self._runners.get(destination)
+        if runner is None:
+            runner = Runner(handler, self._runtime, self._store.now_us, self, self.resources)
+            self._runners[destination] = runner
+        return runner
+
+    def _timer(self, claim: OutputClaim, message: Any) -> Pending:
+        ref = Ref(claim.workflow, claim.instance)
+        return Pending(
+            ref=ref,
+            message=message,
+            type=claim.type,
+            type_version=claim.type_version,
+            body=claim.body,
+            id=answer_id(ref, claim.output.version, Kind.TIMER),
+            kind=Kind.TIMER,
+            context=read_context(claim.context),
+            time_us=self._store.now_us(),
+            cause=claim.output.version,
+            settles=claim.output,
+            timer_key=read_detail(claim.detail).key,
+        )
+
+    def _to_workflow(self, claim: OutputClaim, message: Any, entry: WorkflowEntry) -> None:
+        try:
+            id = route(entry.workflow, message)
+        except Exception as error:  # noqa: BLE001  an author's route may fail in any way
+            self.bury(claim, f"{entry.name} could not route it", error)
+            return
+        if id is None:
+            self.bury(claim, f"{entry.name} does not want it: its route returned None", None)
+            return
+        self._intake.submit(self.input_for(claim, message, Ref(entry.name, id), Kind.COMMAND))
+
+    def input_for(self, claim: OutputClaim, message: Any, ref: Ref, kind: Kind) -> Pending:
+        """Return an output as the input of another instance; its step settles it."""
+        own = Ref(claim.workflow, claim.instance)
+        context = read_context(claim.context)
+        return Pending(
+            ref=ref,
+            message=message,
+            type=claim.type,
+            type_version=claim.type_version,
+            body=claim.body,
+            id=f"{own}/{claim.output.version}",
+            kind=kind,
+            context=Context(context.correlation_id, context.causation_id, str(own), None, context.trace),
+            time_us=self._store.now_us(),
+            settles=claim.output,
+        )
+
+    # ---- how attempts end
+
+    def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
+        """Take a handler's result back to the instance that asked."""
+        messages = _messages(result)
+        remembers: tuple[Remembered, ...] = ()
+        try:
+            inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
+            if handler.options.idempotency_key is not None:
+                remembers = (self._remembered(handler, job, inputs),)
+        except MainspringError as error:
+            self._give_up(job, error)
+            return
+        if len(inputs) == 1:
+            inputs[0].remembers = remembers
+            self._intake.submit(inputs[0])
+            return
+        rows = tuple(pending.input_row(claimed=True) for pending in inputs)
+        self.settle(job.claim, rows, remembers)
+
+    def settle(
+        self, claim: OutputClaim, accepts: tuple[InputRow, ...] = (), remembers: tuple[Remembered, ...] = ()
+    ) -> None:
+        """Settle an output that needs no step of its own, with the inputs that it became."""
+        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), accepts=accepts, remembers=remembers)
+
+        def done(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Exception):
+                self._again(lambda: self._committer.add(unit, done), claim, outcome)
+                return
+            for row, position in zip(accepts, getattr(outcome, "positions", ()), strict=False):
+                if position:
+                    self._accepted(row, position)
+
+        self._committer.add(unit, done)
+
+    async def remember(self, result: Remembered) -> None:
+        """Keep a result, durably."""
+        await self._committer.commit(Unit("", "", remembers=(result,)))
+
+    def _result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
+        ref, claim = job.ref, job.claim
+        encoded = self._registry.codec.encode(message)
+        context = read_context(claim.context)
+        return Pending(
+            ref=ref,
+            message=message,
+            type=encoded.name,
+            type_version=encoded.version,
+            body=encoded.body,
+            id=answer_id(ref, claim.output.version, Kind.RESULT, part),
+            kind=Kind.RESULT,
+            context=Context(context.correlation_id, job.id, None, None, context.trace),
+            time_us=self._store.now_us(),
+            cause=claim.output.version,
+            settles=claim.output,
+            attempt=claim.attempts + 1,
+            duration_us=duration_us,
+        )
+
+    def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
+        key = handler.options.idempotency_key
+        expires_us = self._store.now_us() + int(handler.options.remember.total_seconds() * MICROSECONDS)
+        name = "" if key is None else key(job.message)
+        if not inputs:
+            return Remembered(name, None, 1, b"null", expires_us)
+        if len(inputs) > 1:
+            raise WiringError(
+                f"{handler.name} has an idempotency key and returned several messages", "Return one, or none."
+            )
+        return Remembered(name, inputs[0].type, inputs[0].type_version, inputs[0].body, expires_us)
+
+    async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
+        """Return the result kept under the command's business key, if there is one."""
+        key = handler.options.idempotency_key
+        found = None if key is None else await self._store.remembered(key(job.message))
+        if found is None:
+            return False, None
+        if found.type is None:
+            return True, None
+        return True, self._registry.codec.decode(found.type, found.type_version, found.body)
+
+    def failed(self, handler: Handler, job: Job, error: Exception) -> None:
+        """Let an attempt be made again later, or give up."""
+        attempts = job.claim.attempts + 1
+        if handler.options.retry.wants_another(error, attempts):
+            delay_us = handler.options.retry.delay_us(attempts, self._runtime.random())
+            log.info("%s failed at attempt %d, again in %.1f s: %s", job.id, attempts, delay_us / 1e6, error)
+            self.retry(job.claim, attempts, delay_us, error_text(error))
+        else:
+            self._give_up(job, error)
+
+    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
+        """Let an output be carried out again after a while, by any worker."""
+        unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error),))
+
+        def done(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Exception):
+                self._again(lambda: self._committer.add(unit, done), claim, outcome)
+            else:
+                self._due_at(self._store.now_us() + delay_us)
+
+        self._committer.add(unit, done)
+
+    def _give_up(self, job: Job, error: Exception) -> None:
+        """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
+        claim, ref = job.claim, job.ref
+        attempts = claim.attempts + 1
+        text = error_text(error)
+        log.error("%s failed for good after %d attempts: %s", job.id, attempts, text)
+        entry = self._registry.workflows.get(claim.workflow)
+        listens = entry is not None and SendFailed in entry.definition.inputs
+        message = SendFailed(claim.type, job.id, text, attempts) if listens else None
+        encoded = self._registry.codec.encode(message) if message is not None else None
+        context = read_context(claim.context)
+        self._intake.submit(
+            Pending(
+                ref=ref,
+                message=message,
+                type=encoded.name if encoded else "",
+                type_version=encoded.version if encoded else 1,
+                body=encoded.body if encoded else b"",
+                id=answer_id(ref, claim.output.version, Kind.RESULT),
+                kind=Kind.RESULT,
+                context=Context(context.correlation_id, job.id, None, None, context.trace),
+                time_us=self._store.now_us(),
+                cause=claim.output.version,
+                settles=claim.output,
+                attempt=attempts,
+                dead_letter=self._letter(claim, "its handler gave up", text, attempts),
+                gives_up=None if listens else f"{claim.type} failed for good: {text}",
+            )
+        )
+
+    def bury(self, claim: OutputClaim, reason: str, error: Exception | None) -> None:
+        """Make a dead letter of an output that has nowhere to go."""
+        text = None if error is None else error_text(error)
+        letter = self._letter(claim, reason, text, claim.attempts)
+        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
+
+        def done(outcome: Outcome | Exception) -> None:
+            if isinstance(outcome, Exception):
+                self._again(lambda: self._committer.add(unit, done), claim, outcome)
+
+        self._committer.add(unit, done)
+
+    def _letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int) -> DeadLetter:
+        return DeadLetter(
+            workflow=claim.workflow,
+            instance=claim.instance,
+            message_id=f"{claim.workflow}/{claim.instance}/{claim.output.version}",
+            kind=claim.kind,
+            type=claim.type,
+            type_version=claim.type_version,
+            body=claim.body,
+            time_us=self._store.now_us(),
+            context=claim.context,
+            reason=reason,
+            error=error,
+            attempts=attempts,
+            output=claim.output,
+        )
+
+    def _again(self, call: Callable[[], None], claim: OutputClaim, error: Exception) -> None:
+        log.warning("%s: commit failed, will be tried again: %s", claim.destination, error)
+
+        async def wait() -> None:
+            await self._runtime.clock.sleep(1.0)
+            call()
+
+        self._runtime.spawn(wait(), "mainspring-again")
+
+
+def _messages(result: Any) -> list[Any]:
+    if result is None:
+        return []
+    several = type(result) in (list, tuple)
+    return list(cast("list[Any]", result)) if several else [result]

@@ -1,0 +1,185 @@
+"""The engine, wired: its stations, its life from start to drained."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mainspring.engine.claims import Claimer
+from mainspring.engine.committer import Committer
+from mainspring.engine.dispatch import Dispatcher
+from mainspring.engine.intake import Intake
+from mainspring.engine.lanes import Lane
+from mainspring.engine.registry import Registry
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepper import Stepper
+from mainspring.errors import MainspringError
+from mainspring.port.records import InputRow, OutputClaim, Ref, Status
+from mainspring.port.store import Store
+
+LEASE_SECONDS: Final = 30.0
+HEARTBEAT_SECONDS: Final = 10.0
+RELIEVE_SECONDS: Final = 3.0
+OVERDUE_CHECK_SECONDS: Final = 0.1
+DRAIN_SECONDS: Final = 30.0
+
+log = logging.getLogger("mainspring.engine")
+
+
+class End(Struct, frozen=True):
+    """How an instance ended: its status, and its result or the reason.
+
+    >>> End("failed", "out of stock").status
+    'failed'
+    """
+
+    status: Status
+    result: Any
+
+
+class Engine:
+    """Everything between an app and its store. One event loop, one worker."""
+
+    def __init__(self, store: Store, registry: Registry, runtime: Runtime, resources: Mapping[str, Any]) -> None:
+        self.store = store
+        self.registry = registry
+        self.runtime = runtime
+        self.committer = Committer(store, runtime)
+        self.intake = Intake(store, registry, runtime)
+        self.dispatcher = Dispatcher(
+            store, registry, self.committer, self.intake, runtime, resources, self.due_at, self.accepted
+        )
+        self.stepper = Stepper(store, registry, self.committer, runtime, self)
+        self.claimer = Claimer(store, registry, self.dispatcher, self.intake, runtime)
+        self.intake.connect(self.stepper.submit)
+        self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self.works = False
+
+    # ---- life
+
+    async def start(self, *, work: bool, name: str, pools: frozenset[str] | None = None) -> None:
+        """Register as a worker and begin. Without `work` nothing is claimed and nothing is carried out here."""
+        self.works = work
+        self.dispatcher.pools = pools
+        self.dispatcher.closing = not work
+        self._name = name
+        if not work:
+            return
+        await self.store.relieve()
+        self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
+        self.claimer.start(lambda: self.committer.worker)
+        self._tasks = [
+            self.runtime.spawn(self._beat(), "mainspring-heartbeat"),
+            self.runtime.spawn(self._relieve(), "mainspring-relieve"),
+            self.runtime.spawn(self._stop_overdue(), "mainspring-overdue"),
+        ]
+
+    async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
+        """Take no more, let what runs finish, and give the rest back."""
+        self.dispatcher.closing = True
+        if self.works:
+            await self.claimer.stop()
+            await self._drain(drain_seconds)
+        await self.committer.drained()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self.works:
+            await self.store.release_worker(self.committer.worker)
+        self.committer.close()
+
+    async def _drain(self, seconds: float) -> None:
+        for runner in self.dispatcher.runners():
+            runner.closing = True
+            runner.take_back()
+        deadline_us = self.store.now_us() + int(seconds * 1e6)
+        while any(runner.active for runner in self.dispatcher.runners()) and self.store.now_us() < deadline_us:
+            await self.runtime.clock.sleep(0.01)
+        for runner in self.dispatcher.runners():
+            if runner.active:
+                log.warning(
+                    "%s still runs after %.0f s and is cancelled; it will run again", runner.handler.name, seconds
+                )
+            runner.cancel_all()
+        await asyncio.sleep(0)
+
+    async def _beat(self) -> None:
+        while True:
+            await self.runtime.clock.sleep(HEARTBEAT_SECONDS)
+            try:
+                if not await self.store.heartbeat(self.committer.worker):
+                    log.warning("this worker was relieved; it goes on under a new key")
+                    self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
+                    self.due_at(0)
+            except MainspringError as error:
+                log.warning("heartbeat failed: %s", error)
+
+    async def _relieve(self) -> None:
+        while True:
+            await self.runtime.clock.sleep(RELIEVE_SECONDS)
+            try:
+                if await self.store.relieve():
+                    log.warning("relieved a dead worker")
+                    self.due_at(0)
+            except MainspringError as error:
+                log.warning("looking for dead workers failed: %s", error)
+
+    async def _stop_overdue(self) -> None:
+        while True:
+            await self.runtime.clock.sleep(OVERDUE_CHECK_SECONDS)
+            now_us = self.store.now_us()
+            for runner in self.dispatcher.runners():
+                if runner.running:
+                    runner.stop_overdue(now_us)
+
+    # ---- who hears of a commit (the stepper's Followers)
+
+    def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
+        """Carry out outputs that were born claimed."""
+        for claim, message in outputs:
+            self.dispatcher.carry_out(claim, message)
+
+    def due_at(self, due_us: int) -> None:
+        """Know that something unclaimed becomes due."""
+        self.claimer.due_at(due_us)
+
+    def accepted(self, row: InputRow, position: int) -> None:
+        """Step an input that was accepted in this worker's hands."""
+        pending = self.intake.from_inbox(row)
+        pending.position = position
+        self.stepper.submit(pending)
+
+    def has_room(self, destination: str) -> bool:
+        """Tell whether an output may be born claimed."""
+        return self.dispatcher.has_room(destination)
+
+    def ended(self, lane: Lane) -> None:
+        """Wake those who wait for the instance's end."""
+        self.tell_end(lane.ref, lane.status, lane.result)
+
+    def tell_end(self, ref: Ref, status: Status, result: Any) -> None:
+        """Wake those who wait for an instance's end with how it ended."""
+        for future in self._ends.pop(ref, ()):
+            if not future.done():
+                future.set_result(End(status, result))
+
+    # ---- waiting for an end
+
+    def end_of(self, ref: Ref) -> asyncio.Future[End]:
+        """Return a future that is done when the instance ends in this process."""
+        future: asyncio.Future[End] = asyncio.get_running_loop().create_future()
+        self._ends.setdefault(ref, []).append(future)
+        return future
+
+    def forget_end_of(self, ref: Ref, future: asyncio.Future[End]) -> None:
+        """Wait no longer."""
+        waiting = self._ends.get(ref, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._ends[ref]

@@ -1,0 +1,176 @@
+"""Handlers: the code with side effects, as it was registered."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import timedelta
+from typing import Any, Final, cast, get_type_hints
+
+from msgspec import Struct
+
+from mainspring.core.messages import Envelope
+from mainspring.core.type_parameters import union_members
+from mainspring.engine.policies.breaker import Breaker
+from mainspring.engine.policies.limits import RateLimit
+from mainspring.engine.policies.retry import Retry
+from mainspring.errors import WiringError
+
+TIMEOUT: Final = timedelta(seconds=60)
+REMEMBER: Final = timedelta(hours=24)
+CONCURRENCY: Final = 1_000
+
+
+class HandlerOptions(Struct, frozen=True):
+    """How a handler is to be run. Each has a safe default.
+
+    >>> HandlerOptions().timeout
+    datetime.timedelta(seconds=60)
+    """
+
+    retry: Retry = Retry()
+    timeout: timedelta = TIMEOUT
+    concurrency: int = CONCURRENCY
+    rate: RateLimit | None = None
+    breaker: Breaker | None = Breaker()
+    batch: int | None = None
+    idempotency_key: Callable[[Any], str] | None = None
+    remember: timedelta = REMEMBER
+    priority: int = 0
+    pool: str = "default"
+    name: str | None = None
+
+
+class Context:
+    """What a handler may ask for as its second parameter.
+
+    `idempotency_key` is the same at every attempt; hand it to whoever is called. `attempt` counts from 1. `envelope` is
+    the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work goes on: it
+    restarts the timeout. `cancelled` turns true when the instance was cancelled or the attempt timed out; an async
+    handler is cancelled as well.
+    """
+
+    __slots__ = ("_beat", "attempt", "cancelled", "envelope", "idempotency_key", "instance", "resources")
+
+    def __init__(
+        self,
+        *,
+        idempotency_key: str,
+        attempt: int,
+        instance: str,
+        envelope: Envelope[Any],
+        resources: Mapping[str, Any],
+        beat: Callable[[], None],
+    ) -> None:
+        self.idempotency_key = idempotency_key
+        self.attempt = attempt
+        self.instance = instance
+        self.envelope = envelope
+        self.resources = resources
+        self.cancelled = False
+        self._beat = beat
+
+    def heartbeat(self) -> None:
+        """Say that the work goes on: the timeout begins again. May be called from a thread."""
+        self._beat()
+
+
+class Handler:
+    """A registered function: what it takes, how it is called, how it is run."""
+
+    def __init__(self, function: Callable[..., Any], options: HandlerOptions) -> None:
+        self.function = function
+        self.options = options
+        self.name = options.name or getattr(function, "__qualname__", type(function).__qualname__)
+        self.message_type = message_type_of(function, self.name, batch=options.batch is not None)
+        self.result_types = result_types_of(function)
+        self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
+        self.wants_context = len(_positional(function)) > 1
+        _check_options(self.name, options)
+
+    def bind(self, message: Any, context: Context) -> Callable[[], Any]:
+        """Return the call, ready to be made."""
+        return (
+            functools.partial(self.function, message, context)
+            if self.wants_context
+            else functools.partial(self.function, message)
+        )
+
+    def call(self, message: Any, context: Context) -> Awaitable[Any]:
+        """Make the call of an async handler."""
+        return self.function(message, context) if self.wants_context else self.function(message)
+
+
+def message_type_of(function: Callable[..., Any], name: str, *, batch: bool) -> type[Any]:
+    """Return the type of the first parameter: the message that the function takes.
+
+    >>> def charge(command: int) -> None: ...
+    >>> message_type_of(charge, "charge", batch=False)
+    <class 'int'>
+    """
+    parameters = _positional(function)
+    if not parameters:
+        raise WiringError(f"{name} takes no message", "Give it one parameter, annotated with the message's type.")
+    try:
+        hint = get_type_hints(inspect.unwrap(function)).get(parameters[0].name)
+    except NameError as error:
+        raise WiringError(
+            f"The annotations of {name} cannot be read: {error}", "Import the names at run time."
+        ) from None
+    if batch:
+        arguments = getattr(hint, "__args__", ())
+        hint = arguments[0] if len(arguments) == 1 else None
+    members = union_members(hint)
+    if len(members) != 1 or not isinstance(hint, type) or hint is Any:
+        kind = "list[ChargeCard]" if batch else "ChargeCard"
+        raise WiringError(
+            f"{name} does not say which message it takes",
+            f"Annotate its first parameter with one message type, as in `def {name}(command: {kind})`.",
+        )
+    return hint
+
+
+def result_types_of(function: Callable[..., Any]) -> list[type[Any]]:
+    """Return the message types that a function says it returns, as far as they can be seen.
+
+    >>> def charge(command: int) -> str | None: ...
+    >>> result_types_of(charge)
+    []
+    """
+    try:
+        hint = get_type_hints(inspect.unwrap(function)).get("return")
+    except NameError:
+        return []
+    parts: tuple[Any, ...] = (hint, *getattr(hint, "__args__", ()))
+    members: set[Any] = {member for part in parts for member in union_members(part)}
+    return sorted(filter(_is_record, members), key=_name)
+
+
+def _name(cls: type[Any]) -> str:
+    return cls.__name__
+
+
+def _is_record(member: Any) -> bool:
+    if not isinstance(member, type):
+        return False
+    cls = cast("type[Any]", member)
+    return dataclasses.is_dataclass(cls) or issubclass(cls, Struct) or hasattr(cls, "model_fields")
+
+
+def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in kinds and parameter.default is inspect.Parameter.empty
+    ]
+
+
+def _check_options(name: str, options: HandlerOptions) -> None:
+    for label, value in (("concurrency", options.concurrency), ("batch", options.batch)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise WiringError(f"{name} has {label}={value!r}", "Use a whole number from 1.")
+    if options.timeout <= timedelta(0):
+        raise WiringError(f"{name} has timeout={options.timeout!r}", "Use a positive timedelta.")

@@ -1,0 +1,183 @@
+"""Intake: a message from outside gets its envelope and its instance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from mainspring.codec import Codec
+from mainspring.core.messages import Kind
+from mainspring.core.route import route
+from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context
+from mainspring.engine.registry import Registry, WorkflowEntry
+from mainspring.engine.runtime import Runtime
+from mainspring.errors import CodecError, InvalidIdError, WiringError
+from mainspring.port.records import Context, DeadLetter, InputRow, Ref
+from mainspring.port.store import Store
+
+INPUTS_IN_FLIGHT: Final = 10_000
+MESSAGE_ID_CHARACTERS: Final = 1_000
+
+
+class Intake:
+    """Makes inputs of messages and hands them to the stepper, no more at a time than memory should hold."""
+
+    def __init__(self, store: Store, registry: Registry, runtime: Runtime) -> None:
+        self._store = store
+        self._registry = registry
+        self._runtime = runtime
+        self._submit: Callable[[Pending], None] = _nowhere
+        self._in_flight = 0
+        self._room = asyncio.Event()
+
+    def connect(self, submit: Callable[[Pending], None]) -> None:
+        """Say who takes the inputs."""
+        self._submit = submit
+
+    def submit(self, pending: Pending) -> None:
+        """Hand an input over."""
+        self._submit(pending)
+
+    def envelop(
+        self,
+        message: Any,
+        entry: WorkflowEntry,
+        *,
+        id: str | None = None,
+        kind: Kind = Kind.COMMAND,
+        actor: str | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+    ) -> Pending | None:
+        """Return a message from outside as an input of a workflow's instance; None if its route skips it."""
+        instance = route(entry.workflow, message)
+        if instance is None:
+            return None
+        encoded = self._registry.codec.encode(message)
+        message_id = self._runtime.new_id() if id is None else _checked(id)
+        return Pending(
+            ref=Ref(entry.name, instance),
+            message=message,
+            type=encoded.name,
+            type_version=encoded.version,
+            body=encoded.body,
+            id=message_id,
+            kind=kind,
+            context=Context(correlation_id or message_id, None, None, reply_to),
+            time_us=self._store.now_us(),
+            actor=actor,
+            answer=Answer(),
+        )
+
+    def from_inbox(self, row: InputRow) -> Pending:
+        """Return a row of the inbox as an input."""
+        message, unreadable = read_message(self._registry.codec, row)
+        return Pending(
+            ref=Ref(row.workflow, row.instance),
+            message=message,
+            type=row.type,
+            type_version=row.type_version,
+            body=row.body,
+            id=row.message_id,
+            kind=Kind(row.kind),
+            context=read_context(row.context),
+            time_us=row.time_us,
+            actor=row.actor,
+            cause=row.cause,
+            position=row.position,
+            timer_key=row.timer_key,
+            unreadable=unreadable,
+        )
+
+    def from_dead_letter(self, letter: DeadLetter) -> Pending:
+        """Return a dead letter as the input that it was."""
+        return Pending(
+            ref=Ref(letter.workflow, letter.instance),
+            message=self._registry.codec.decode(letter.type, letter.type_version, letter.body),
+            type=letter.type,
+            type_version=letter.type_version,
+            body=letter.body,
+            id=letter.message_id,
+            kind=Kind(letter.kind),
+            context=read_context(letter.context),
+            time_us=letter.time_us,
+            actor=letter.actor,
+            answer=Answer(),
+        )
+
+    def taker(self, message: Any) -> WorkflowEntry:
+        """Return the one workflow that a sent message goes to."""
+        takers = self._registry.takers(message)
+        name = type(message).__name__
+        if not takers:
+            known = ", ".join(self._registry.workflows) or "none"
+            raise WiringError(
+                f"No workflow takes {name}", f"Add a workflow that has it among its inputs; this app knows {known}."
+            )
+        if len(takers) > 1:
+            raise WiringError(
+                f"{name} is taken by several workflows: {', '.join(entry.name for entry in takers)}",
+                "Publish it, so that each of them gets it.",
+            )
+        return takers[0]
+
+    async def room(self) -> None:
+        """Wait until one more input from outside may be in flight."""
+        while self._in_flight >= INPUTS_IN_FLIGHT:
+            self._room.clear()
+            await self._room.wait()
+
+    async def answered(self, pending: Pending) -> ReceiptStatus:
+        """Submit an input and wait until it is durable. Return what became of it."""
+        await self.room()
+        return await self._answer(self._enter(pending))
+
+    async def all_answered(self, pendings: list[Pending]) -> None:
+        """Submit inputs and wait until all are durable; the first that failed tells why."""
+        entered: deque[Answer] = deque()
+        try:
+            for pending in pendings:
+                while entered and self._in_flight >= INPUTS_IN_FLIGHT:
+                    await self._answer(entered.popleft())
+                await self.room()
+                entered.append(self._enter(pending))
+            while entered:
+                await self._answer(entered.popleft())
+        finally:
+            self._in_flight -= len(entered)
+            self._room.set()
+
+    def _enter(self, pending: Pending) -> Answer:
+        answer = pending.answer = pending.answer or Answer()
+        self._in_flight += 1
+        self._submit(pending)
+        return answer
+
+    async def _answer(self, answer: Answer) -> ReceiptStatus:
+        try:
+            return await answer.wait()
+        finally:
+            self._in_flight -= 1
+            self._room.set()
+
+
+def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
+    """Return a row's message, or why it cannot be read."""
+    try:
+        return codec.decode(row.type, row.type_version, row.body), None
+    except CodecError as error:
+        return None, error
+
+
+def _checked(id: object) -> str:
+    if not isinstance(id, str) or not 0 < len(id) <= MESSAGE_ID_CHARACTERS or not id.isprintable():
+        raise InvalidIdError(
+            id, "cannot be a message's id", f"Use 1 to {MESSAGE_ID_CHARACTERS:,} visible characters.", what="Message id"
+        )
+    return id
+
+
+def _nowhere(_: Pending) -> None:
+    raise WiringError("Nothing steps yet", "Start the engine first.")

@@ -1,0 +1,130 @@
+"""Lanes: one queue and one cached state per instance that is busy or was so lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from mainspring.engine.pending import Pending
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.port.records import ENDED, Ref, Status
+
+CACHED_INSTANCES: Final = 10_000
+
+
+class Lane:
+    """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
+
+    `loaded` tells whether they are known at all. `under_way` are the inputs whose units are with the committer, in
+    order. A `broken` lane waits for them to come back, puts those that failed in front again, and is loaded anew.
+    """
+
+    __slots__ = (
+        "broken",
+        "context",
+        "entry",
+        "error",
+        "exists",
+        "fold_error",
+        "key",
+        "loaded",
+        "loading",
+        "queue",
+        "ref",
+        "result",
+        "returned",
+        "snapshot_version",
+        "state",
+        "status",
+        "under_way",
+        "version",
+    )
+
+    def __init__(self, ref: Ref, entry: WorkflowEntry) -> None:
+        self.ref = ref
+        self.entry = entry
+        self.queue: deque[Pending] = deque()
+        self.under_way = 0
+        self.returned: list[Pending] = []
+        self.broken = False
+        self.loading = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing of the instance any more."""
+        self.loaded = False
+        self.exists = False
+        self.key: int | None = None
+        self.version = 0
+        self.snapshot_version = 0
+        self.state: Any = self.entry.workflow.initial_state
+        self.status: Status = "running"
+        self.error: str | None = None
+        self.result: Any = None
+        self.context: bytes | None = None
+        self.fold_error: Exception | None = None
+
+    def assume_new(self) -> None:
+        """Take it that there is no such instance yet: the commit will tell if that is wrong."""
+        self.forget()
+        self.loaded = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the instance has ended."""
+        return self.status in ENDED
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is going on here."""
+        return not self.queue and not self.under_way and not self.loading and not self.broken
+
+
+class Lanes:
+    """The lanes of this process, the least recently used idle ones forgotten when there are too many.
+
+    >>> Lanes().count
+    0
+    """
+
+    def __init__(self, limit: int = CACHED_INSTANCES) -> None:
+        self._lanes: OrderedDict[Ref, Lane] = OrderedDict()
+        self._limit = limit
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    def get(self, ref: Ref) -> Lane | None:
+        """Return the lane of an instance, if there is one."""
+        return self._lanes.get(ref)
+
+    def at(self, ref: Ref, entry: WorkflowEntry) -> Lane:
+        """Return the lane of an instance, made on first use."""
+        lane = self._lanes.get(ref)
+        if lane is None:
+            lane = self._lanes[ref] = Lane(ref, entry)
+            if len(self._lanes) > self._limit:
+                self._shrink()
+        else:
+            self._lanes.move_to_end(ref)
+        return lane
+
+    def drop(self, lane: Lane) -> None:
+        """Forget an idle lane."""
+        if lane.idle:
+            self._lanes.pop(lane.ref, None)
+
+    def busy(self) -> Iterator[Lane]:
+        """Return the lanes in which something goes on."""
+        return (lane for lane in list(self._lanes.values()) if not lane.idle)
+
+    def _shrink(self) -> None:
+        """Forget old idle lanes; busy ones are bounded by back-pressure, not by this."""
+        for ref in [ref for ref, lane in self._oldest(len(self._lanes) // 10 + 1) if lane.idle]:
+            del self._lanes[ref]
+
+    def _oldest(self, count: int) -> list[tuple[Ref, Lane]]:
+        return [item for item, _ in zip(self._lanes.items(), range(count), strict=False)]

@@ -1,0 +1,130 @@
+"""What operators do to an instance: suspend, resume, skip, cancel. Each is one commit, recorded with its actor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from mainspring.core.events import Cancelled, Resumed, StreamEvent, Suspended
+from mainspring.engine.engine import Engine
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import NoSuchInstanceError, OperationError
+from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
+
+CONFLICTS: Final = 20
+
+_Make: TypeAlias = Callable[[InstanceRow], Unit]
+
+
+class Operations:
+    """Operates on instances through the engine's committer, on fresh rows, again when somebody else was first."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def suspend(self, ref: Ref, reason: str, actor: str | None) -> None:
+        """Stop stepping. Inputs and fired timers queue."""
+
+        def unit(row: InstanceRow) -> Unit:
+            _must_be(row, "running", "suspended")
+            return self._unit(row, Suspended(reason), "suspended", actor, error=reason)
+
+        await self._commit(ref, unit)
+
+    async def resume(self, ref: Ref, actor: str | None) -> None:
+        """Step again, beginning with the input that failed if one did."""
+
+        def unit(row: InstanceRow) -> Unit:
+            _must_be(row, "suspended", "resumed")
+            return self._unit(row, Resumed(), "running", actor)
+
+        await self._commit(ref, unit)
+        self._engine.due_at(0)
+
+    async def skip(self, ref: Ref, actor: str | None) -> None:
+        """Pass over the first waiting input of a suspended instance, and step again."""
+        store, entry = self._engine.store, self._entry(ref)
+        waiting = await store.inbox(ref, 1)
+        if not waiting:
+            raise OperationError(str(ref), "has no input to skip", "Resume it instead.")
+        pending = self._engine.intake.from_inbox(waiting[0])
+
+        def unit(row: InstanceRow) -> Unit:
+            _must_be(row, "suspended", "skipped")
+            events: tuple[EventRow, ...] = ()
+            if row.version:
+                skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
+                events = (skipped,)
+            return self._unit(row, events, "running", actor, consumes=waiting[0].position)
+
+        await self._commit(ref, unit)
+        self._engine.due_at(0)
+
+    async def cancel(self, ref: Ref, reason: str, actor: str | None) -> None:
+        """End an instance from outside: what nobody carries out yet is cancelled, what runs is told."""
+
+        def unit(row: InstanceRow) -> Unit:
+            if row.status in ENDED:
+                raise OperationError(str(ref), f"cannot be cancelled: it has {row.status}", "Nothing is to be done.")
+            return self._unit(row, Cancelled(reason), "cancelled", actor, error=reason, cancels=True)
+
+        await self._commit(ref, unit)
+        for runner in self._engine.dispatcher.runners():
+            runner.cancel_instance(ref)
+        self._engine.tell_end(ref, "cancelled", reason)
+
+    def _entry(self, ref: Ref) -> WorkflowEntry:
+        entry = self._engine.registry.workflows.get(ref.workflow)
+        if entry is None:
+            raise NoSuchInstanceError(str(ref))
+        return entry
+
+    def _unit(
+        self,
+        row: InstanceRow,
+        event: StreamEvent[Any, Any] | tuple[EventRow, ...],
+        status: Status,
+        actor: str | None,
+        *,
+        error: str | None = None,
+        consumes: int | None = None,
+        cancels: bool = False,
+    ) -> Unit:
+        recorder = self._entry(Ref(row.workflow, row.id)).recorder
+        if isinstance(event, tuple):
+            events = event
+        else:
+            # Before its first event an instance has no stream to record this in.
+            now_us = self._engine.store.now_us()
+            events = (recorder.row(event, row.version + 1, now_us, actor),) if row.version else ()
+        return Unit(
+            row.workflow,
+            row.id,
+            key=row.key,
+            expected_version=row.version,
+            events=events,
+            status=status,
+            state=row.state,
+            error=error,
+            definition_version=row.definition_version,
+            context=row.context,
+            consumes=consumes,
+            cancel_all="unclaimed" if cancels else None,
+        )
+
+    async def _commit(self, ref: Ref, make: _Make) -> None:
+        for _ in range(CONFLICTS):
+            loaded = (await self._engine.store.load([ref]))[0]
+            if loaded is None:
+                raise NoSuchInstanceError(str(ref))
+            outcome = await self._engine.committer.commit(make(loaded.row))
+            self._engine.stepper.forget(ref)
+            if isinstance(outcome, Committed):
+                return
+        raise OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
+
+
+def _must_be(row: InstanceRow, status: Status, done: str) -> None:
+    if row.status != status:
+        problem = f"cannot be {done}: it is {row.status}"
+        raise OperationError(f"{row.workflow}/{row.id}", problem, "Look at its status first.")

@@ -1,0 +1,160 @@
+"""An input on its way to its step, and the receipt that its sender holds."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, json
+
+from mainspring.core.messages import Envelope, InstanceId, Kind
+from mainspring.port.records import Context, DeadLetter, InputRow, OutputKey, Ref, Remembered
+
+ReceiptStatus: TypeAlias = Literal["pending", "stepped", "accepted", "suspended", "duplicate", "dead letter"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_decode_context = json.Decoder(Context).decode
+encode_context = json.Encoder().encode
+
+
+def read_context(body: bytes) -> Context:
+    """Return a stored context.
+
+    >>> read_context(b'{"correlation_id":"c-1"}').correlation_id
+    'c-1'
+    """
+    return _decode_context(body)
+
+
+def moment(time_us: int) -> datetime:
+    """Return a stored time as a datetime.
+
+    >>> moment(1_000_000).isoformat()
+    '1970-01-01T00:00:01+00:00'
+    """
+    return _EPOCH + timedelta(microseconds=time_us)
+
+
+def instance_id(text: str) -> InstanceId:
+    """Return `workflow/id` as an identity. The workflow's name holds no slash; the id may.
+
+    >>> instance_id("OrderFulfilment/o/1").id
+    'o/1'
+    """
+    workflow, _, id = text.partition("/")
+    return InstanceId(workflow, id)
+
+
+class Answer:
+    """What became of an input. Resolved once, after the commit that decided it."""
+
+    __slots__ = ("_future", "error", "status")
+
+    def __init__(self) -> None:
+        self.status: ReceiptStatus = "pending"
+        self.error: Exception | None = None
+        self._future: asyncio.Future[None] | None = None
+
+    def resolve(self, status: ReceiptStatus) -> None:
+        self.status = status
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._wake()
+
+    async def wait(self) -> ReceiptStatus:
+        if self.status == "pending" and self.error is None:
+            self._future = asyncio.get_running_loop().create_future()
+            await self._future
+        if self.error is not None:
+            raise self.error
+        return self.status
+
+    def _wake(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+class Pending(Struct):
+    """An input with its message at hand, and all that its step will have to commit beside it.
+
+    `settles` is the output that it answers, `position` its place in the inbox if it comes from there. `unreadable` says
+    why its body could not be decoded. `gives_up` is the reason of a command that failed for good in a workflow that
+    does not listen for that.
+    """
+
+    ref: Ref
+    message: Any
+    type: str
+    type_version: int
+    body: bytes
+    id: str
+    kind: Kind
+    context: Context
+    time_us: int
+    actor: str | None = None
+    cause: int | None = None
+    settles: OutputKey | None = None
+    position: int | None = None
+    timer_key: str | None = None
+    attempt: int | None = None
+    duration_us: int | None = None
+    dead_letter: DeadLetter | None = None
+    remembers: tuple[Remembered, ...] = ()
+    answer: Answer | None = None
+    unreadable: Exception | None = None
+    gives_up: str | None = None
+    conflicts: int = 0
+
+    def envelope(self) -> Envelope[Any]:
+        """Return the message in its envelope, as a decide may ask for it."""
+        context = self.context
+        return Envelope(
+            self.message,
+            self.id,
+            moment(self.time_us),
+            context.correlation_id,
+            self.kind,
+            context.causation_id,
+            instance_id(context.sender) if context.sender else None,
+            context.reply_to,
+            self.actor,
+            context.trace,
+        )
+
+    def input_row(self, *, claimed: bool = False) -> InputRow:
+        """Return the row that keeps it in the inbox."""
+        return InputRow(
+            workflow=self.ref.workflow,
+            instance=self.ref.id,
+            message_id=self.id,
+            kind=self.kind.value,
+            type=self.type,
+            type_version=self.type_version,
+            body=self.body,
+            time_us=self.time_us,
+            context=encode_context(self.context),
+            actor=self.actor,
+            cause=self.cause,
+            timer_key=self.timer_key,
+            claimed=claimed,
+        )
+
+    def as_dead_letter(self, reason: str, error: str | None = None) -> DeadLetter:
+        """Return it as a dead letter, whole."""
+        return DeadLetter(
+            workflow=self.ref.workflow,
+            instance=self.ref.id,
+            message_id=self.id,
+            kind=self.kind.value,
+            type=self.type,
+            type_version=self.type_version,
+            body=self.body,
+            time_us=self.time_us,
+            context=encode_context(self.context),
+            reason=reason,
+            error=error,
+            actor=self.actor,
+        )

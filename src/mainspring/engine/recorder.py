@@ -1,0 +1,216 @@
+"""Events to rows and back: the only place that knows how an event is stored."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct, json
+
+from mainspring.codec import Codec
+from mainspring.core.events import (
+    Became,
+    Began,
+    Cancelled,
+    Completed,
+    Failed,
+    InitiatedBy,
+    Kept,
+    Published,
+    Received,
+    Replied,
+    Resumed,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    Skipped,
+    StreamEvent,
+    Suspended,
+)
+from mainspring.core.messages import Kind
+from mainspring.core.story import Entry
+from mainspring.engine.pending import Pending, encode_context, moment
+from mainspring.port.records import EventRow, Ref, Snapshot
+
+MICROSECOND: Final = timedelta(microseconds=1)
+
+_CARRIERS: Final[dict[str, Any]] = {
+    cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept)
+}
+_FOLDED: Final = frozenset(
+    cls.__name__
+    for cls in (
+        Began,
+        InitiatedBy,
+        Received,
+        Sent,
+        Published,
+        Replied,
+        Scheduled,
+        ScheduleCancelled,
+        Became,
+        Completed,
+        Failed,
+    )
+)
+
+
+class Detail(Struct, frozen=True, omit_defaults=True):
+    """What an event says beside its message, stored as one JSON object.
+
+    >>> json.encode(Detail(key="payment"))
+    b'{"key":"payment"}'
+    """
+
+    key: str | None = None
+    after_us: int | None = None
+    at: datetime | None = None
+    to: str | None = None
+    reason: str | None = None
+    reply_to: str | None = None
+    undelivered: bool = False
+
+
+_encode_detail = json.Encoder().encode
+_decode_detail = json.Decoder(Detail).decode
+
+
+def read_detail(body: bytes | None) -> Detail:
+    """Return a stored detail; nothing stored says nothing.
+
+    >>> read_detail(None).key is None
+    True
+    """
+    return Detail() if body is None else _decode_detail(body)
+
+
+class Recorder:
+    """Writes and reads the rows of one workflow's streams, with the codec of its messages and that of its states.
+
+    >>> Recorder(Codec(), Codec()).row(Began(), 1, 0).event
+    'Began'
+    """
+
+    def __init__(self, messages: Codec, states: Codec) -> None:
+        self._codec = messages
+        self._states = states
+
+    def input_row(self, event: str, version: int, time_us: int, pending: Pending, state: str | None) -> EventRow:
+        """Return the row of an input. Its id is left out where it follows from the output that it answers."""
+        derived = pending.cause is not None and pending.position is None
+        return EventRow(
+            version,
+            event,
+            time_us,
+            pending.type,
+            pending.type_version,
+            pending.body,
+            None,
+            pending.kind.value,
+            None if derived else pending.id,
+            pending.cause,
+            None if derived else encode_context(pending.context),
+            pending.actor,
+            state,
+            pending.attempt,
+            pending.duration_us,
+        )
+
+    def row(self, event: StreamEvent[Any, Any], version: int, time_us: int, actor: str | None = None) -> EventRow:
+        """Return the row of a decision or of what an operator did."""
+        match event:
+            case Sent(message) | Published(message):
+                return self._carrier(event, version, time_us, message, None)
+            case Scheduled(message, after, at, key):
+                after_us = None if after is None else after // MICROSECOND
+                return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at))
+            case Became(state):
+                encoded = self._states.encode(state)
+                return EventRow(version, "Became", time_us, encoded.name, encoded.version, encoded.body)
+            case Completed(result) if result is not None:
+                return self._carrier(event, version, time_us, result, None)
+            case ScheduleCancelled(key):
+                return EventRow(version, "ScheduleCancelled", time_us, detail=_encode_detail(Detail(key=key)))
+            case Failed(reason) | Suspended(reason) | Cancelled(reason):
+                detail = _encode_detail(Detail(reason=reason))
+                return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
+            case _:
+                return EventRow(version, type(event).__name__, time_us, actor=actor)
+
+    def reply_row(self, event: Replied[Any], version: int, time_us: int, reply_to: str | None) -> EventRow:
+        """Return the row of a reply: where it goes stands beside what the author wrote, or that nobody waits for it."""
+        detail = Detail(to=event.to, reply_to=reply_to, undelivered=reply_to is None)
+        return self._carrier(event, version, time_us, event.message, detail)
+
+    def event(self, row: EventRow) -> StreamEvent[Any, Any]:
+        """Return the event of a row."""
+        codec = self._states if row.event == "Became" else self._codec
+        message = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
+        carrier = _CARRIERS.get(row.event)
+        if carrier is not None:
+            return carrier(message)
+        detail = read_detail(row.detail)
+        match row.event:
+            case "Began":
+                return Began()
+            case "Replied":
+                return Replied(message, detail.to)
+            case "Scheduled":
+                after = None if detail.after_us is None else timedelta(microseconds=detail.after_us)
+                return Scheduled(message, after, detail.at, detail.key or "")
+            case "ScheduleCancelled":
+                return ScheduleCancelled(detail.key or "")
+            case "Completed":
+                return Completed(message)
+            case "Resumed":
+                return Resumed()
+            case _:
+                return _REASONED[row.event](detail.reason or "")
+
+    def snapshot(self, state: object, version: int, fingerprint: str) -> Snapshot:
+        """Return a state as a snapshot."""
+        encoded = self._states.encode(state)
+        return Snapshot(version, fingerprint, encoded.name, encoded.version, encoded.body)
+
+    def state(self, snapshot: Snapshot) -> Any:
+        """Return the state of a snapshot."""
+        return self._states.decode(snapshot.type, snapshot.type_version, snapshot.body)
+
+    def folded(self, rows: list[EventRow]) -> list[Any]:
+        """Return the events of those rows that a fold sees."""
+        return [self.event(row) for row in rows if row.event in _FOLDED]
+
+    def entry(self, ref: Ref, row: EventRow) -> Entry:
+        """Return a row as a line of the stream that people read."""
+        message_id = row.message_id
+        if message_id is None and row.cause is not None:
+            message_id = answer_id(ref, row.cause, row.kind)
+        kind = None if row.kind is None else Kind(row.kind)
+        return Entry(row.version, self.event(row), kind, message_id, moment(row.time_us), row.actor)
+
+    def _carrier(
+        self, event: StreamEvent[Any, Any], version: int, time_us: int, message: object, detail: Detail | None
+    ) -> EventRow:
+        encoded = self._codec.encode(message)
+        return EventRow(
+            version,
+            type(event).__name__,
+            time_us,
+            encoded.name,
+            encoded.version,
+            encoded.body,
+            None if detail is None else _encode_detail(detail),
+        )
+
+
+_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Suspended": Suspended, "Cancelled": Cancelled}
+
+
+def answer_id(ref: Ref, cause: int, kind: str | None, part: int = 1) -> str:
+    """Return the id of what answers an output: a timer has the output's own, a result one below it.
+
+    >>> answer_id(Ref("W", "i"), 3, "timer"), answer_id(Ref("W", "i"), 3, "result")
+    ('W/i/3', 'W/i/3/1')
+    """
+    own = f"{ref.workflow}/{ref.id}/{cause}"
+    return own if kind == Kind.TIMER else f"{own}/{part}"

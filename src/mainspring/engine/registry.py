@@ -1,0 +1,120 @@
+"""What this process knows: workflows, handlers, subscribers, and where a message goes."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import Any
+
+from mainspring.codec import Codec
+from mainspring.core.definition import Definition, definition_of
+from mainspring.core.messages import type_of
+from mainspring.core.workflow import Workflow
+from mainspring.engine.handlers import Handler
+from mainspring.engine.recorder import Recorder
+from mainspring.errors import WiringError
+
+
+class WorkflowEntry:
+    """A workflow with its definition, its recorder, and the fingerprint of the code that makes its states."""
+
+    __slots__ = ("definition", "fingerprint", "name", "recorder", "workflow")
+
+    def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec) -> None:
+        codec.register_workflow(type(workflow))
+        self.recorder = Recorder(codec, codec.states(type(workflow)))
+        self.workflow = workflow
+        self.definition: Definition = definition_of(type(workflow))
+        self.name = self.definition.name
+        self.fingerprint = fingerprint_of(type(workflow), self.definition)
+
+
+class Registry:
+    """The wiring of an app."""
+
+    def __init__(self) -> None:
+        self.codec = Codec()
+        self.workflows: dict[str, WorkflowEntry] = {}
+        self.handlers: dict[str, Handler] = {}
+        self.subscribers: dict[str, list[Handler]] = {}
+        self.external: set[str] = set()
+        self._takers: dict[type[Any], list[WorkflowEntry]] = {}
+        self._known: frozenset[str] = frozenset()
+
+    def add_workflow(self, workflow: Workflow[Any, Any, Any]) -> None:
+        """Register a workflow and all its types."""
+        self._known = frozenset()
+        if not isinstance(workflow, Workflow):
+            raise WiringError(
+                f"{workflow!r} is not a workflow", "Add an instance of it, as in app.add(OrderFulfilment())."
+            )
+        entry = WorkflowEntry(workflow, self.codec)
+        if entry.name in self.workflows:
+            raise WiringError(
+                f"Two workflows are named {entry.name!r}",
+                "Give one of them another `name`: it is part of every id that they make.",
+            )
+        self.workflows[entry.name] = entry
+        for input in entry.definition.inputs:
+            self._takers.setdefault(input, []).append(entry)
+
+    def add_handler(self, handler: Handler) -> None:
+        """Register the one handler of a message type."""
+        self._known = frozenset()
+        name = type_of(handler.message_type).name
+        other = self.handlers.get(name)
+        if other is not None:
+            raise WiringError(
+                f"Two handlers take {name}: {other.name} and {handler.name}",
+                "A sent message goes to exactly one: remove one, or publish the message and subscribe both.",
+            )
+        self.codec.register(handler.message_type, *handler.result_types)
+        self.handlers[name] = handler
+
+    def add_subscriber(self, handler: Handler) -> None:
+        """Register one more function that hears of a published message."""
+        self._known = frozenset()
+        name = type_of(handler.message_type).name
+        known = self.subscribers.setdefault(name, [])
+        if any(other.name == handler.name for other in known):
+            raise WiringError(
+                f"Two subscribers of {name} are named {handler.name}", 'Name one: @app.subscribe(name="…").'
+            )
+        self.codec.register(handler.message_type)
+        known.append(handler)
+
+    def add_external(self, *types: type[Any]) -> None:
+        """Know that messages of these types are carried out elsewhere."""
+        self.codec.register(*types)
+        self.external.update(type_of(cls).name for cls in types)
+
+    def takers(self, message: object) -> list[WorkflowEntry]:
+        """Return the workflows that take messages of this one's type."""
+        return self._takers.get(type(message), [])
+
+    def destinations(self) -> list[str]:
+        """Return all that this process can carry out, as the outbox names it."""
+        found = set(self.handlers)
+        found.update(type_of(cls).name for cls in self._takers)
+        found.update(f"publish:{name}" for name in self.subscribers)
+        for entry in self.workflows.values():
+            found.update((f"timer:{entry.name}", f"reply:{entry.name}"))
+            found.update(f"publish:{name}" for name in entry.definition.outputs.values())
+        return sorted(found)
+
+    def knows(self, destination: str) -> bool:
+        """Tell whether an output for this destination can be carried out here."""
+        if not self._known:
+            self._known = frozenset(self.destinations())
+        return destination in self._known
+
+
+def fingerprint_of(cls: type[Any], definition: Definition) -> str:
+    """Return a digest of the workflow's source and of its states' fields: a snapshot of other code is not trusted."""
+    digest = hashlib.sha256()
+    for part in (cls, *cls.__mro__[1:-1], *definition.states):
+        try:
+            digest.update(inspect.getsource(part).encode())
+        except (OSError, TypeError):
+            digest.update(repr(sorted(getattr(part, "__annotations__", {}).items(), key=str)).encode())
+    return digest.hexdigest()[:16]

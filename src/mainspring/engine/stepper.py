@@ -1,0 +1,268 @@
+"""The stepper: takes inputs in their lanes, one after the other, and sees each through its commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final, Protocol, cast
+
+from mainspring.core.messages import Kind
+from mainspring.core.step import step
+from mainspring.engine.committer import Committer
+from mainspring.engine.lanes import Lane, Lanes
+from mainspring.engine.loader import Loader
+from mainspring.engine.pending import Pending, ReceiptStatus
+from mainspring.engine.registry import Registry
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.units import Units
+from mainspring.errors import DuplicateIdError
+from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, Ref, Unit
+from mainspring.port.store import Store
+
+CONFLICTS_BEFORE_QUEUEING: Final = 5
+PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+
+log = logging.getLogger("mainspring.engine")
+
+
+class Followers(Protocol):
+    """Who hears of a commit: dispatch of its outputs, claims of what it left unclaimed, waiters for the end."""
+
+    def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
+        """Carry out outputs that were born claimed; each comes with its message."""
+        ...
+
+    def due_at(self, due_us: int) -> None:
+        """Know that something unclaimed becomes due."""
+        ...
+
+    def accepted(self, row: InputRow, position: int) -> None:
+        """Step an input that was accepted into the inbox in this worker's hands."""
+        ...
+
+    def ended(self, lane: Lane) -> None:
+        """Tell those who wait for the instance's end."""
+        ...
+
+    def has_room(self, destination: str) -> bool:
+        """Tell whether an output may be born claimed."""
+        ...
+
+
+class Stepper:
+    """Takes inputs. Everything here runs in the event loop, so a lane is never stepped twice at once."""
+
+    def __init__(
+        self, store: Store, registry: Registry, committer: Committer, runtime: Runtime, followers: Followers
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._committer = committer
+        self._runtime = runtime
+        self._followers = followers
+        self._units = Units(store, registry, followers)
+        self.lanes = Lanes()
+        self._loader = Loader(store, runtime, self.advance)
+
+    def submit(self, pending: Pending) -> None:
+        """Take an input when its turn comes."""
+        lane = self.lanes.at(pending.ref, self._registry.workflows[pending.ref.workflow])
+        lane.queue.append(pending)
+        self.advance(lane)
+
+    def forget(self, ref: Ref) -> None:
+        """Know an instance no longer, because somebody moved it behind the lane's back."""
+        lane = self.lanes.get(ref)
+        if lane is not None and lane.idle:
+            self.lanes.drop(lane)
+
+    def advance(self, lane: Lane) -> None:
+        """Take what can be taken now."""
+        if lane.broken or lane.loading or not lane.queue:
+            return
+        if not lane.loaded:
+            first = lane.queue[0]
+            if first.position is None and type(first.message) in lane.entry.definition.begins:
+                lane.assume_new()
+            else:
+                self._loader.request(lane)
+                return
+        while lane.queue and not lane.broken:
+            self._take(lane, lane.queue.popleft())
+
+    def _take(self, lane: Lane, pending: Pending) -> None:
+        definition = lane.entry.definition
+        message_type = cast("type[Any]", type(pending.message))
+        if pending.gives_up is not None:
+            self._give_up(lane, pending, pending.gives_up)
+        elif pending.unreadable is not None and lane.status != "suspended":
+            self._fault(lane, pending, pending.unreadable)
+        elif lane.fold_error is not None and lane.status != "suspended":
+            self._fault(lane, pending, lane.fold_error)
+        elif lane.ended:
+            self._take_late(lane, pending)
+        elif lane.status == "suspended":
+            self._commit(lane, pending, self._units.parked(pending), "suspended")
+        elif lane.version == 0 and message_type not in definition.begins:
+            reason = f"there is no instance {pending.ref}, and {pending.type} may not begin one"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+        elif message_type not in definition.inputs:
+            self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
+        else:
+            self._step(lane, pending)
+
+    def _give_up(self, lane: Lane, pending: Pending, reason: str) -> None:
+        """A command failed for good, and the workflow does not listen: stop, and show why."""
+        if lane.ended or lane.version == 0:
+            self._commit(lane, pending, self._units.settled(pending), "stepped")
+        else:
+            self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
+
+    def _take_late(self, lane: Lane, pending: Pending) -> None:
+        if pending.kind is Kind.TIMER:
+            self._commit(lane, pending, self._units.settled(pending), "stepped")
+        elif pending.settles is not None and pending.cause is not None:
+            self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
+        else:
+            reason = f"{pending.ref} has {lane.status} already"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+
+    def _step(self, lane: Lane, pending: Pending) -> None:
+        try:
+            taken = step(lane.entry.workflow, lane.state, lane.version, pending.envelope(), lane.version == 0)
+            unit, outputs = self._units.stepped(lane, pending, taken)
+        except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
+            self._fault(lane, pending, error)
+            return
+        self._commit(lane, pending, unit, "stepped", outputs)
+
+    def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
+        log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=error)
+        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended")
+
+    # ---- the way back
+
+    def _commit(
+        self,
+        lane: Lane,
+        pending: Pending,
+        unit: Unit,
+        status: ReceiptStatus,
+        outputs: list[tuple[OutputClaim, Any]] | None = None,
+    ) -> None:
+        lane.under_way += 1
+
+        def came_back(outcome: Outcome | Exception) -> None:
+            lane.under_way -= 1
+            if type(outcome) is Committed:
+                if pending.answer is not None:
+                    pending.answer.resolve(status)
+                self._committed(lane, unit, outcome, outputs)
+            else:
+                self._refused(lane, pending, outcome)
+            if not lane.under_way:
+                self._settle(lane)
+
+        self._committer.add(unit, came_back)
+
+    def _committed(
+        self, lane: Lane, unit: Unit, outcome: Committed, outputs: list[tuple[OutputClaim, Any]] | None
+    ) -> None:
+        if outcome.key:
+            lane.key = outcome.key
+        if outputs:
+            self._followers.dispatch(self._units.keyed(outputs, outcome.key))
+        for due_us in self._units.unclaimed_due(unit):
+            self._followers.due_at(due_us)
+        if unit.cancel_all is not None:
+            self._followers.ended(lane)
+
+    def _refused(self, lane: Lane, pending: Pending, outcome: Outcome | Exception) -> None:
+        """Whatever was built on this unit is void too: the lane begins again when all of it has come back."""
+        lane.broken = True
+        match outcome:
+            case Conflict("version"):
+                pending.conflicts += 1
+                if pending.conflicts < CONFLICTS_BEFORE_QUEUEING or pending.position is not None:
+                    lane.returned.append(pending)
+                else:
+                    self._queue(pending)
+            case Conflict("inbox") if pending.position is None:
+                self._queue(pending)
+            case Conflict():
+                # Somebody else took the input, or relieved us of the output that it answers: theirs is the outcome.
+                log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
+            case Duplicate(same):
+                self._repeated(pending, same)
+            case _:
+                self._failed(lane, pending, outcome)
+
+    def _queue(self, pending: Pending) -> None:
+        """Put an input behind those that wait in its instance's inbox."""
+
+        def came_back(outcome: Outcome | Exception) -> None:
+            match outcome:
+                case Committed():
+                    if pending.answer is not None:
+                        pending.answer.resolve("accepted")
+                    self._followers.due_at(0)
+                case Duplicate(same):
+                    self._repeated(pending, same)
+                case Conflict():
+                    log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
+                case _:
+                    if pending.answer is not None:
+                        pending.answer.fail(outcome)
+                    else:
+                        self._later(lambda: self._queue(pending))
+
+        self._committer.add(self._units.accepted(pending), came_back)
+
+    def _repeated(self, pending: Pending, same: bool) -> None:
+        if pending.settles is not None or pending.position is not None:
+            self._committer.add(self._units.settled(pending), lambda _: None)
+        if pending.answer is None:
+            return
+        if same:
+            pending.answer.resolve("duplicate")
+        else:
+            pending.answer.fail(DuplicateIdError(str(pending.ref), pending.id))
+
+    def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
+        """The store is in trouble: callers learn of it; what came from the store itself is tried again."""
+        if pending.answer is not None:
+            pending.answer.fail(error)
+        else:
+            log.warning("%s: commit failed, will be tried again: %s", pending.ref, error)
+            pending.conflicts = -1
+            lane.returned.append(pending)
+
+    def _settle(self, lane: Lane) -> None:
+        """Nothing is under way in this lane any more."""
+        if lane.broken:
+            pause = any(pending.conflicts < 0 for pending in lane.returned)
+            lane.queue.extendleft(reversed(lane.returned))
+            lane.returned.clear()
+            lane.forget()
+            if pause:
+                self._later(lambda: self._mend(lane))
+            else:
+                self._mend(lane)
+        elif lane.ended:
+            self.lanes.drop(lane)
+
+    def _mend(self, lane: Lane) -> None:
+        lane.broken = False
+        for pending in lane.queue:
+            pending.conflicts = max(pending.conflicts, 0)
+        if lane.queue:
+            self._loader.request(lane)
+        else:
+            self.lanes.drop(lane)
+
+    def _later(self, call: Callable[[], None]) -> None:
+        async def wait() -> None:
+            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            call()
+
+        self._runtime.spawn(wait(), "mainspring-later")

@@ -1,0 +1,287 @@
+"""What a lane commits: one unit for each thing that can become of an input."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec.structs import replace
+
+from mainspring.core.events import (
+    Completed,
+    Failed,
+    Published,
+    Received,
+    Replied,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    Suspended,
+)
+from mainspring.core.step import Step
+from mainspring.engine.lanes import Lane
+from mainspring.engine.pending import Pending, encode_context, read_context
+from mainspring.engine.recorder import MICROSECOND
+from mainspring.engine.registry import Registry
+from mainspring.errors import shown
+from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, OutputRow, Status, Unit
+from mainspring.port.store import Store
+
+if TYPE_CHECKING:
+    from mainspring.engine.stepper import Followers
+
+ERROR_CHARACTERS: Final = 4_000
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKEYED: Final = 0
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error in one line, bounded.
+
+    >>> error_text(ValueError("no"))
+    'ValueError: no'
+    """
+    return shown(_Plain(f"{type(error).__name__}: {error}"), ERROR_CHARACTERS)
+
+
+class _Plain(str):
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Units:
+    """Makes units. A method that moves its lane (a step, a fault, a kept result) moves it at once."""
+
+    def __init__(self, store: Store, registry: Registry, followers: Followers) -> None:
+        self._store = store
+        self._registry = registry
+        self._followers = followers
+
+    def stepped(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any]
+    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
+        """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
+        before, now_us = lane.version, self._store.now_us()
+        state_name = lane.entry.definition.states[type(taken.state)]
+        context = self._output_context(pending)
+        if before == 0:
+            lane.context = encode_context(pending.context)
+        rows: list[EventRow] = []
+        outputs: list[OutputRow] = []
+        claims: list[tuple[OutputClaim, Any]] = []
+        cancels: list[str] = []
+        status: Status = "running"
+        version = before
+        for event in taken.events:
+            version += 1
+            if isinstance(event, Received):
+                name = type(event).__name__
+                rows.append(lane.entry.recorder.input_row(name, version, now_us, pending, state_name))
+                continue
+            if isinstance(event, Replied):
+                row = lane.entry.recorder.reply_row(event, version, now_us, self._reply_to(lane, pending, event))
+            else:
+                row = lane.entry.recorder.row(event, version, now_us)
+            rows.append(row)
+            output = self._output(lane, event, row)
+            if output is not None:
+                outputs.append(output)
+                if output.claimed:
+                    claims.append((self._claim(lane, output, row, now_us, context), _message(event)))
+            elif isinstance(event, ScheduleCancelled):
+                cancels.append(event.key)
+            elif isinstance(event, Completed):
+                status, lane.result = "completed", event.result
+            elif isinstance(event, Failed):
+                status, lane.result = "failed", event.reason
+        snapshot = None
+        every = lane.entry.workflow.snapshot_every
+        if every is not None and status == "running" and version - lane.snapshot_version >= every:
+            snapshot = lane.entry.recorder.snapshot(taken.state, version, lane.entry.fingerprint)
+            lane.snapshot_version = version
+        lane.version, lane.state, lane.status, lane.error = version, taken.state, status, None
+        unit = Unit(
+            workflow=lane.ref.workflow,
+            instance=lane.ref.id,
+            key=lane.key,
+            expected_version=before,
+            events=tuple(rows),
+            status=status,
+            state=state_name,
+            definition_version=lane.entry.definition.version,
+            context=lane.context,
+            outputs=tuple(outputs),
+            cancels=tuple(cancels),
+            cancel_all=None if status == "running" else "timers",
+            dedupe=pending.id if pending.cause is None else None,
+            direct=pending.position is None,
+            consumes=pending.position,
+            settles=() if pending.settles is None else (pending.settles,),
+            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            remembers=pending.remembers,
+            snapshot=snapshot,
+        )
+        return unit, claims
+
+    def faulted(self, lane: Lane, pending: Pending, error: Exception) -> Unit:
+        """Return the unit of a failed step: the input waits in the inbox, the instance is suspended."""
+        text = error_text(error)
+        before = lane.version
+        # A stream begins with Began: an instance that could not even begin is suspended without an event.
+        events = () if before == 0 else (lane.entry.recorder.row(Suspended(text), before + 1, self._store.now_us()),)
+        lane.version += len(events)
+        lane.status, lane.error = "suspended", text
+        return replace(
+            self._moved(lane, pending, before, events),
+            context=lane.context or encode_context(pending.context),
+            accepts=() if pending.position is not None else (pending.input_row(),),
+            consumes=None,
+            releases=() if pending.position is None else (pending.position,),
+        )
+
+    def kept(self, lane: Lane, pending: Pending) -> Unit:
+        """Return the unit that records an input without stepping it."""
+        before = lane.version
+        row = lane.entry.recorder.input_row("Kept", before + 1, self._store.now_us(), pending, None)
+        lane.version += 1
+        return self._moved(lane, pending, before, (row,))
+
+    def suspended(self, lane: Lane, pending: Pending, reason: str) -> Unit:
+        """Return the unit of a command that failed for good in a workflow that does not listen."""
+        before = lane.version
+        row = lane.entry.recorder.row(Suspended(reason), before + 1, self._store.now_us())
+        lane.version += 1
+        lane.status, lane.error = "suspended", reason
+        return replace(self._moved(lane, pending, before, (row,)), dedupe=None, direct=False)
+
+    def parked(self, pending: Pending) -> Unit:
+        """Return the unit that lets an input wait in the inbox of a suspended instance."""
+        if pending.position is not None:
+            return Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position,))
+        return self.accepted(pending)
+
+    def accepted(self, pending: Pending) -> Unit:
+        """Return the unit that puts an input into the inbox, and settles what it answers."""
+        return Unit(
+            pending.ref.workflow,
+            pending.ref.id,
+            accepts=(pending.input_row(),),
+            settles=() if pending.settles is None else (pending.settles,),
+            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            remembers=pending.remembers,
+        )
+
+    def settled(self, pending: Pending) -> Unit:
+        """Return the unit that only takes an input away."""
+        return Unit(
+            pending.ref.workflow,
+            pending.ref.id,
+            consumes=pending.position,
+            settles=() if pending.settles is None else (pending.settles,),
+            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            remembers=pending.remembers,
+        )
+
+    def buried(self, pending: Pending, reason: str) -> Unit:
+        """Return the unit that makes an input a dead letter."""
+        return replace(
+            self.settled(pending),
+            dead_letters=(pending.as_dead_letter(reason),),
+            dedupe=pending.id if pending.cause is None else None,
+        )
+
+    def unclaimed_due(self, unit: Unit) -> list[int]:
+        """Return when the unit's unclaimed outputs become due, roughly: the store's clock has the last word."""
+        if not unit.outputs:
+            return []
+        now_us = self._store.now_us()
+        return [o.at_us if o.at_us is not None else now_us + o.after_us for o in unit.outputs if not o.claimed]
+
+    def keyed(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
+        """Return outputs with the key that the store gave their instance."""
+        if outputs[0][0].output.instance == key:
+            return outputs
+        return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]
+
+    def _moved(self, lane: Lane, pending: Pending, before: int, events: tuple[EventRow, ...]) -> Unit:
+        return Unit(
+            workflow=lane.ref.workflow,
+            instance=lane.ref.id,
+            key=lane.key,
+            expected_version=before,
+            events=events,
+            status=lane.status,
+            state=lane.entry.definition.states.get(cast("type[Any]", type(lane.state))),
+            error=lane.error,
+            definition_version=lane.entry.definition.version,
+            context=lane.context,
+            dedupe=pending.id if pending.cause is None else None,
+            direct=pending.position is None,
+            consumes=pending.position,
+            settles=() if pending.settles is None else (pending.settles,),
+            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            remembers=pending.remembers,
+        )
+
+    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
+        workflow = lane.entry.name
+        match event:
+            case Sent():
+                destination = row.type or ""
+                handler = self._registry.handlers.get(destination)
+                priority = 0 if handler is None else handler.options.priority
+                claimed = self._followers.has_room(destination)
+                return OutputRow(row.version, "send", destination, priority=priority, claimed=claimed)
+            case Published():
+                destination = f"publish:{row.type}"
+                return OutputRow(row.version, "publish", destination, claimed=self._followers.has_room(destination))
+            case Replied():
+                destination = f"reply:{workflow}"
+                return OutputRow(row.version, "reply", destination, claimed=self._followers.has_room(destination))
+            case Scheduled(after=after, at=at, key=key):
+                after_us = 0 if after is None else after // MICROSECOND
+                at_us = None if at is None else (at - _EPOCH) // MICROSECOND
+                return OutputRow(row.version, "timer", f"timer:{workflow}", after_us, at_us, key)
+            case _:
+                return None
+
+    def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
+        return OutputClaim(
+            OutputKey(lane.key or _UNKEYED, output.version),
+            lane.ref.workflow,
+            lane.ref.id,
+            output.kind,
+            output.destination,
+            0,
+            now_us,
+            output.priority,
+            row.type or "",
+            row.type_version,
+            row.body or b"",
+            row.detail,
+            context,
+        )
+
+    def _reply_to(self, lane: Lane, pending: Pending, event: Replied[Any]) -> str | None:
+        """A reply goes where it says, else to the sender of the input, else to whoever began the instance."""
+        if event.to is not None:
+            return f"message:{event.to}"
+        own = _return_address(pending.context)
+        if own is None and lane.context is not None:
+            own = _return_address(read_context(lane.context))
+        return own
+
+    def _output_context(self, pending: Pending) -> bytes:
+        context = pending.context
+        return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, context.trace))
+
+
+def _return_address(context: Context) -> str | None:
+    return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
+
+
+def _message(event: Any) -> Any:
+    return event.message
