@@ -1,0 +1,242 @@
+"""Units in, outcomes out, inside one open transaction.
+
+A batch is cut into segments, mostly into one. Within a segment the database is asked once and written once, and between
+the two each unit is judged in order over what earlier ones have changed. Where that would need more of the database
+than was asked (after cancelling, nobody knows here which timers there were), the segment ends before the unit in
+question: what it has is written, and the next one asks anew. `mainspring.stores.memory` says the same in fewer words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, Final
+from zlib import crc32
+
+import apsw
+from msgspec import msgpack
+from msgspec.structs import astuple
+
+from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
+from mainspring.stores.sqlite.changes import OWNER, Changes
+from mainspring.stores.sqlite.facts import Facts, Known, Name, Owned, Spot
+from mainspring.stores.sqlite.sql import scalar
+
+SMALLEST_SEGMENT: Final = 16
+
+_bytes_of = msgpack.Encoder().encode
+
+
+def commit_units(connection: apsw.Connection, now_us: int, units: Sequence[Owned]) -> tuple[list[Outcome], bool]:
+    """Apply units in order. Return an outcome each, and whether there is work now that nobody holds."""
+    outcomes: list[Outcome] = []
+    news = False
+    size = len(units)
+    while len(outcomes) < len(units):
+        segment = Segment(connection, now_us, units[len(outcomes) : len(outcomes) + size])
+        done = segment.run()
+        outcomes += done
+        news = news or segment.changes.news
+        # After a cut the next one is likely soon: asking about all the rest each time would take quadratic time.
+        size = max(SMALLEST_SEGMENT, 2 * len(done))
+    return outcomes, news
+
+
+class Segment:
+    """A run of units that is checked at once, judged one by one and written at once."""
+
+    def __init__(self, connection: apsw.Connection, now_us: int, units: Sequence[Owned]) -> None:
+        self._connection = connection
+        self._units = units
+        self._facts = Facts(connection, units)
+        self.changes = Changes(now_us)
+        self._taken: dict[tuple[Name, str], EventRow] = {}
+        self._accepted: dict[tuple[Name, str], InputRow] = {}
+        self._cancelled: set[int] = set()
+        self._closed: set[int] = set()
+        # Whether any unit did what may force a cut later; most segments never do.
+        self._delicate = False
+        self._keys: Iterator[int] | None = None
+        self._positions: Iterator[int] | None = None
+
+    def run(self) -> list[Outcome]:
+        """Judge and apply units until one needs to know more, and write. Return the outcomes so far."""
+        outcomes: list[Outcome] = []
+        instances = self._facts.instances
+        for worker, unit in self._units:
+            known = instances.get((unit.workflow, unit.instance))
+            if known is None:
+                known = Known(unit.workflow, unit.instance)
+            if self._delicate and self._needs_more(unit, known):
+                break
+            outcomes.append(self._refusal(worker, unit, known) or self._apply(worker, unit, known))
+        self.changes.write(self._connection)
+        return outcomes
+
+    # ---- judging
+
+    def _needs_more(self, unit: Unit, known: Known) -> bool:
+        """Tell whether earlier units changed what this one depends on, in a way that only the database can tell."""
+        inbox = self._facts.inbox_has_rows
+        if known.closed or (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
+            return True
+        if inbox and known.cancelled and (unit.direct or unit.consumes is not None or unit.dedupe is not None):
+            return True
+        if inbox and any(self._facts.instances[row.workflow, row.instance].cancelled for row in unit.accepts):
+            return True
+        outputs = (*unit.settles, *(retry.output for retry in unit.retries))
+        return any(
+            output.instance in self._closed
+            or (output.instance in self._cancelled and (output.instance, output.version) in self._facts.timers)
+            for output in outputs
+        )
+
+    def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | None:
+        if (unit.dedupe is not None or len(unit.accepts) == 1) and (duplicate := self._duplicate(unit)):
+            return duplicate
+        for output in unit.settles:
+            if not self._owns(worker, (output.instance, output.version)):
+                return Conflict("lost")
+        for retry in unit.retries:
+            if not self._owns(worker, (retry.output.instance, retry.output.version)):
+                return Conflict("lost")
+        consumes = unit.consumes
+        if consumes is not None and (consumes in self._facts.not_waiting or consumes in self.changes.consumed):
+            return Conflict("inbox")
+        if unit.expected_version is not None and unit.expected_version != known.version:
+            return Conflict("version")
+        if unit.direct and (known.accepted or (known.workflow, known.id) in self._facts.queued):
+            return Conflict("inbox")
+        return None
+
+    def _duplicate(self, unit: Unit) -> Duplicate | None:
+        own: EventRow | InputRow | None
+        if unit.dedupe is not None:
+            name = (unit.workflow, unit.instance)
+            known = self._message(name, unit.dedupe, besides=unit.consumes)
+            own = next((event for event in unit.events if event.message_id == unit.dedupe), None)
+        elif unit == Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts):
+            own = unit.accepts[0]
+            known = self._message((own.workflow, own.instance), own.message_id)
+        else:
+            return None
+        if known is None:
+            return None
+        return Duplicate(same=own is not None and known == (own.type, own.body))
+
+    def _message(
+        self, name: Name, message_id: str, besides: int | None = None
+    ) -> tuple[str | None, bytes | None] | None:
+        """Return type and body of the input with this id, stepped or waiting; not counting the position `besides`."""
+        spot = (name, message_id)
+        if new := self._taken.get(spot) or self._accepted.get(spot):
+            return new.type, new.body
+        if old := self._facts.taken.get(spot):
+            return old
+        waiting = self._facts.waiting.get(spot)
+        if waiting is None or waiting[0] == besides or waiting[0] in self.changes.consumed:
+            return None
+        return waiting[1:]
+
+    def _owns(self, worker: int, spot: Spot) -> bool:
+        born = self.changes.outputs.get(spot)
+        if born is not None:
+            return born[OWNER] == worker
+        return spot not in self.changes.gone and (*spot, worker) not in self._facts.not_owned
+
+    # ---- applying
+
+    def _apply(self, worker: int, unit: Unit, known: Known) -> Committed:
+        changes = self.changes
+        settled = {(o.instance, o.version): changes.settle((o.instance, o.version)) for o in unit.settles}
+        if unit.consumes is not None:
+            changes.consumed.add(unit.consumes)
+            known.consumed = self._delicate = True
+        if unit.releases:
+            changes.release(unit.releases, worker)
+        for retry in unit.retries:
+            changes.retry(retry)
+        if unit.cancels or unit.cancel_all:
+            self._cancel(unit, known)
+        if unit.expected_version is not None:
+            self._move(worker, unit, known)
+        positions = tuple([self._accept(worker, row) for row in unit.accepts]) if unit.accepts else ()
+        for letter in unit.dead_letters:
+            spot = None if letter.output is None else (letter.output.instance, letter.output.version)
+            changes.bury(letter, None if spot not in settled else self._outbox_row(spot, settled[spot]))
+        if unit.discards:
+            changes.discard(unit.discards)
+        for result in unit.remembers:
+            changes.remember(result)
+        return Committed(0 if unit.expected_version is None else known.key, positions)
+
+    def _outbox_row(self, spot: Spot, born: tuple[Any, ...] | None) -> Sequence[Any]:
+        """Return kind, destination, priority and key of an output that is settled here."""
+        return self._facts.outputs[spot] if born is None else (born[2], born[3], born[5], born[6])
+
+    def _cancel(self, unit: Unit, known: Known) -> None:
+        self.changes.cancel(known, unit.cancels, unit.cancel_all)
+        known.cancelled = self._delicate = True
+        self._cancelled.add(known.key)
+        if unit.cancel_all:
+            known.closed = True
+            self._closed.add(known.key)
+
+    def _move(self, worker: int, unit: Unit, known: Known) -> None:
+        """Append events, set the instance's row and record outputs."""
+        changes = self.changes
+        if not known.key:
+            known.key = self._new_key()
+            known.begun = True
+            known.definition_version = unit.definition_version
+            known.context = unit.context or b"{}"
+            changes.begun.append(known)
+        elif not known.begun and not known.moved:
+            changes.moved.append(known)
+        known.moved = True
+        self._append(unit, known)
+        known.status, known.state, known.error = unit.status, unit.state, unit.error
+        for output in unit.outputs:
+            owner = worker if output.claimed and worker in self._facts.workers else None
+            changes.output(known.key, output, owner)
+        if unit.outputs:
+            known.born += [output.version for output in unit.outputs]
+        if unit.snapshot is not None:
+            changes.keep(known.key, unit.snapshot)
+        if self._facts.inbox_has_rows and unit.status != "suspended":
+            changes.news = True  # resumed, or the next input is free now
+
+    def _append(self, unit: Unit, known: Known) -> None:
+        key, version, rows = known.key, known.version, self.changes.events
+        for event in unit.events:
+            version += 1
+            if event.version != version:
+                raise ValueError(f"the event for version {version} of {known.workflow}/{known.id} says {event.version}")
+            values = (key, *astuple(event))
+            rows += values
+            rows.append(crc32(_bytes_of(values)))
+            if event.message_id is not None:
+                self._taken[(unit.workflow, unit.instance), event.message_id] = event
+            if event.context is not None:
+                known.context_version = version
+        known.version = version
+
+    def _accept(self, worker: int, row: InputRow) -> int:
+        name = (row.workflow, row.instance)
+        if self._message(name, row.message_id) is not None:
+            return 0
+        position = self._new_position()
+        self.changes.accept(position, row, worker if row.claimed and worker in self._facts.workers else None)
+        self._accepted[name, row.message_id] = row
+        self._facts.instances[name].accepted = self._delicate = True
+        return position
+
+    def _new_key(self) -> int:
+        if self._keys is None:
+            self._keys = count(1 + scalar(self._connection, "last_instance"))
+        return next(self._keys)
+
+    def _new_position(self) -> int:
+        if self._positions is None:
+            self._positions = count(1 + scalar(self._connection, "last_number", "inbox"))
+        return next(self._positions)

@@ -1,0 +1,187 @@
+"""The change phase: what a segment's units do, collected and written in one statement per table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import apsw
+
+from mainspring.port.records import DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.stores.sqlite.facts import Known, Name, Spot
+from mainspring.stores.sqlite.rows import dead_letter_values, input_values, snapshot_values
+from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
+
+_INSTANCES: Final = Ladder(QUERIES["insert_instances"])
+_EVENTS: Final = Ladder(QUERIES["insert_events"])
+_OUTPUTS: Final = Ladder(QUERIES["insert_outputs"])
+_INPUTS: Final = Ladder(QUERIES["insert_inputs"])
+_DEAD_LETTERS: Final = Ladder(QUERIES["insert_dead_letters"])
+_RESULTS: Final = Ladder(QUERIES["replace_results"])
+_SNAPSHOTS: Final = Ladder(QUERIES["replace_snapshots"])
+
+# Places in an outbox row.
+KIND, KEY, OWNER = 2, 6, 7
+
+
+class Changes:
+    """Rows to be written. `news` says that there is work now which nobody holds.
+
+    >>> Changes(0).news
+    False
+    """
+
+    def __init__(self, now_us: int) -> None:
+        self.now_us = now_us
+        self.news = False
+        self.begun: list[Known] = []
+        self.moved: list[Known] = []
+        self.events: list[Any] = []
+        self.outputs: dict[Spot, tuple[Any, ...]] = {}
+        self.gone: set[Spot] = set()
+        self._settled: list[Spot] = []
+        self._retried: list[tuple[int, int, int, int, str | None]] = []
+        self._cancelled_keys: list[tuple[int, str]] = []
+        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": []}
+        self._fired: list[tuple[str, str, str | None]] = []
+        self.consumed: set[int] = set()
+        self._released: list[tuple[int, int]] = []
+        self._inputs: list[Any] = []
+        self._discarded: list[int] = []
+        self._dead_letters: list[Any] = []
+        self._results: dict[str, tuple[Any, ...]] = {}
+        self._snapshots: dict[int, tuple[Any, ...]] = {}
+
+    def output(self, key: int, row: OutputRow, owner: int | None) -> None:
+        due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
+        self.outputs[key, row.version] = (
+            key,
+            row.version,
+            row.kind,
+            row.destination,
+            due_us,
+            row.priority,
+            row.key,
+            owner,
+            0,
+            None,
+        )
+        if owner is None:
+            self.news = True
+
+    def settle(self, spot: Spot) -> tuple[Any, ...] | None:
+        """Remove an output. Return its row if it is so new that it is not in the database yet."""
+        self.gone.add(spot)
+        born = self.outputs.pop(spot, None)
+        if born is None:
+            self._settled.append(spot)
+        return born
+
+    def retry(self, retry: Retry) -> None:
+        spot = (retry.output.instance, retry.output.version)
+        due_us = self.now_us + retry.after_us
+        self.news = True
+        if born := self.outputs.get(spot):
+            self.outputs[spot] = (*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error)
+        else:
+            self.gone.add(spot)
+            self._retried.append((*spot, due_us, retry.attempts, retry.error))
+
+    def cancel(self, known: Known, keys: Sequence[str], everything: str | None) -> None:
+        """Remove timers, or all that nobody holds, both from the database and from what is new."""
+        for version in known.born:
+            row = self.outputs.get((known.key, version))
+            if row is not None and _cancelled(row, keys, everything):
+                del self.outputs[known.key, version]
+        name: Name = (known.workflow, known.id)
+        self._fired += [(*name, key) for key in keys]
+        if everything == "timers":
+            self._fired.append((*name, None))
+        if known.key:
+            self._cancelled_keys += [(known.key, key) for key in keys]
+            if everything is not None:
+                self._cancelled[everything].append(known.key)
+
+    def release(self, positions: Sequence[int], worker: int) -> None:
+        self._released += [(position, worker) for position in positions]
+        self.news = True
+
+    def accept(self, position: int, row: InputRow, owner: int | None) -> None:
+        self._inputs += input_values(position, row, owner)
+        if owner is None:
+            self.news = True
+
+    def discard(self, ids: Sequence[int]) -> None:
+        self._discarded += ids
+
+    def bury(self, letter: DeadLetter, output: Sequence[Any] | None) -> None:
+        self._dead_letters += dead_letter_values(letter, output)
+
+    def remember(self, result: Remembered) -> None:
+        self._results[result.key] = (result.key, result.type, result.type_version, result.body, result.expires_us)
+
+    def keep(self, key: int, snapshot: Snapshot) -> None:
+        self._snapshots[key] = snapshot_values(key, snapshot)
+
+    def write(self, connection: apsw.Connection) -> None:
+        """Write it all. What is taken away goes first: a timer cancelled and set anew in one step must stay."""
+        for query, values in (
+            ("retry_outputs", self._retried),
+            ("delete_outputs", self._settled),
+            ("cancel_keys", self._cancelled_keys),
+            ("cancel_timers", self._cancelled["timers"]),
+            ("cancel_unclaimed", self._cancelled["unclaimed"]),
+            ("release_inputs", self._released),
+            ("delete_inputs", list(self.consumed)),
+            ("cancel_fired", self._fired),
+            ("delete_dead_letters", self._discarded),
+        ):
+            if values:
+                change(connection, query, packed(values))
+        self._write_instances(connection)
+        _EVENTS.insert(connection, self.events)
+        _OUTPUTS.insert(connection, _flat(self.outputs.values()))
+        _INPUTS.insert(connection, self._inputs)
+        _DEAD_LETTERS.insert(connection, self._dead_letters)
+        _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
+        if self._results:
+            change(connection, "sweep_results", self.now_us)
+            _RESULTS.insert(connection, _flat(self._results.values()))
+
+    def _write_instances(self, connection: apsw.Connection) -> None:
+        begun: list[Any] = []
+        now_us = self.now_us
+        for i in self.begun:
+            begun += (
+                i.key,
+                i.workflow,
+                i.id,
+                i.version,
+                i.status,
+                i.state,
+                i.error,
+                i.definition_version,
+                i.context,
+                now_us,
+                now_us,
+                i.context_version,
+            )
+        _INSTANCES.insert(connection, begun)
+        if self.moved:
+            moved = [(i.key, i.version, i.status, i.state, i.error, i.context_version) for i in self.moved]
+            change(connection, "update_instances", packed(moved), now_us)
+
+
+def _flat(rows: Any) -> list[Any]:
+    flat: list[Any] = []
+    for row in rows:
+        flat += row
+    return flat
+
+
+def _cancelled(row: tuple[Any, ...], keys: Sequence[str], everything: str | None) -> bool:
+    if everything == "timers" and row[KIND] == "timer":
+        return True
+    if everything == "unclaimed" and row[OWNER] is None:
+        return True
+    return row[KEY] in keys

@@ -1,0 +1,138 @@
+"""Opening the file, and saying what went wrong in the words of `mainspring.errors`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from mainspring.errors import (
+    DamagedStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+from mainspring.stores.sqlite.sql import execute
+
+# Older versions can lose committed transactions when a checkpoint meets a restarting write-ahead log.
+OLDEST_SQLITE: Final = (3, 51, 3)
+STATEMENTS_CACHED: Final = 256
+CACHE_KIB: Final = 32_768
+# After this many pages the write-ahead log is moved into the database, so that it stays near 16 MiB. See Writer.
+CHECKPOINT_PAGES: Final = 4_000
+LOG_BYTES: Final = 64 * 1_024 * 1_024
+
+# The database is in trouble, not the caller: trying the same again one by one would only meet the same trouble.
+TROUBLE: Final = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.IOError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.CantOpenError,
+    apsw.PermissionsError,
+    apsw.ProtocolError,
+    apsw.NoMemError,
+    apsw.InterruptError,
+    apsw.NoLFSError,
+)
+
+
+class Place:
+    """Where the database is, and how to reach it.
+
+    >>> Place("/var/lib/orders.db", busy_seconds=5.0).path.name
+    'orders.db'
+    """
+
+    def __init__(self, path: str | Path, *, busy_seconds: float, vfs: str | None = None) -> None:
+        text = str(path)
+        if not text or text == ":memory:" or text.startswith("file:"):
+            raise StoreError(
+                repr(text),
+                "is no path of a file",
+                "Give a file's path; use the memory store for what may be forgotten.",
+            )
+        self.path = Path(path).absolute()  # the process may change its directory later
+        self.busy_seconds = busy_seconds
+        self.vfs = vfs
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def connect(self, *, writes: bool) -> apsw.Connection:
+        """Return a new connection, for the calling thread only.
+
+        Readers open the file for writing too, because they may have to recover the log that a killed process left, but
+        are held to reading by `query_only`.
+        """
+        self._check()
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if writes else 0)
+        connection = apsw.Connection(
+            str(self.path), flags=flags, vfs=self.vfs, statementcachesize=STATEMENTS_CACHED if writes else 64
+        )
+        connection.set_busy_timeout(round(self.busy_seconds * 1_000))
+        if not writes:
+            execute(connection, "PRAGMA query_only = ON")
+        elif connection.readonly("main"):
+            connection.close()
+            raise StoreReadOnlyError(str(self))
+        return connection
+
+    def _check(self) -> None:
+        if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:
+            raise StoreError(
+                str(self),
+                f"needs SQLite {'.'.join(map(str, OLDEST_SQLITE))} or newer; apsw brings {apsw.sqlite_lib_version()}",
+                "Upgrade the apsw package.",
+            )
+        if not self.path.parent.is_dir():
+            raise StoreError(
+                str(self), f"cannot be created: there is no directory {self.path.parent}", "Create the directory first."
+            )
+        if self.path.is_dir():
+            raise StoreError(str(self), "is a directory", "Give the path of a file.")
+
+    def error(self, cause: Exception) -> StoreError:
+        """Return what a failure of SQLite means for the user.
+
+        >>> str(Place("/x/orders.db", busy_seconds=5.0).error(apsw.FullError("database or disk is full")))
+        '/x/orders.db has no room left. Free some space on its disk and try again; nothing was lost.'
+        """
+        match cause:
+            case StoreError():
+                return cause
+            case apsw.BusyError() | apsw.LockedError():
+                return StoreBusyError(str(self), self.busy_seconds)
+            case apsw.FullError():
+                return StoreFullError(str(self))
+            case apsw.ReadOnlyError() | apsw.PermissionsError():
+                return StoreReadOnlyError(str(self))
+            case apsw.CorruptError() | apsw.NotADBError():
+                return DamagedStoreError(str(self), str(cause))
+            case apsw.CantOpenError():
+                return StoreError(
+                    str(self), f"cannot be opened ({cause})", "Let this user read and write the file and its directory."
+                )
+            case _:
+                name = type(cause).__name__
+                return StoreError(str(self), f"failed ({name}: {cause})", "Look at the disk and the system's log.")
+
+
+def tune(connection: apsw.Connection) -> None:
+    """Make a writing connection durable: each commit is on the disk when it returns."""
+    execute(
+        connection,
+        f"""
+        PRAGMA synchronous = FULL;
+        PRAGMA cache_size = -{CACHE_KIB};
+        PRAGMA journal_size_limit = {LOG_BYTES};
+        PRAGMA temp_store = MEMORY;
+        """,
+    )
+    # The writer does it itself between two transactions: never inside a COMMIT that somebody waits for.
+    connection.wal_autocheckpoint(0)

@@ -1,0 +1,164 @@
+"""The check phase: what the database says about a run of units, asked in a few statements.
+
+Each statement takes a list and returns misfits or hits only. When all goes well nothing comes back, and that matters:
+every row that does is one more turn at the interpreter lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import apsw
+
+from mainspring.port.records import Status, Unit
+from mainspring.stores.sqlite.sql import packed, rows, scalar
+
+Name: TypeAlias = tuple[str, str]
+Spot: TypeAlias = tuple[int, int]
+Owned: TypeAlias = tuple[int, Unit]
+
+
+class Known:
+    """What is known of an instance: as the database has it, and then as the units so far have changed it.
+
+    >>> Known("W", "i").version
+    0
+    """
+
+    __slots__ = (
+        "accepted",
+        "begun",
+        "born",
+        "cancelled",
+        "closed",
+        "consumed",
+        "context",
+        "context_version",
+        "definition_version",
+        "error",
+        "id",
+        "key",
+        "moved",
+        "state",
+        "status",
+        "version",
+        "workflow",
+    )
+
+    def __init__(self, workflow: str, id: str, key: int = 0, version: int = 0) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.key = key
+        self.version = version
+        self.status: Status = "running"
+        self.state: str | None = None
+        self.error: str | None = None
+        self.definition_version = 1
+        self.context = b"{}"
+        self.context_version: int | None = None
+        # What the units of this segment did to it.
+        self.begun = self.moved = self.accepted = self.consumed = self.cancelled = self.closed = False
+        self.born: list[int] = []
+
+
+class Facts:
+    """Answers to all questions that a run of units raises, read in one open transaction."""
+
+    def __init__(self, connection: apsw.Connection, units: Sequence[Owned]) -> None:
+        self._connection = connection
+        self.instances: dict[Name, Known] = {}
+        self._keyed: list[tuple[int, int, str, str]] = []
+        self._named: list[Name] = []
+        self._inputs: list[tuple[Name, str]] = []
+        self._owned: list[tuple[int, int, int]] = []
+        self._consumed: list[tuple[int, str, str]] = []
+        self._direct: list[Name] = []
+        self._buried: list[Spot] = []
+        self._cancels = False
+        for worker, unit in units:
+            self._collect(worker, unit)
+        self.workers = self._ask_workers({worker for worker, _ in units})
+        self._ask_instances()
+        self.not_owned = set(self._ask("not_owned", self._owned))
+        spots = [spot[:2] for spot in self._owned] if self._cancels else []
+        self.timers = {(i, v) for i, v, *_, key in self._ask("output_rows", spots) if key is not None}
+        self.outputs = {(i, v): rest for i, v, *rest in self._ask("output_rows", self._buried)}
+        self.taken = self._ask_taken()
+        self._ask_inbox()
+
+    def _collect(self, worker: int, unit: Unit) -> None:
+        name = (unit.workflow, unit.instance)
+        expected = unit.expected_version
+        if name not in self.instances and (expected is not None or _concerns_its_instance(unit)):
+            self.instances[name] = Known(*name, unit.key or 0, expected or 0)
+            if unit.key and expected is not None:
+                self._keyed.append((unit.key, expected, *name))
+            else:
+                self._named.append(name)
+        if unit.dedupe is not None:
+            self._inputs.append((name, unit.dedupe))
+        for output in unit.settles:
+            self._owned.append((output.instance, output.version, worker))
+        if unit.direct:
+            self._direct.append(name)
+        if unit.consumes is not None:
+            self._consumed.append((unit.consumes, *name))
+        for retry in unit.retries:
+            self._owned.append((retry.output.instance, retry.output.version, worker))
+        for row in unit.accepts:
+            target = (row.workflow, row.instance)
+            if target not in self.instances:
+                self.instances[target] = Known(*target)
+                self._named.append(target)
+            self._inputs.append((target, row.message_id))
+        for letter in unit.dead_letters:
+            if letter.output is not None:
+                self._buried.append((letter.output.instance, letter.output.version))
+        if unit.cancels or unit.cancel_all:
+            self._cancels = True
+
+    def _ask(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return rows(self._connection, query, packed(values)) if values else []
+
+    def _ask_workers(self, workers: set[int]) -> set[int]:
+        return {key for (key,) in self._ask("registered_workers", sorted(workers))}
+
+    def _ask_instances(self) -> None:
+        """Find each instance's key and version: by key where it is given, and by name where that does not fit."""
+        if wrong := {key for (key,) in self._ask("wrong_versions", self._keyed)}:
+            self._named += [(workflow, id) for key, _, workflow, id in self._keyed if key in wrong]
+        for name in self._named:
+            known = self.instances[name]
+            known.key = known.version = 0
+        for workflow, id, key, version in self._ask("instances_by_name", self._named):
+            known = self.instances[workflow, id]
+            known.key, known.version = key, version
+
+    def _ask_taken(self) -> dict[tuple[Name, str], tuple[str | None, bytes | None]]:
+        """Find inputs that are in their stream already. One that does not exist yet has none."""
+        names: dict[int, Name] = {}
+        asked: list[tuple[int, str]] = []
+        for name, message_id in self._inputs:
+            if key := self.instances[name].key:
+                names[key] = name
+                asked.append((key, message_id))
+        return {(names[key], id): (type, body) for key, id, type, body in self._ask("taken_messages", asked)}
+
+    def _ask_inbox(self) -> None:
+        self.waiting: dict[tuple[Name, str], tuple[int, str, bytes]] = {}
+        self.not_waiting: set[int] = {position for position, *_ in self._consumed}
+        self.queued: set[Name] = set()
+        concerned = self._inputs or self._consumed or self._direct
+        self.inbox_has_rows = bool(concerned) and bool(scalar(self._connection, "inbox_has_rows"))
+        if not self.inbox_has_rows:
+            return
+        asked = [(*name, message_id) for name, message_id in self._inputs]
+        for workflow, instance, message_id, *row in self._ask("waiting_messages", asked):
+            self.waiting[(workflow, instance), message_id] = (row[0], row[1], row[2])
+        self.not_waiting = {position for (position,) in self._ask("not_waiting", self._consumed)}
+        self.queued = {(workflow, id) for workflow, id in self._ask("with_waiting_inputs", self._direct)}
+
+
+def _concerns_its_instance(unit: Unit) -> bool:
+    return bool(unit.dedupe is not None or unit.direct or unit.consumes is not None or unit.cancels or unit.cancel_all)

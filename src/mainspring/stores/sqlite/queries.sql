@@ -1,0 +1,412 @@
+-- Every statement of the SQLite store, by name. A list of values travels as one JSON array in one parameter, so that a
+-- batch of any size is a handful of statements. Inserts have one row here and get many (`sql.py`, Ladder).
+
+
+-- ---------------------------------------------------------------- commit: the checks, which return misfits only
+
+-- name: registered_workers
+-- Which of these workers are alive.
+SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
+
+-- name: wrong_versions
+-- Of [key, version, workflow, id]: the keys whose instance is at another version, or is another instance.
+SELECT j.value ->> 0
+FROM json_each(?1) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
+WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2;
+
+-- name: instances_by_name
+-- Of [workflow, id]: those that exist.
+SELECT i.workflow, i.id, i.key, i.version
+FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1;
+
+-- name: last_instance
+-- The highest key in use.
+SELECT coalesce(max(key), 0) FROM instances;
+
+-- name: not_owned
+-- Of [instance, version, worker]: outputs that are not this worker's, or not there.
+SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
+FROM json_each(?1) AS j LEFT JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
+WHERE o.owner IS NOT j.value ->> 2;
+
+-- name: output_rows
+-- Of [instance, version]: the outbox rows of those that are there.
+SELECT o.instance, o.version, o.kind, o.destination, o.priority, o.key
+FROM json_each(?1) AS j CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1;
+
+-- name: taken_messages
+-- Of [instance, message_id]: those that are in the stream already.
+SELECT e.instance, e.message_id, e.type, e.body
+FROM json_each(?1) AS j
+CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
+
+-- name: inbox_has_rows
+-- Whether anything waits at all; mostly not, and then nothing else of the inbox is looked at.
+SELECT EXISTS (SELECT 1 FROM inbox);
+
+-- name: waiting_messages
+-- Of [workflow, instance, message_id]: those that wait in the inbox.
+SELECT b.workflow, b.instance, b.message_id, b.position, b.type, b.body
+FROM json_each(?1) AS j
+CROSS JOIN inbox AS b INDEXED BY inbox_by_message
+ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.message_id = j.value ->> 2;
+
+-- name: not_waiting
+-- Of [position, workflow, instance]: the positions that this instance has no input at.
+SELECT j.value ->> 0
+FROM json_each(?1) AS j LEFT JOIN inbox AS b ON b.position = j.value ->> 0
+WHERE b.instance IS NOT j.value ->> 2 OR b.workflow IS NOT j.value ->> 1;
+
+-- name: with_waiting_inputs
+-- Of [workflow, instance]: those that inputs wait for.
+SELECT j.value ->> 0, j.value ->> 1
+FROM json_each(?1) AS j
+WHERE EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1);
+
+-- name: last_number
+-- The last number that a table with AUTOINCREMENT gave away.
+SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1;
+
+
+-- ---------------------------------------------------------------- commit: the changes
+
+-- name: retry_outputs
+-- Of [instance, version, due_us, attempts, error]: free again, and due later.
+UPDATE outbox SET owner = NULL, due_us = r.due_us, attempts = r.attempts, last_error = r.error
+FROM (
+    SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS due_us, value ->> 3 AS attempts,
+        value ->> 4 AS error
+    FROM json_each(?1)
+) AS r
+WHERE outbox.instance = r.instance AND outbox.version = r.version;
+
+-- name: delete_outputs
+-- Of [instance, version]: settled.
+DELETE FROM outbox WHERE (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+
+-- name: cancel_keys
+-- Of [instance, key]: cancelled, whoever holds them.
+DELETE FROM outbox WHERE (instance, version) IN (
+    SELECT o.instance, o.version
+    FROM json_each(?1) AS j CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.key = j.value ->> 1
+);
+
+-- name: cancel_timers
+-- Of instances: all their timers.
+DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND kind = 'timer';
+
+-- name: cancel_unclaimed
+-- Of instances: all their outputs that nobody holds.
+DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND owner IS NULL;
+
+-- name: release_inputs
+-- Of [position, worker]: given back by the worker that held them.
+UPDATE inbox SET owner = NULL WHERE (position, owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+
+-- name: delete_inputs
+-- Of positions: consumed.
+DELETE FROM inbox WHERE position IN (SELECT value FROM json_each(?1));
+
+-- name: cancel_fired
+-- Of [workflow, instance, key or null for all]: timers that fired and wait for their step.
+DELETE FROM inbox WHERE position IN (
+    SELECT b.position
+    FROM json_each(?1) AS j
+    CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
+    ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1
+    WHERE b.timer_key IS NOT NULL AND (j.value ->> 2 IS NULL OR b.timer_key = j.value ->> 2)
+);
+
+-- name: delete_dead_letters
+-- Of ids: discarded.
+DELETE FROM dead_letters WHERE id IN (SELECT value FROM json_each(?1));
+
+-- name: insert_instances
+-- Begun.
+INSERT INTO instances (
+    key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us,
+    context_version
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: update_instances
+-- Of [key, version, status, state, error, context_version or null for unchanged]: moved.
+UPDATE instances SET
+    version = u.version,
+    status = u.status,
+    state = u.state,
+    error = u.error,
+    updated_us = ?2,
+    context_version = coalesce(u.context_version, instances.context_version)
+FROM (
+    SELECT value ->> 0 AS key, value ->> 1 AS version, value ->> 2 AS status, value ->> 3 AS state,
+        value ->> 4 AS error, value ->> 5 AS context_version
+    FROM json_each(?1)
+) AS u
+WHERE instances.key = u.key;
+
+-- name: insert_events
+-- Appended. The position follows.
+INSERT INTO events (
+    instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context, actor, state,
+    attempt, duration_us, checksum
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_outputs
+-- Recorded, and claimed at once where a worker is given.
+INSERT INTO outbox (
+    instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_inputs
+-- Accepted.
+INSERT INTO inbox (
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_dead_letters
+-- Kept whole.
+INSERT INTO dead_letters (
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: replace_results
+-- Remembered; the newest counts.
+INSERT OR REPLACE INTO results (key, type, type_version, body, expires_us) VALUES (?, ?, ?, ?, ?);
+
+-- name: sweep_results
+-- Forget a few that have expired.
+DELETE FROM results WHERE key IN (SELECT key FROM results WHERE expires_us <= ?1 ORDER BY expires_us LIMIT 1000);
+
+-- name: replace_snapshots
+-- The newest only.
+INSERT OR REPLACE INTO snapshots (instance, version, fingerprint, type, type_version, body, checksum)
+VALUES (?, ?, ?, ?, ?, ?, ?);
+
+
+-- ---------------------------------------------------------------- claiming
+
+-- name: claimable_outputs
+-- The most urgent due outputs for these destinations. One step through the index per destination and priority, and
+-- `?3` rows at most of each: a long queue of due work costs no more than a short one.
+WITH RECURSIVE slots (destination, priority) AS (
+    SELECT j.value, (SELECT max(o.priority) FROM outbox AS o WHERE o.owner IS NULL AND o.destination = j.value)
+    FROM (SELECT DISTINCT value FROM json_each(?1)) AS j
+    UNION ALL
+    SELECT s.destination, (
+        SELECT max(o.priority) FROM outbox AS o
+        WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority < s.priority
+    )
+    FROM slots AS s WHERE s.priority IS NOT NULL
+)
+SELECT o.instance, o.version
+FROM slots AS s CROSS JOIN outbox AS o ON (o.instance, o.version) IN (
+    SELECT d.instance, d.version FROM outbox AS d
+    WHERE d.owner IS NULL AND d.destination = s.destination AND d.priority = s.priority AND d.due_us <= ?2
+    ORDER BY d.due_us, d.instance, d.version LIMIT ?3
+)
+WHERE s.priority IS NOT NULL
+ORDER BY o.priority DESC, o.due_us, o.instance, o.version LIMIT ?3;
+
+-- name: next_due
+-- When the next output that nobody holds is due, for these destinations.
+WITH RECURSIVE slots (destination, priority) AS (
+    SELECT j.value, (SELECT max(o.priority) FROM outbox AS o WHERE o.owner IS NULL AND o.destination = j.value)
+    FROM (SELECT DISTINCT value FROM json_each(?1)) AS j
+    UNION ALL
+    SELECT s.destination, (
+        SELECT max(o.priority) FROM outbox AS o
+        WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority < s.priority
+    )
+    FROM slots AS s WHERE s.priority IS NOT NULL
+)
+SELECT min((
+    SELECT min(d.due_us) FROM outbox AS d
+    WHERE d.owner IS NULL AND d.destination = s.destination AND d.priority = s.priority
+))
+FROM slots AS s WHERE s.priority IS NOT NULL;
+
+-- name: own_outputs
+-- Of [instance, version]: now this owner's.
+UPDATE outbox SET owner = ?2 WHERE (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+
+-- name: claimed_outputs
+-- Of [instance, version]: the output, its message, and the context of the last input before it that had one.
+SELECT
+    o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
+    coalesce(
+        CASE WHEN i.context_version <= o.version THEN
+            (SELECT c.context FROM events AS c WHERE c.instance = o.instance AND c.version = i.context_version)
+        ELSE
+            (SELECT c.context FROM events AS c INDEXED BY events_by_version
+             WHERE c.instance = o.instance AND c.version <= o.version AND c.context IS NOT NULL
+             ORDER BY c.version DESC LIMIT 1)
+        END,
+        i.context
+    ),
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM json_each(?1) AS j
+CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
+CROSS JOIN instances AS i ON i.key = o.instance
+LEFT JOIN events AS e ON e.instance = o.instance AND e.version = o.version
+ORDER BY j.key;
+
+-- name: claimable_inputs
+-- The oldest free inputs of these workflows, except those of suspended instances and those behind another's input.
+WITH others (workflow, instance, first) AS MATERIALIZED (
+    SELECT workflow, instance, min(position) FROM inbox WHERE owner IS NOT NULL AND owner <> ?2 GROUP BY 1, 2
+)
+SELECT
+    b.position, b.workflow, b.instance, b.message_id, b.kind, b.type, b.type_version, b.body, b.time_us, b.context,
+    b.actor, b.cause, b.timer_key, b.owner, b.checksum
+FROM inbox AS b NOT INDEXED
+LEFT JOIN others AS o ON o.workflow = b.workflow AND o.instance = b.instance
+WHERE b.owner IS NULL
+    AND b.workflow IN (SELECT value FROM json_each(?1))
+    AND (o.first IS NULL OR b.position < o.first)
+    AND NOT EXISTS (
+        SELECT 1 FROM instances AS i WHERE i.workflow = b.workflow AND i.id = b.instance AND i.status = 'suspended'
+    )
+ORDER BY b.position LIMIT ?3;
+
+-- name: own_inputs
+-- Of positions: now this owner's.
+UPDATE inbox SET owner = ?2 WHERE position IN (SELECT value FROM json_each(?1));
+
+-- name: dead_output
+-- The outbox row that a dead letter was.
+SELECT output_instance, output_version, output_kind, output_destination, output_priority, output_key
+FROM dead_letters WHERE id = ?1 AND output_kind IS NOT NULL;
+
+
+-- ---------------------------------------------------------------- workers
+
+-- name: insert_worker
+-- A new epoch.
+INSERT INTO workers (name, lease_us, ends_us) VALUES (?1, ?2, ?3) RETURNING key;
+
+-- name: extend_worker
+-- Alive.
+UPDATE workers SET ends_us = lease_us + ?2 WHERE key = ?1 RETURNING key;
+
+-- name: worker_leases
+-- Until when each worker said it would be back.
+SELECT key, ends_us FROM workers;
+
+-- name: free_outputs
+-- Give back what these workers hold. They are few and rarely gone: a scan is cheaper than an index at every step.
+UPDATE outbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));
+
+-- name: free_inputs
+-- Give back what these workers hold.
+UPDATE inbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));
+
+-- name: delete_workers
+-- Forget them; their keys are never given again.
+DELETE FROM workers WHERE key IN (SELECT value FROM json_each(?1));
+
+
+-- ---------------------------------------------------------------- reading
+
+-- name: load_instances
+-- Of [workflow, id]: the instance, and its snapshot if it has one. The first column says which of the list it is.
+SELECT
+    j.key, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
+    i.created_us, i.updated_us, s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
+FROM json_each(?1) AS j
+CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
+LEFT JOIN snapshots AS s ON s.instance = i.key;
+
+-- name: load_events
+-- Of [instance, version]: the events behind that version.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM json_each(?1) AS j
+CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = j.value ->> 0 AND e.version > j.value ->> 1
+ORDER BY e.instance, e.version;
+
+-- name: stream
+-- The events of one instance behind a version.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM events AS e INDEXED BY events_by_version
+WHERE e.instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2) AND e.version > ?3
+ORDER BY e.version LIMIT ?4;
+
+-- name: feed
+-- The events of all instances behind a position. There is one writer at a time, so none can still appear before.
+SELECT
+    e.position, i.workflow, i.id,
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
+WHERE e.position > ?1
+ORDER BY e.position LIMIT ?2;
+
+-- name: inbox
+-- What waits for an instance, in order.
+SELECT
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+FROM inbox INDEXED BY inbox_by_instance WHERE workflow = ?1 AND instance = ?2 ORDER BY position LIMIT ?3;
+
+-- name: instances
+-- Instances that match, in the order of their beginning. A filter that is NULL does not filter.
+SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
+FROM instances
+WHERE key > ?1
+    AND (?2 IS NULL OR workflow = ?2)
+    AND (?3 IS NULL OR status = ?3)
+    AND (?4 IS NULL OR state = ?4)
+    AND (?5 IS NULL OR substr(id, 1, length(?5)) = ?5)
+ORDER BY key LIMIT ?6;
+
+-- name: instance_outputs
+-- The outputs of one instance: timers, or all but timers; the next due first.
+SELECT instance, version FROM outbox
+WHERE instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2) AND (kind = 'timer') = ?3
+ORDER BY due_us, instance, version LIMIT ?4;
+
+-- name: all_outputs
+-- The outputs of all instances: timers, or all but timers; the next due first. A scan: for people, not for workers.
+SELECT instance, version FROM outbox WHERE (kind = 'timer') = ?1 ORDER BY due_us, instance, version LIMIT ?2;
+
+-- name: dead_letters
+-- In the order of their arrival.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM dead_letters WHERE id > ?1 ORDER BY id LIMIT ?2;
+
+-- name: dead_letters_by_id
+-- Of ids: in the order of their arrival.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM dead_letters WHERE id > ?1 AND id IN (SELECT value FROM json_each(?3)) ORDER BY id LIMIT ?2;
+
+-- name: remembered
+-- A result that has not expired.
+SELECT key, type, type_version, body, expires_us FROM results WHERE key = ?1 AND expires_us > ?2;
+
+-- name: holds
+-- The outputs that a worker holds. A scan, like free_outputs.
+SELECT instance, version FROM outbox WHERE owner = ?1 ORDER BY instance, version;
+
+-- name: status_counts
+-- How many instances have each status.
+SELECT status, count(*) FROM instances GROUP BY status;
+
+-- name: depths
+-- How much waits, and since when the oldest due output does.
+SELECT
+    (SELECT count(*) FROM inbox),
+    (SELECT count(*) FROM outbox WHERE kind <> 'timer'),
+    (SELECT count(*) FROM outbox WHERE kind = 'timer'),
+    (SELECT count(*) FROM dead_letters),
+    (SELECT min(due_us) FROM outbox WHERE due_us <= ?1),
+    (SELECT count(*) FROM workers);

@@ -1,0 +1,124 @@
+"""The read side: questions that a reader thread asks on its own connection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import (
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    OutputClaim,
+    OutputKey,
+    Ref,
+    Remembered,
+    Stats,
+)
+from mainspring.stores.sqlite.rows import read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.sqlite.sql import packed, rows, savepoint
+from mainspring.stores.sqlite.work import read_output
+
+_INSTANCE = slice(1, 12)
+_SNAPSHOT = slice(12, 19)
+
+
+def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None]:
+    """Return each instance with what is needed to fold it, all as of one moment."""
+    with savepoint(connection):  # one read transaction: rows and events fit together
+        found: dict[int, Loaded] = {}
+        for row in rows(connection, "load_instances", packed([(ref.workflow, ref.id) for ref in refs])):
+            found[row[0]] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
+        by_key = {loaded.row.key: loaded for loaded in found.values()}
+        behind = [(key, _after(loaded)) for key, loaded in by_key.items()]
+        for row in rows(connection, "load_events", packed(behind)):
+            by_key[row[0]].events.append(read_event(row))
+    for loaded in by_key.values():
+        _check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+    return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
+
+
+def stream(connection: apsw.Connection, ref: Ref, after: int, limit: int) -> list[EventRow]:
+    """Return the events of an instance behind a version."""
+    found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
+    events = [read_event(row) for row in found]
+    if found:
+        _check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+    return events
+
+
+def feed(connection: apsw.Connection, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+    """Return the events of all instances behind a position."""
+    found = rows(connection, "feed", after, limit)
+    return [(row[0], Ref(row[1], row[2]), read_event(row[3:])) for row in found]
+
+
+def inbox(connection: apsw.Connection, ref: Ref, limit: int) -> list[InputRow]:
+    """Return what waits for an instance."""
+    return [read_input(row) for row in rows(connection, "inbox", ref.workflow, ref.id, limit)]
+
+
+def instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
+    """Return instances that match."""
+    asked = (after, where.workflow, where.status, where.state, where.id_prefix, limit)
+    return [InstanceRow(*row) for row in rows(connection, "instances", *asked)]
+
+
+def outputs(connection: apsw.Connection, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+    """Return outputs that are not carried out yet, the next due first."""
+    with savepoint(connection):
+        if ref is None:
+            spots = rows(connection, "all_outputs", int(timers), limit)
+        else:
+            spots = rows(connection, "instance_outputs", ref.workflow, ref.id, int(timers), limit)
+        return [read_output(row) for row in rows(connection, "claimed_outputs", packed(spots))]
+
+
+def dead_letters(connection: apsw.Connection, limit: int, after: int, ids: Sequence[int] | None) -> list[DeadLetter]:
+    """Return dead letters, all or some."""
+    if ids is None:
+        found = rows(connection, "dead_letters", after, limit)
+    else:
+        found = rows(connection, "dead_letters_by_id", after, limit, packed(ids))
+    return [read_dead_letter(row) for row in found]
+
+
+def remembered(connection: apsw.Connection, key: str, now_us: int) -> Remembered | None:
+    """Return a result that has not expired."""
+    found = rows(connection, "remembered", key, now_us)
+    return Remembered(*found[0]) if found else None
+
+
+def holds(connection: apsw.Connection, worker: int) -> list[OutputKey]:
+    """Return the outputs that a worker holds."""
+    return [OutputKey(*row) for row in rows(connection, "holds", worker)]
+
+
+def stats(connection: apsw.Connection, now_us: int) -> Stats:
+    """Return depths and ages, all as of one moment."""
+    with savepoint(connection):
+        counts = dict(rows(connection, "status_counts"))
+        return Stats(counts, *rows(connection, "depths", now_us)[0])
+
+
+def _after(loaded: Loaded) -> int:
+    return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:
+    """Refuse a stream with gaps: a fold over it would be a wrong state."""
+    expected = after
+    for event in events:
+        expected += 1
+        if event.version != expected:
+            break
+    else:
+        if expected == version:
+            return
+        expected += 1
+    raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")

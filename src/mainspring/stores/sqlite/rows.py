@@ -1,0 +1,121 @@
+"""Rows to records and back, with a checksum over every record that is read again to decide or to deliver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from msgspec import msgpack
+from msgspec.structs import astuple
+
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import DeadLetter, EventRow, InputRow, OutputKey, Snapshot
+
+# The columns of `events` between `instance` and `checksum` are the fields of EventRow, in its order.
+EVENT_COLUMNS: Final = 17
+INPUT_FIELDS: Final = 12
+DEAD_LETTER_FIELDS: Final = 13
+
+# MessagePack says the type and the length of everything, so that no two rows have the same bytes.
+_bytes_of = msgpack.Encoder().encode
+
+
+def checksum(values: Sequence[Any]) -> int:
+    """Return the checksum of a row's values.
+
+    >>> checksum((7, 1, "Began")) == checksum((7, 1, "Began"))
+    True
+    """
+    return crc32(_bytes_of(values))
+
+
+def event_values(instance: int, event: EventRow) -> tuple[Any, ...]:
+    """Return the row of an event.
+
+    >>> event_values(7, EventRow(1, "Began", 0))[:3]
+    (7, 1, 'Began')
+    """
+    values = (instance, *astuple(event))
+    return (*values, crc32(_bytes_of(values)))
+
+
+def read_event(row: Sequence[Any]) -> EventRow:
+    """Return the event of a row, or raise DamagedRecordError.
+
+    >>> read_event(event_values(7, EventRow(1, "Began", 0))).event
+    'Began'
+    """
+    if crc32(_bytes_of(row[:-1])) != row[-1]:
+        raise DamagedRecordError("events", f"instance {row[0]}, version {row[1]}")
+    return EventRow(*row[1:-1])
+
+
+def input_values(position: int, input: InputRow, owner: int | None) -> tuple[Any, ...]:
+    """Return the row of an accepted input.
+
+    >>> input_values(5, InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}"), None)[:4]
+    (5, 'W', 'i', 'm-1')
+    """
+    values = (position, *astuple(input)[:INPUT_FIELDS])
+    return (*values, owner, crc32(_bytes_of(values)))
+
+
+def read_input(row: Sequence[Any]) -> InputRow:
+    """Return the input of a row, or raise DamagedRecordError. It says `claimed` if a worker holds it.
+
+    >>> row = input_values(5, InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}"), None)
+    >>> read_input(row).position
+    5
+    """
+    if crc32(_bytes_of(row[:-2])) != row[-1]:
+        raise DamagedRecordError("inbox", f"position {row[0]}")
+    return InputRow(*row[1:-2], claimed=row[-2] is not None, position=row[0])
+
+
+def dead_letter_values(letter: DeadLetter, output: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the row of a dead letter; `output` is the outbox row that it was, if it was one.
+
+    >>> letter = DeadLetter("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance")
+    >>> dead_letter_values(letter, None)[:4]
+    ('W', 'i', 'm-1', 'command')
+    """
+    key = (None, None) if letter.output is None else (letter.output.instance, letter.output.version)
+    values = (*astuple(letter)[:DEAD_LETTER_FIELDS], *key, *(output or (None, None, None, None)))
+    return (*values, crc32(_bytes_of(values)))
+
+
+def read_dead_letter(row: Sequence[Any]) -> DeadLetter:
+    """Return the dead letter of a row, or raise DamagedRecordError.
+
+    >>> letter = DeadLetter("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance")
+    >>> read_dead_letter((*dead_letter_values(letter, None), 9)).id
+    9
+    """
+    if crc32(_bytes_of(row[:-2])) != row[-2]:
+        raise DamagedRecordError("dead_letters", f"id {row[-1]}")
+    output = None if row[DEAD_LETTER_FIELDS] is None else OutputKey(*row[DEAD_LETTER_FIELDS : DEAD_LETTER_FIELDS + 2])
+    return DeadLetter(*row[:DEAD_LETTER_FIELDS], output=output, id=row[-1])
+
+
+def snapshot_values(instance: int, snapshot: Snapshot) -> tuple[Any, ...]:
+    """Return the row of a snapshot.
+
+    >>> snapshot_values(7, Snapshot(100, "f", "Waiting", 1, b"{}"))[:3]
+    (7, 100, 'f')
+    """
+    values = (instance, *astuple(snapshot))
+    return (*values, crc32(_bytes_of(values)))
+
+
+def read_snapshot(row: Sequence[Any]) -> Snapshot | None:
+    """Return the snapshot of a row, or None where there is none. A damaged one is none: the stream has it all.
+
+    >>> read_snapshot(snapshot_values(7, Snapshot(100, "f", "Waiting", 1, b"{}"))).version
+    100
+    >>> read_snapshot((7, 100, "f", "Waiting", 1, b"{}", 0)) is None
+    True
+    """
+    if row[0] is None or crc32(_bytes_of(row[:-1])) != row[-1]:
+        return None
+    return Snapshot(*row[1:-1])

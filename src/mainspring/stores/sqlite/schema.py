@@ -1,0 +1,104 @@
+"""The schema as the sum of its forward migrations, each run once, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from importlib import resources
+from typing import Final, NamedTuple
+
+import apsw
+
+from mainspring.errors import NewerSchemaError, StoreError
+from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.sql import execute, savepoint
+
+WAL_RETRY_SECONDS: Final = 0.01
+
+_LEDGER: Final = """
+CREATE TABLE schema_migrations (
+    version INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    applied_us INTEGER NOT NULL
+) STRICT
+"""
+
+
+class Migration(NamedTuple):
+    """One step of the schema.
+
+    >>> Migration(1, "streams_and_work", "CREATE …").version
+    1
+    """
+
+    version: int
+    name: str
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    """Return all migrations that this release knows, in order.
+
+    >>> [m.version for m in migrations()][:1]
+    [1]
+    """
+    files = resources.files("mainspring.stores.sqlite").joinpath("migrations").iterdir()
+    found: list[Migration] = []
+    for file in sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name):
+        version, _, name = file.name.removesuffix(".sql").partition("_")
+        found.append(Migration(int(version), name, file.read_text("utf-8")))
+    return found
+
+
+def migrate(connection: apsw.Connection, place: Place, now_us: int) -> None:
+    """Bring a database up to date. Safe when several processes do so at once: the first one does it.
+
+    A database of a newer release is left as it is: its version is looked at before anything is changed.
+    """
+    known = migrations()
+    _refuse_newer(place, _version(connection), known)
+    _use_write_ahead_log(connection, place)
+    execute(connection, "BEGIN IMMEDIATE")
+    with savepoint(connection):  # a savepoint, so that a failing migration leaves nothing behind
+        version = _version(connection)
+        _refuse_newer(place, version, known)
+        if version == 0:
+            execute(connection, _LEDGER)
+        for migration in known[version:]:
+            execute(connection, migration.sql)
+            execute(
+                connection,
+                "INSERT INTO schema_migrations (version, name, applied_us) VALUES (?, ?, ?)",
+                (migration.version, migration.name, now_us),
+            )
+    execute(connection, "COMMIT")
+
+
+def _version(connection: apsw.Connection) -> int:
+    if not connection.table_exists("main", "schema_migrations"):
+        return 0
+    return execute(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations").get
+
+
+def _refuse_newer(place: Place, version: int, known: list[Migration]) -> None:
+    if version > len(known):
+        raise NewerSchemaError(str(place), version, len(known))
+
+
+def _use_write_ahead_log(connection: apsw.Connection, place: Place) -> None:
+    """Switch to the write-ahead log. SQLite does not wait here for another process that does the same: so we do."""
+    tries = max(1, round(place.busy_seconds / WAL_RETRY_SECONDS))
+    for left in range(tries, 0, -1):
+        try:
+            mode = execute(connection, "PRAGMA journal_mode = WAL").get
+        except apsw.BusyError:
+            if left == 1:
+                raise
+            time.sleep(WAL_RETRY_SECONDS)
+            continue
+        if mode == "wal":
+            return
+        raise StoreError(
+            str(place),
+            f"cannot use a write-ahead log (its journal mode is {mode})",
+            "Use a local disk, not a network one.",
+        )

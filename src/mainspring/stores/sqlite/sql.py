@@ -1,0 +1,108 @@
+"""The statements of `queries.sql`, loaded once, and how one insert becomes an insert of many rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any, Final
+
+import apsw
+from msgspec import json
+
+# apsw keeps a statement prepared only if its text is no longer than this; a longer one would be parsed at every batch.
+CACHEABLE_BYTES: Final = 16_384
+ROWS_AT_ONCE: Final = 256
+
+_MARK: Final = "-- name: "
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    r"""Return the statements of a file, each with the name that stands in the comment before it.
+
+    >>> list(named("-- name: one\n-- What it is for.\nSELECT 1;\n"))
+    [('one', 'SELECT 1;')]
+    """
+    for part in text.split(_MARK)[1:]:
+        name, _, rest = part.partition("\n")
+        lines = (line for line in rest.splitlines() if line and not line.startswith("--"))
+        yield name.strip(), "\n".join(lines)
+
+
+QUERIES: Final[Mapping[str, str]] = dict(
+    named(resources.files("mainspring.stores.sqlite").joinpath("queries.sql").read_text("utf-8"))
+)
+
+
+def execute(connection: Any, statement: str, values: Sequence[Any] = ()) -> Any:
+    """Execute a statement and return the cursor. Here only, because apsw's stubs need a newer Python than we do."""
+    return connection.execute(statement, values)
+
+
+def change(connection: apsw.Connection, query: str, *values: Any) -> None:
+    """Execute a named statement that returns nothing."""
+    execute(connection, QUERIES[query], values)
+
+
+def rows(connection: apsw.Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return all rows of a named query."""
+    return execute(connection, QUERIES[query], values).fetchall()
+
+
+def scalar(connection: apsw.Connection, query: str, *values: Any) -> Any:
+    """Return the one value of a named query, or None where it has no row."""
+    return execute(connection, QUERIES[query], values).get
+
+
+@contextmanager
+def savepoint(connection: apsw.Connection) -> Generator[None]:
+    """Undo what was done inside if it fails; a read transaction where none is open."""
+    with connection:
+        yield
+
+
+def packed(values: Sequence[Any]) -> str:
+    """Return values as the JSON array in which they travel to `json_each`.
+
+    >>> packed([(7, "o-1")])
+    '[[7,"o-1"]]'
+    """
+    return _encode(values).decode()
+
+
+_encode = json.Encoder().encode
+
+
+class Ladder:
+    """An insert of one row, prepared for 256, 128, … 1 rows: any number takes few statements, all of them cached.
+
+    One statement with many rows instead of `executemany`: each step of a statement gives up the interpreter lock, and
+    beside a busy event loop it takes a while to get it back.
+
+    >>> ladder = Ladder("INSERT INTO t (a, b) VALUES (?, ?);")
+    >>> ladder.columns, ladder.sizes[-1]
+    (2, 1)
+    """
+
+    def __init__(self, insert: str) -> None:
+        head, values, row = insert.rstrip("; \n").rpartition("VALUES ")
+        self.columns = row.count("?")
+        compact = f"({','.join('?' * self.columns)})"
+        fitting = (CACHEABLE_BYTES - len(head + values) - 1) // (len(compact) + 1)
+        self.sizes = [size for size in _halves(ROWS_AT_ONCE) if size <= fitting]
+        self._statements = [(size, head + values + ",".join([compact] * size)) for size in self.sizes]
+
+    def insert(self, connection: apsw.Connection, values: list[Any]) -> None:
+        """Insert rows that stand one behind the other in one flat list."""
+        begin, end = 0, len(values)
+        for rows, statement in self._statements:
+            width = rows * self.columns
+            while end - begin >= width:
+                execute(connection, statement, values if width == end else values[begin : begin + width])
+                begin += width
+
+
+def _halves(size: int) -> Iterator[int]:
+    while size:
+        yield size
+        size //= 2

@@ -1,0 +1,186 @@
+"""The store: each verb of the port, handed to the writer or to a reader."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+import apsw
+
+from mainspring.errors import StoreClosedError
+from mainspring.port.clock import Clock
+from mainspring.port.records import (
+    Claims,
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    Outcome,
+    OutputClaim,
+    OutputKey,
+    Ref,
+    Remembered,
+    Stats,
+    Unit,
+)
+from mainspring.stores.sqlite import reads, work
+from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.hints import Hints
+from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.threads import Readers, ThreadFactory
+from mainspring.stores.sqlite.workers import WorkerLocks, Workers
+from mainspring.stores.sqlite.writer import CommitJob, Job, Transaction, Writer
+
+BUSY_SECONDS: Final = 5.0
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A store in one file on a local disk.
+
+    `busy_seconds` bounds the wait for another process's lock, `threads` makes the threads, and `vfs` names a file
+    system registered with SQLite, if it is not to be the usual one.
+
+    >>> import asyncio
+    >>> from tempfile import TemporaryDirectory
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> async def twice(path: Path) -> list[Outcome]:
+    ...     store = SqliteStore(path, VirtualClock())
+    ...     await store.open()
+    ...     unit = Unit("W", "i", expected_version=0, events=(EventRow(1, "Began", 0),))
+    ...     outcomes = await store.commit(0, [unit, unit])
+    ...     await store.close()
+    ...     return outcomes
+    >>> with TemporaryDirectory() as folder:
+    ...     asyncio.run(twice(Path(folder) / "orders.db"))
+    [Committed(key=1, positions=()), Conflict(reason='version')]
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        clock: Clock,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        threads: ThreadFactory = threading.Thread,
+        vfs: str | None = None,
+    ) -> None:
+        self._place = Place(path, busy_seconds=busy_seconds, vfs=vfs)
+        self._clock = clock
+        self._threads = threads
+        self._locks = WorkerLocks(self._place.path)
+        self._workers = Workers(self._locks)
+        self._hints = Hints(clock, self._foreign_commits)
+        self._writer: Writer | None = None
+        self._readers: Readers | None = None
+
+    async def open(self) -> None:
+        if self._writer is not None:
+            return
+        writer = Writer(self._place, self._clock, self._threads, self._hints.give)
+        await writer.open()
+        self._writer = writer
+        self._readers = Readers(self._place, self._threads)
+        await self._hints.reset()
+
+    async def close(self) -> None:
+        writer, readers, self._writer, self._readers = self._writer, self._readers, None, None
+        if readers is not None:
+            await readers.close()
+        if writer is not None:
+            await writer.close()
+        # Last, so that nobody relieves a worker whose commits are still under way.
+        self._locks.unlock_all()
+
+    def now_us(self) -> int:
+        return self._clock.now_us()
+
+    # ---- workers
+
+    async def register_worker(self, name: str, lease_us: int) -> int:
+        return await self._write(lambda transaction: self._workers.register(transaction, name, lease_us))
+
+    async def heartbeat(self, worker: int) -> bool:
+        return await self._write(lambda transaction: self._workers.extend(transaction, worker))
+
+    async def release_worker(self, worker: int) -> None:
+        await self._write(lambda transaction: self._workers.release(transaction, [worker]))
+
+    async def relieve(self) -> int:
+        return await self._write(self._workers.relieve)
+
+    async def holds(self, worker: int) -> list[OutputKey]:
+        return await self._read(lambda connection: reads.holds(connection, worker))
+
+    # ---- commit and work
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        return await self._open_writer().do(CommitJob(worker, units))
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        return await self._write(lambda transaction: work.claim(transaction, worker, destinations, workflows, limit))
+
+    async def restore_output(self, dead_letter: int) -> bool:
+        return await self._write(lambda transaction: work.restore_output(transaction, dead_letter))
+
+    async def wait_for_work(self, timeout_seconds: float) -> None:
+        await self._hints.wait(timeout_seconds)
+
+    # ---- reading
+
+    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
+        return await self._read(lambda connection: reads.load(connection, refs))
+
+    async def remembered(self, key: str) -> Remembered | None:
+        now_us = self.now_us()
+        return await self._read(lambda connection: reads.remembered(connection, key, now_us))
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        return await self._read(lambda connection: reads.instances(connection, where, limit, after))
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        return await self._read(lambda connection: reads.stream(connection, ref, after, limit))
+
+    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+        return await self._read(lambda connection: reads.feed(connection, after, limit))
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        return await self._read(lambda connection: reads.inbox(connection, ref, limit))
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        return await self._read(lambda connection: reads.outputs(connection, ref, timers, limit))
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        return await self._read(lambda connection: reads.dead_letters(connection, limit, after, ids))
+
+    async def stats(self) -> Stats:
+        now_us = self.now_us()
+        return await self._read(lambda connection: reads.stats(connection, now_us))
+
+    # ---- ways to the database
+
+    async def _write(self, run: Callable[[Transaction], T]) -> T:
+        return await self._open_writer().do(Job(run))
+
+    async def _read(self, ask: Callable[[apsw.Connection], T]) -> T:
+        if self._readers is None:
+            raise StoreClosedError(str(self._place))
+        return await self._readers.read(ask)
+
+    async def _foreign_commits(self) -> int:
+        return await self._open_writer().do(Job(_data_version, bare=True))
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            raise StoreClosedError(str(self._place))
+        return self._writer
+
+
+def _data_version(transaction: Transaction) -> int:
+    """Return a number that changes when another process has committed. The writer's own commits do not change it."""
+    return execute(transaction.connection, "PRAGMA data_version").get

@@ -1,0 +1,111 @@
+"""Claiming work, and bringing dead letters back to life, in transactions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import Claims, InputRow, OutputClaim, OutputKey
+from mainspring.stores.sqlite.facts import Spot
+from mainspring.stores.sqlite.rows import read_event, read_input
+from mainspring.stores.sqlite.sql import change, packed, rows, scalar
+from mainspring.stores.sqlite.writer import Transaction
+
+# The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
+NOBODY = 0
+_EVENT = 10
+
+_log = logging.getLogger(__name__)
+
+
+def claim(
+    transaction: Transaction, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int
+) -> Claims:
+    """Take due outputs and waiting inputs for a worker, if it is still known."""
+    connection = transaction.connection
+    if scalar(connection, "registered_workers", packed([worker])) is None:
+        return Claims([], [], None)
+    wanted = packed(destinations)
+    outputs = _claim_outputs(transaction, worker, wanted, limit) if destinations else []
+    inputs = _claim_inputs(connection, worker, packed(workflows), limit) if workflows else []
+    next_due_us: int | None = scalar(connection, "next_due", wanted) if destinations else None
+    return Claims(outputs, inputs, next_due_us)
+
+
+def _claim_outputs(transaction: Transaction, worker: int, destinations: str, limit: int) -> list[OutputClaim]:
+    connection = transaction.connection
+    spots = rows(connection, "claimable_outputs", destinations, transaction.now_us, limit)
+    if not spots:
+        return []
+    claims: list[OutputClaim] = []
+    damaged: list[Spot] = []
+    for row in rows(connection, "claimed_outputs", packed(spots)):
+        try:
+            claims.append(read_output(row))
+        except DamagedRecordError as error:
+            _log.error("set aside, restore it and free it again: %s", error)
+            damaged.append((row[0], row[1]))
+    change(connection, "own_outputs", packed([spot for spot in spots if spot not in damaged]), worker)
+    if damaged:
+        change(connection, "own_outputs", packed(damaged), NOBODY)
+    return claims
+
+
+def _claim_inputs(connection: apsw.Connection, worker: int, workflows: str, limit: int) -> list[InputRow]:
+    inputs: list[InputRow] = []
+    damaged: dict[tuple[str, str], int] = {}
+    for row in rows(connection, "claimable_inputs", workflows, worker, limit):
+        name = (row[1], row[2])
+        if name in damaged:
+            continue  # what stands behind a damaged input waits for it
+        try:
+            inputs.append(read_input(row))
+        except DamagedRecordError as error:
+            _log.error("set aside, restore it and free it again: %s", error)
+            damaged[name] = row[0]
+    if inputs:
+        change(connection, "own_inputs", packed([row.position for row in inputs]), worker)
+    if damaged:
+        change(connection, "own_inputs", packed(list(damaged.values())), NOBODY)
+    return inputs
+
+
+def read_output(row: Sequence[Any]) -> OutputClaim:
+    """Return the output of a row of `claimed_outputs`, or raise DamagedRecordError."""
+    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_EVENT]
+    if row[_EVENT] is None:
+        raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
+    event = read_event(row[_EVENT:])
+    return OutputClaim(
+        OutputKey(instance, version),
+        workflow,
+        id,
+        kind,
+        destination,
+        attempts,
+        due_us,
+        priority,
+        event.type or "",
+        event.type_version,
+        event.body or b"",
+        event.detail,
+        context,
+    )
+
+
+def restore_output(transaction: Transaction, dead_letter: int) -> bool:
+    """Make a dead letter the output again that it was."""
+    connection = transaction.connection
+    found = rows(connection, "dead_output", dead_letter)
+    if not found:
+        return False
+    instance, version, kind, destination, priority, key = found[0]
+    values = (instance, version, kind, destination, transaction.now_us, priority, key, None, 0, None)
+    change(connection, "insert_outputs", *values)
+    change(connection, "delete_dead_letters", packed([dead_letter]))
+    transaction.news = True
+    return True

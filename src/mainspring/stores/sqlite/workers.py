@@ -1,0 +1,112 @@
+"""Who is alive: a row with a lease, and beside the database a file that a living process keeps locked.
+
+The operating system unlocks the file when its process is gone, however it went: whoever looks then relieves the worker
+at once. Where there is no `flock` (or somebody removed the file) the lease alone decides.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mainspring.stores.sqlite.sql import change, packed, rows, scalar
+from mainspring.stores.sqlite.writer import Transaction
+
+try:
+    import fcntl
+except ImportError:  # a platform without it
+    fcntl = None
+
+
+class WorkerLocks:
+    """The lock files of a database's workers; this process holds those of its own."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._held: dict[int, int] = {}
+
+    def path(self, worker: int) -> Path:
+        """Return where a worker's lock file is."""
+        return self._database.with_name(f"{self._database.name}-worker-{worker}")
+
+    def hold(self, worker: int) -> None:
+        """Lock the file of a worker of this process until `drop`, or until the process ends."""
+        if fcntl is None:
+            return
+        descriptor = os.open(self.path(worker), os.O_RDWR | os.O_CREAT, 0o644)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._held[worker] = descriptor
+
+    def drop(self, worker: int) -> None:
+        """Remove the file and the lock. The file first: nobody must find it unlocked and conclude anything."""
+        self.path(worker).unlink(missing_ok=True)
+        self.unlock(worker)
+
+    def unlock(self, worker: int) -> None:
+        """Give up the lock only; the file tells others that this worker is gone."""
+        if (descriptor := self._held.pop(worker, None)) is not None:
+            os.close(descriptor)
+
+    def unlock_all(self) -> None:
+        """Give up all locks of this process."""
+        for worker in list(self._held):
+            self.unlock(worker)
+
+    def seize(self, worker: int) -> bool:
+        """Take the lock of a worker whose process is gone. False: it is alive, or nobody can tell."""
+        if fcntl is None or worker in self._held:
+            return False
+        try:
+            descriptor = os.open(self.path(worker), os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        self._held[worker] = descriptor
+        return True
+
+
+class Workers:
+    """What the port says about workers, in transactions."""
+
+    def __init__(self, locks: WorkerLocks) -> None:
+        self._locks = locks
+
+    def register(self, transaction: Transaction, name: str, lease_us: int) -> int:
+        """Return a new key. Its file is locked before the row can be seen: nobody finds the one without the other."""
+        key: int = scalar(transaction.connection, "insert_worker", name, lease_us, transaction.now_us + lease_us)
+        transaction.when_rolled_back.append(lambda: self._locks.drop(key))
+        self._locks.hold(key)
+        return key
+
+    def extend(self, transaction: Transaction, worker: int) -> bool:
+        """Extend a lease, if the worker is still known."""
+        return scalar(transaction.connection, "extend_worker", worker, transaction.now_us) is not None
+
+    def release(self, transaction: Transaction, workers: list[int]) -> None:
+        """Give back what workers hold and forget them."""
+        for query in ("free_outputs", "free_inputs", "delete_workers"):
+            change(transaction.connection, query, packed(workers))
+        transaction.news = True
+        # Not before the commit: until then they are the owners, and a failed commit must leave the files in place.
+        transaction.when_committed += [self._dropper(worker) for worker in workers]
+
+    def relieve(self, transaction: Transaction) -> int:
+        """Release all workers that are gone or out of their lease. Return how many."""
+        leases = rows(transaction.connection, "worker_leases")
+        seized = [key for key, _ in leases if self._locks.seize(key)]
+        transaction.when_rolled_back += [self._unlocker(key) for key in seized]
+        gone = [key for key, ends_us in leases if key in seized or ends_us <= transaction.now_us]
+        if gone:
+            self.release(transaction, gone)
+        return len(gone)
+
+    def _dropper(self, worker: int) -> Any:
+        return lambda: self._locks.drop(worker)
+
+    def _unlocker(self, worker: int) -> Any:
+        return lambda: self._locks.unlock(worker)

@@ -1,0 +1,298 @@
+"""The one thread that writes: a queue of jobs in, transactions out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from mainspring.errors import FaultyUnitError, StoreError
+from mainspring.port.clock import Clock
+from mainspring.port.records import Outcome, Unit
+from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
+from mainspring.stores.sqlite.facts import Owned
+from mainspring.stores.sqlite.schema import migrate
+from mainspring.stores.sqlite.sql import execute, savepoint
+from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
+
+UNITS_PER_TRANSACTION: Final = 4_000
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+
+class Transaction:
+    """An open transaction, for the job that runs in it."""
+
+    def __init__(self, connection: apsw.Connection, now_us: int) -> None:
+        self.connection = connection
+        self.now_us = now_us
+        self.news = False
+        # Files beside the database follow its commits: one of the two lists is called when the transaction has ended.
+        self.when_committed: list[Callable[[], None]] = []
+        self.when_rolled_back: list[Callable[[], None]] = []
+
+
+class Job(Answer[T]):
+    """Something to do in a transaction, or, if it is `bare`, between two."""
+
+    __slots__ = ("bare", "run")
+
+    def __init__(self, run: Callable[[Transaction], T], *, bare: bool = False) -> None:
+        super().__init__()
+        self.run = run
+        self.bare = bare
+
+    @property
+    def weight(self) -> int:
+        return 1
+
+
+class CommitJob(Job[list[Outcome]]):
+    """Units to commit. Those of several jobs are checked and written together."""
+
+    __slots__ = ("units",)
+
+    def __init__(self, worker: int, units: Sequence[Unit]) -> None:
+        super().__init__(self._alone)
+        self.units: list[Owned] = [(worker, unit) for unit in units]
+
+    @property
+    def weight(self) -> int:
+        return len(self.units)
+
+    def _alone(self, transaction: Transaction) -> list[Outcome]:
+        outcomes, news = commit_units(transaction.connection, transaction.now_us, self.units)
+        transaction.news |= news
+        return outcomes
+
+
+class Writer:
+    """Runs jobs in the order in which they came; all that wait when it is free share a transaction.
+
+    Nobody is answered before COMMIT has returned. A failure rolls everything back: if the database is in trouble,
+    all get the error; if not, each job is tried alone, and of a commit each unit, so that only the faulty one fails.
+    """
+
+    def __init__(self, place: Place, clock: Clock, threads: ThreadFactory, on_news: Callable[[], None]) -> None:
+        self._place = place
+        self._clock = clock
+        self._threads = threads
+        self._on_news = on_news
+        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._thread: Thread | None = None
+        self._ended: Answer[None] | None = None
+        self._log_pages = 0
+        self._checkpoint_at = CHECKPOINT_PAGES
+
+    async def open(self) -> None:
+        """Start the thread, and return when the schema is up to date."""
+        opened: Answer[None] = Answer()
+        ended = self._ended = Answer[None]()
+        self._thread = self._threads(
+            target=lambda: self._run(opened, ended), name="mainspring-sqlite-writer", daemon=True
+        )
+        self._thread.start()
+        await opened.future
+
+    async def close(self) -> None:
+        """Finish what was asked, and end."""
+        if self._thread is None or self._ended is None:
+            return
+        self._queue.put(None)
+        await self._ended.future
+        self._thread.join()
+        self._thread = None
+
+    async def do(self, job: Job[T]) -> T:
+        """Run a job and return its answer, when it is durable."""
+        self._queue.put(job)
+        return await job.future
+
+    # ---- in the thread
+
+    def _run(self, opened: Answer[None], ended: Answer[None]) -> None:
+        connection: apsw.Connection | None = None
+        try:
+            try:
+                connection = self._connect()
+                opened.keep(None)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is the opener's
+                opened.keep(None, self._place.error(error))
+                return
+            finally:
+                deliver((opened,))
+            while jobs := self._next():
+                self._work(connection, jobs)
+                self._tidy(connection)
+        finally:
+            if connection is not None:
+                connection.close()
+            deliver((ended,))
+
+    def _connect(self) -> apsw.Connection:
+        connection = self._place.connect(writes=True)
+        try:
+            migrate(connection, self._place, self._clock.now_us())
+            tune(connection)
+        except BaseException:
+            connection.close()
+            raise
+        connection.set_wal_hook(self._logged)
+        return connection
+
+    def _next(self) -> list[Job[Any]]:
+        """Wait for a job, and return it with all others that wait by then. Nothing means the end."""
+        first = self._queue.get()
+        if first is None:
+            return []
+        jobs = [first]
+        weight = first.weight
+        while weight < UNITS_PER_TRANSACTION:
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                break
+            if job is None:
+                self._queue.put(None)  # the end comes after what was asked before it
+                break
+            jobs.append(job)
+            weight += job.weight
+        return jobs
+
+    def _work(self, connection: apsw.Connection, jobs: list[Job[Any]]) -> None:
+        bare = [job for job in jobs if job.bare]
+        for job in bare:
+            self._look(connection, job)
+        news = self._transact(connection, [job for job in jobs if not job.bare]) if len(bare) < len(jobs) else False
+        deliver(jobs, self._on_news if news else None)
+
+    def _look(self, connection: apsw.Connection, job: Job[Any]) -> None:
+        try:
+            job.keep(job.run(Transaction(connection, self._clock.now_us())))
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the asker's
+            job.keep(None, self._place.error(error))
+
+    def _transact(self, connection: apsw.Connection, jobs: list[Job[Any]]) -> bool:
+        """Run jobs in one transaction, and keep their answers. Return whether there is news for who waits for work."""
+        transaction = Transaction(connection, self._clock.now_us())
+        try:
+            execute(connection, "BEGIN IMMEDIATE")
+            answers = _together(transaction, jobs)
+            execute(connection, "COMMIT")
+        except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
+            _roll_back(transaction)
+            if isinstance(cause, TROUBLE):
+                for job in jobs:
+                    job.keep(None, self._place.error(cause))
+                return False
+            return self._one_by_one(connection, jobs, cause)
+        for job, answer in zip(jobs, answers, strict=True):
+            job.keep(answer)
+        _call(transaction.when_committed)
+        return transaction.news
+
+    def _one_by_one(self, connection: apsw.Connection, jobs: list[Job[Any]], cause: Exception) -> bool:
+        """Find out who is at fault: each job in a transaction of its own, and of a commit each unit."""
+        if len(jobs) > 1:
+            news = [self._transact(connection, [job]) for job in jobs]
+            return any(news)
+        job = jobs[0]
+        if isinstance(job, CommitJob):
+            return self._unit_by_unit(connection, job)
+        job.keep(None, self._place.error(cause))
+        return False
+
+    def _unit_by_unit(self, connection: apsw.Connection, job: CommitJob) -> bool:
+        """Commit what can be committed of a job. One transaction still: the caller waits for one fsync, not many."""
+        transaction = Transaction(connection, self._clock.now_us())
+        try:
+            execute(connection, "BEGIN IMMEDIATE")
+            outcomes = [self._one(transaction, owned) for owned in job.units]
+            execute(connection, "COMMIT")
+        except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
+            _roll_back(transaction)
+            job.keep(None, self._place.error(cause))
+            return False
+        if any(isinstance(outcome, StoreError) for outcome in outcomes):
+            job.keep(None, FaultyUnitError(str(self._place), outcomes))
+        else:
+            job.keep([outcome for outcome in outcomes if not isinstance(outcome, StoreError)])
+        return transaction.news
+
+    def _one(self, transaction: Transaction, owned: Owned) -> Outcome | StoreError:
+        connection = transaction.connection
+        try:
+            with savepoint(connection):  # a savepoint: a faulty unit leaves no trace
+                outcomes, news = commit_units(connection, transaction.now_us, [owned])
+                transaction.news |= news
+                return outcomes[0]
+        except TROUBLE:
+            raise
+        except Exception as fault:  # noqa: BLE001  it is this unit's, and the others go on
+            return self._place.error(fault)
+
+    def _logged(self, _connection: apsw.Connection, _database: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _tidy(self, connection: apsw.Connection) -> None:
+        """Move the log into the database when it has grown; here, because everybody has been answered by now."""
+        if self._log_pages < self._checkpoint_at:
+            if self._log_pages < CHECKPOINT_PAGES:
+                self._checkpoint_at = CHECKPOINT_PAGES
+            return
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            _log.warning("%s: the log could not be moved into the database, will try again: %s", self._place, error)
+        # If a reader holds the log open it goes on growing for a while; trying at every commit would not help.
+        self._checkpoint_at = self._log_pages + CHECKPOINT_PAGES
+
+
+def _together(transaction: Transaction, jobs: list[Job[Any]]) -> list[Any]:
+    """Run jobs in order; commits that follow each other are one batch."""
+    answers: list[Any] = []
+    index = 0
+    while index < len(jobs):
+        commits: list[CommitJob] = []
+        while index < len(jobs) and isinstance(job := jobs[index], CommitJob):
+            commits.append(job)
+            index += 1
+        if commits:
+            answers += _committed(transaction, commits)
+        else:
+            answers.append(jobs[index].run(transaction))
+            index += 1
+    return answers
+
+
+def _committed(transaction: Transaction, jobs: list[CommitJob]) -> list[list[Outcome]]:
+    units = jobs[0].units if len(jobs) == 1 else [owned for job in jobs for owned in job.units]
+    outcomes, news = commit_units(transaction.connection, transaction.now_us, units)
+    transaction.news |= news
+    parts: list[list[Outcome]] = []
+    begin = 0
+    for job in jobs:
+        parts.append(outcomes[begin : begin + len(job.units)])
+        begin += len(job.units)
+    return parts
+
+
+def _roll_back(transaction: Transaction) -> None:
+    try:
+        if transaction.connection.in_transaction:  # after some failures SQLite has rolled back by itself
+            execute(transaction.connection, "ROLLBACK")
+    except apsw.Error as error:
+        _log.warning("rolling back failed, SQLite will do it at the next use: %s", error)
+    _call(transaction.when_rolled_back)
+
+
+def _call(callbacks: list[Callable[[], None]]) -> None:
+    for callback in callbacks:
+        callback()
