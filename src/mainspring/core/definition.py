@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
@@ -44,6 +44,7 @@ class Definition(Struct, frozen=True):
     begins: frozenset[type[Any]]
     unknown_transition: UnknownTransition
     wants_envelope: bool
+    through_inbox: frozenset[type[Any]]
 
 
 @cache
@@ -67,6 +68,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         begins=_begins(cls, inputs),
         unknown_transition=_unknown_transition(cls),
         wants_envelope=_wants_envelope(cls, inputs),
+        through_inbox=_through_inbox(cls, inputs),
     )
 
 
@@ -151,6 +153,18 @@ def _unknown_transition(cls: type[Workflow[Any, Any, Any]]) -> UnknownTransition
             cls.__name__, f"has unknown_transition = {cls.unknown_transition!r}", 'Use "fail" or "ignore".'
         )
     return cls.unknown_transition
+
+
+def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:
+    modes = cls.mode if isinstance(cls.mode, Mapping) else dict.fromkeys(inputs, cls.mode)
+    for input, mode in modes.items():
+        if input not in inputs or mode not in ("direct", "inbox"):
+            raise DefinitionError(
+                cls.__name__,
+                f"has mode {shown(mode, 80)} for {getattr(input, '__name__', shown(input, 80))}",
+                'Use "direct" or "inbox", for the whole class or in a mapping from its inputs.',
+            )
+    return frozenset(input for input, mode in modes.items() if mode == "inbox")
 
 
 def _named(members: Iterable[type[Any]]) -> dict[type[Any], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -14,6 +15,7 @@ Out = TypeVar("Out")
 
 Begins: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
 UnknownTransition: TypeAlias = Literal["fail", "ignore"]
+Mode: TypeAlias = Literal["direct", "inbox"]
 
 SNAPSHOT_EVERY_EVENTS = 100
 
@@ -64,6 +66,10 @@ class Workflow(Generic[In, State, Out]):
 
     version: ClassVar[int] = 1
     """The definition's version. An instance pins the one it began with."""
+
+    mode: ClassVar[Mode | Mapping[type[Any], Mode]] = "direct"
+    """How inputs from outside are taken: `direct`, stepped in the commit that makes them durable; `inbox`, made durable
+    first and stepped next. A mapping chooses for each type; those not named are direct."""
 
     snapshot_every: ClassVar[int | None] = SNAPSHOT_EVERY_EVENTS
     """After how many events the state is stored beside the stream; None for never. It only saves time."""

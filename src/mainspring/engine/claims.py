@@ -35,14 +35,14 @@ class Claimer:
         self._intake = intake
         self._runtime = runtime
         self._hint = asyncio.Event()
-        self._next_due_us: int | None = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._timer: asyncio.Task[None] | None = None
         self._timer_us: int | None = None
-        self.stepping = True
+        self._started = False
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
+        self._started = True
         self._tasks = [
             self._runtime.spawn(self._run(worker), "mainspring-claims"),
             self._runtime.spawn(self._listen(), "mainspring-hints"),
@@ -51,6 +51,7 @@ class Claimer:
 
     async def stop(self) -> None:
         """Claim no more."""
+        self._started = False
         tasks = [*self._tasks, *([self._timer] if self._timer else [])]
         for task in tasks:
             task.cancel()
@@ -58,6 +59,8 @@ class Claimer:
 
     def due_at(self, due_us: int) -> None:
         """Know that something becomes due: now, or at a moment that wakes the claims then."""
+        if not self._started:
+            return
         now_us = self._store.now_us()
         if due_us <= now_us:
             self._hint.set()
@@ -107,8 +110,7 @@ class Claimer:
             await self._runtime.clock.sleep(0.01)
             return True
         destinations = [name for name in self._registry.destinations() if self._dispatcher.serves(name)]
-        workflows = list(self._registry.workflows) if self.stepping else []
-        claims = await self._store.claim(worker, destinations, workflows, limit)
+        claims = await self._store.claim(worker, destinations, list(self._registry.workflows), limit)
         self._take(claims)
         if claims.next_due_us is not None:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))

@@ -65,8 +65,16 @@ class Stepper:
         self._loader = Loader(store, runtime, self.advance)
 
     def submit(self, pending: Pending) -> None:
-        """Take an input when its turn comes."""
-        lane = self.lanes.at(pending.ref, self._registry.workflows[pending.ref.workflow])
+        """Take an input when its turn comes: at once, or after it is durable in the inbox if its workflow wants that."""
+        entry = self._registry.workflows[pending.ref.workflow]
+        if (
+            pending.position is None
+            and pending.cause is None
+            and type(pending.message) in entry.definition.through_inbox
+        ):
+            self._queue(pending, claimed=True)
+            return
+        lane = self.lanes.at(pending.ref, entry)
         lane.queue.append(pending)
         self.advance(lane)
 
@@ -197,15 +205,18 @@ class Stepper:
             case _:
                 self._failed(lane, pending, outcome)
 
-    def _queue(self, pending: Pending) -> None:
-        """Put an input behind those that wait in its instance's inbox."""
+    def _queue(self, pending: Pending, *, claimed: bool = False) -> None:
+        """Put an input behind those that wait in its instance's inbox; if `claimed`, to be stepped here next."""
 
         def came_back(outcome: Outcome | Exception) -> None:
             match outcome:
-                case Committed():
+                case Committed(positions=positions):
                     if pending.answer is not None:
                         pending.answer.resolve("accepted")
-                    self._followers.due_at(0)
+                    if claimed and positions[0]:
+                        self._followers.accepted(pending.input_row(), positions[0])
+                    else:
+                        self._followers.due_at(0)
                 case Duplicate(same):
                     self._repeated(pending, same)
                 case Conflict():
@@ -214,9 +225,9 @@ class Stepper:
                     if pending.answer is not None:
                         pending.answer.fail(outcome)
                     else:
-                        self._later(lambda: self._queue(pending))
+                        self._later(lambda: self._queue(pending, claimed=claimed))
 
-        self._committer.add(self._units.accepted(pending), came_back)
+        self._committer.add(self._units.accepted(pending, claimed=claimed), came_back)
 
     def _repeated(self, pending: Pending, same: bool) -> None:
         if pending.settles is not None or pending.position is not None:

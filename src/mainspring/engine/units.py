@@ -81,12 +81,15 @@ class Units:
                 name = type(event).__name__
                 rows.append(lane.entry.recorder.input_row(name, version, now_us, pending, state_name))
                 continue
+            delivered = True
             if isinstance(event, Replied):
-                row = lane.entry.recorder.reply_row(event, version, now_us, self._reply_to(lane, pending, event))
+                reply_to = self._reply_to(lane, pending, event)
+                row = lane.entry.recorder.reply_row(event, version, now_us, reply_to)
+                delivered = reply_to is not None
             else:
                 row = lane.entry.recorder.row(event, version, now_us)
             rows.append(row)
-            output = self._output(lane, event, row)
+            output = self._output(lane, event, row) if delivered else None
             if output is not None:
                 outputs.append(output)
                 if output.claimed:
@@ -163,12 +166,12 @@ class Units:
             return Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position,))
         return self.accepted(pending)
 
-    def accepted(self, pending: Pending) -> Unit:
+    def accepted(self, pending: Pending, *, claimed: bool = False) -> Unit:
         """Return the unit that puts an input into the inbox, and settles what it answers."""
         return Unit(
             pending.ref.workflow,
             pending.ref.id,
-            accepts=(pending.input_row(),),
+            accepts=(pending.input_row(claimed=claimed),),
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
