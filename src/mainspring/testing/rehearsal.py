@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
-from mainspring.core.events import ENDS, Completed, Event, Failed, ScheduleCancelled, Scheduled
+from mainspring.core.decisions import Decision
+from mainspring.core.events import ENDS, Completed, Event, Failed, Received, ScheduleCancelled, Scheduled
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.step import Step, step
@@ -14,6 +15,7 @@ from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
 from mainspring.errors import InstanceEndedError
 from mainspring.testing.envelopes import EPOCH, envelope
+from mainspring.testing.watch import Method, guarded, watched
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -23,6 +25,9 @@ Out = TypeVar("Out")
 class Rehearsal(Generic[In, State, Out]):
     """Steps messages through a workflow for real, and keeps the stream that they make.
 
+    The workflow runs under the purity guard: a decide that looks at the clock raises ImpureCallError. `guard=False`
+    turns it off.
+
     >>> from mainspring.testing.samples import Count, Counter
     >>> rehearsal = Rehearsal(Counter())
     >>> _ = rehearsal.take(Count("c-1"))
@@ -30,10 +35,17 @@ class Rehearsal(Generic[In, State, Out]):
     Counted(times=1)
     """
 
-    def __init__(self, workflow: Workflow[In, State, Out]) -> None:
+    def __init__(self, workflow: Workflow[In, State, Out], *, guard: bool = True) -> None:
+        check_workflow(workflow, type(self).__name__)
+        self._guard = guard
         self.workflow = workflow
+        self.watched = watched(workflow, self._around)
+        """The workflow as it is called here: through the guard."""
         self.state: State = workflow.initial_state
         self.entries: list[Entry] = []
+        self.decisions: Sequence[Decision[In, Out]] = ()
+        """What the last step decided, as decide returned it."""
+        self._decided: Sequence[Decision[In, Out]] | None = None
 
     @property
     def version(self) -> int:
@@ -43,7 +55,7 @@ class Rehearsal(Generic[In, State, Out]):
     @property
     def events(self) -> list[Event[In, Out]]:
         """The stream so far."""
-        return [entry.event for entry in self.entries]
+        return [cast("Event[In, Out]", entry.event) for entry in self.entries]
 
     @property
     def end(self) -> Completed[Out] | Failed | None:
@@ -53,8 +65,9 @@ class Rehearsal(Generic[In, State, Out]):
 
     def record(self, event: Event[In, Out]) -> None:
         """Append an event as history, without deciding anything."""
-        self.state = fold(self.workflow, self.state, [event])
-        self._append([event], Entry(0, event))
+        self.state = fold(self.watched, self.state, [event])
+        kind = Kind.TIMER if isinstance(event, Received) and self.was_scheduled(event.message) else None
+        self._append([event], Entry(0, event, kind))
 
     def take(
         self,
@@ -66,15 +79,16 @@ class Rehearsal(Generic[In, State, Out]):
         time: datetime = EPOCH,
     ) -> Step[In, State, Out]:
         """Take one input and return its step. A message that was scheduled before counts as a timer."""
-        name = type(self.workflow).__name__
+        __tracebackhide__ = True
         if self.end is not None:
-            raise InstanceEndedError(name, message, self.state, self.end)
+            raise InstanceEndedError(type(self.workflow).__name__, message, self.state, self.end)
         if kind is None:
             kind = Kind.TIMER if self.was_scheduled(message) else Kind.COMMAND
         id = f"message-{self.version + 1}"
         enveloped = envelope(message, id=id, time=time, kind=kind, actor=actor, reply_to=reply_to)
-        taken = step(self.workflow, self.state, self.version, enveloped, begins=not self.entries)
+        taken = step(self.watched, self.state, self.version, enveloped, begins=not self.entries)
         self.state = taken.state
+        self.decisions = self._decided or ()
         self._append(taken.events, Entry(0, taken.events[0], kind, id, time, actor))
         return taken
 
@@ -83,14 +97,33 @@ class Rehearsal(Generic[In, State, Out]):
         return any(isinstance(e, Scheduled) and e.message == message for e in self.events)
 
     def waiting(self) -> list[Scheduled[In]]:
-        """Return what is scheduled and not cancelled, in order."""
+        """Return what is scheduled and neither cancelled nor fired, in order."""
         open: list[Scheduled[In]] = []
-        for event in self.events:
-            if isinstance(event, Scheduled):
-                open.append(event)
-            elif isinstance(event, ScheduleCancelled):
-                open = [scheduled for scheduled in open if scheduled.key != event.key]
+        for entry in self.entries:
+            match entry.event:
+                case Scheduled() as scheduled:
+                    open.append(scheduled)
+                case ScheduleCancelled(key):
+                    open = [scheduled for scheduled in open if scheduled.key != key]
+                case Received(message) if entry.kind is Kind.TIMER:
+                    fired = next((i for i, scheduled in enumerate(open) if scheduled.message == message), None)
+                    open = [scheduled for i, scheduled in enumerate(open) if i != fired]
+                case _:
+                    pass
         return open
+
+    def _around(self, name: str, method: Method) -> Method:
+        """Return what is called instead of a method of the workflow."""
+        call = guarded(f"{type(self.workflow).__name__}.{name}", method) if self._guard else method
+        return self._remembered(call) if name == "decide" else call
+
+    def _remembered(self, decide: Method) -> Method:
+        def remember(*arguments: Any) -> Any:
+            __tracebackhide__ = True
+            self._decided = decide(*arguments)
+            return self._decided
+
+        return remember
 
     def _append(self, events: Sequence[Event[Any, Any]], input: Entry) -> None:
         for event in events:
@@ -100,3 +133,21 @@ class Rehearsal(Generic[In, State, Out]):
             else:
                 entry = Entry(version, event)
             self.entries.append(entry)
+
+
+def check_workflow(workflow: object, caller: str) -> None:
+    """Raise a TypeError that says what to write when something else than a workflow's instance was given.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> check_workflow(Counter, "given")
+    Traceback (most recent call last):
+    TypeError: given() needs a workflow's instance and got the class Counter. Write given(Counter(), ...).
+    """
+    if isinstance(workflow, Workflow):
+        return
+    if isinstance(workflow, type):
+        name = workflow.__name__
+        raise TypeError(
+            f"{caller}() needs a workflow's instance and got the class {name}. Write {caller}({name}(), ...)."
+        )
+    raise TypeError(f"{caller}() needs a workflow and got {workflow!r}. Write {caller}(MyWorkflow(), ...).")

@@ -2,75 +2,218 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin
 
 from mainspring.core.decisions import Decision
 from mainspring.core.events import Event, Recorded
-from mainspring.core.messages import Kind
+from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import Workflow
-from mainspring.testing.rehearsal import Rehearsal
+from mainspring.errors import shown
+from mainspring.testing.difference import diff, show, value_diff
+from mainspring.testing.envelopes import EPOCH
+from mainspring.testing.rehearsal import Rehearsal, check_workflow
 
 In = TypeVar("In")
 State = TypeVar("State")
 Out = TypeVar("Out")
 
+_DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision))
 
-def given(workflow: Workflow[In, State, Out], *past: In | Event[In, Out]) -> Given[In, State, Out]:
+
+def given(workflow: Workflow[In, State, Out], *past: In | Event[In, Out], guard: bool = True) -> Given[In, State, Out]:
     """Begin a scenario: a workflow, and what happened before. Inputs are stepped for real; events are taken as is.
+
+    decide and evolve run under the purity guard, unless `guard=False`.
 
     >>> from mainspring import Complete
     >>> from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
     >>> scenario = given(Counter(), Count("c-1"), Count("c-1")).when(Count("c-1"))
     >>> _ = scenario.then(Complete(CountedThrice("c-1"))).then_state(Counted(3))
     """
-    rehearsal = Rehearsal(workflow)
-    for item in past:
-        if isinstance(item, Recorded):
-            rehearsal.record(item)
-        else:
-            rehearsal.take(item)
+    __tracebackhide__ = True
+    check_workflow(workflow, "given")
+    rehearsal = Rehearsal(workflow, guard=guard)
+    for place, item in enumerate(past, 1):
+        _check_past(item)
+        try:
+            if isinstance(item, Recorded):
+                rehearsal.record(cast("Event[In, Out]", item))
+            else:
+                rehearsal.take(cast("In", item))
+        except Exception as error:
+            error.add_note(f"while given() took number {place} of its past, {shown(item, 200)}")
+            raise
     return Given(rehearsal)
 
 
 class Given(Generic[In, State, Out]):
-    """A workflow with a past, waiting for a message."""
+    """A workflow with a past, waiting for a message.
+
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> given(Counter()).when(Count("c-1")).then()
+    When(Counter on Count(counter='c-1'))
+    """
 
     def __init__(self, rehearsal: Rehearsal[In, State, Out]) -> None:
         self._rehearsal = rehearsal
 
-    def when(self, message: In, *, kind: Kind | None = None, actor: str | None = None) -> When[In, State, Out]:
-        """Let a message come."""
+    def when(
+        self,
+        message: In,
+        *,
+        kind: Kind | None = None,
+        actor: str | None = None,
+        time: datetime = EPOCH,
+        reply_to: str | None = None,
+    ) -> When[In, State, Out]:
+        """Let a message come, in an envelope with this context. One that was scheduled before counts as a timer."""
+        __tracebackhide__ = True
+        _check_message(message)
+        rehearsal = self._rehearsal
+        before = rehearsal.state
         try:
-            taken = self._rehearsal.take(message, kind=kind, actor=actor)
-        except Exception as error:
-            return When([], self._rehearsal.state, error)
-        return When([e for e in taken.events if e.direction != "input"], taken.state, None)
+            taken = rehearsal.take(message, kind=kind, actor=actor, time=time, reply_to=reply_to)
+        except Exception as error:  # noqa: BLE001  whatever it is, then_raises may expect it
+            return When(rehearsal.workflow, message, before, error=error)
+        decisions = rehearsal.decisions
+        return When(rehearsal.workflow, message, before, decisions=decisions, events=taken.events, state=taken.state)
 
 
 class When(Generic[In, State, Out]):
-    """What a message led to, ready to be compared."""
+    """What a message led to, ready to be compared. Every `then` returns it again.
 
-    def __init__(self, decided: list[Event[In, Out]], state: State, error: Exception | None) -> None:
-        self._decided = decided
+    >>> from mainspring.testing.samples import Count, Counted, Counter
+    >>> given(Counter()).when(Count("c-1")).then().then_state(Counted(1))
+    When(Counter on Count(counter='c-1'))
+    """
+
+    def __init__(
+        self,
+        workflow: Workflow[In, State, Out],
+        message: In,
+        before: State,
+        *,
+        decisions: Sequence[Decision[In, Out]] = (),
+        events: Sequence[Event[In, Out]] = (),
+        state: State | None = None,
+        error: Exception | None = None,
+    ) -> None:
+        self._name = type(workflow).__name__
+        self._message = message
+        self._before = before
+        self._decisions = decisions
+        self._events = events
         self._state = state
         self._error = error
 
+    def __repr__(self) -> str:
+        return f"When({self._name} on {shown(self._message, 200)})"
+
     def then(self, *decisions: Decision[In, Out]) -> When[In, State, Out]:
         """Expect exactly these decisions, in this order. None at all: expect that nothing was decided."""
-        if self._error is not None:
-            raise self._error
-        assert [recorded(d) for d in decisions] == [e for e in self._decided if type(e).__name__ != "Began"]
+        __tracebackhide__ = True
+        for decision in decisions:
+            _check_decision(decision)
+        self._check_taken()
+        # Compared as recorded: CancelSchedule(PaymentTimedOut) and CancelSchedule("PaymentTimedOut") are the same.
+        if [recorded(d) for d in decisions] != [recorded(d) for d in self._decisions]:
+            lines = diff(decisions, self._decisions, text=show, key=recorded, verb="decided")
+            self._fail("decided something else", lines)
+        return self
+
+    def then_events(self, *events: Event[In, Out]) -> When[In, State, Out]:
+        """Expect exactly these events to be recorded: the input, and what was decided about it."""
+        __tracebackhide__ = True
+        self._check_taken()
+        if list(events) != list(self._events):
+            self._fail("recorded something else", diff(events, self._events, text=shown, key=_same, verb="recorded"))
         return self
 
     def then_state(self, state: State) -> When[In, State, Out]:
         """Expect this state afterwards."""
-        if self._error is not None:
-            raise self._error
-        assert self._state == state
+        __tracebackhide__ = True
+        self._check_taken()
+        if self._state != state:
+            self._fail("is in another state", value_diff(state, self._state, "is"))
         return self
 
-    def then_raises(self, error: type[Exception], match: str | None = None) -> Any:
-        """Expect an error of this type, with a message in which `match` occurs."""
-        assert isinstance(self._error, error)
-        assert match is None or match in str(self._error)
+    def then_raises(
+        self, error: type[Exception] | tuple[type[Exception], ...], match: str | None = None
+    ) -> When[In, State, Out]:
+        """Expect an error of this type, in whose text `match` occurs, as it is or as a regular expression."""
+        __tracebackhide__ = True
+        expected = " or ".join(e.__name__ for e in (error if isinstance(error, tuple) else (error,)))
+        if self._error is None:
+            decided = [f"+ {show(decision)}" for decision in self._decisions] or ["+ nothing"]
+            self._fail(f"raised nothing, expected {expected}; it decided", decided)
+        elif not isinstance(self._error, error):
+            self._fail(f"raised another error than {expected}", [_text(self._error)], self._error)
+        elif match is not None and not _occurs(match, str(self._error)):
+            lines = [f"- {match}", *(f"+ {line}" for line in str(self._error).splitlines())]
+            self._fail(f"raised {type(self._error).__name__} with another text", lines, self._error)
+        return self
+
+    def _check_taken(self) -> None:
+        __tracebackhide__ = True
+        if self._error is not None:
+            self._fail("raised an error", [_text(self._error)], self._error)
+
+    def _fail(self, what: str, lines: Sequence[str], cause: Exception | None = None) -> None:
+        __tracebackhide__ = True
+        head = f"{self._name} {what}\n  when:     {shown(self._message)}\n  in state: {shown(self._before)}"
+        raise AssertionError("\n".join([head, "", *lines])) from cause
+
+
+def _check_past(item: object) -> None:
+    __tracebackhide__ = True
+    if isinstance(item, _DECISIONS):
+        decision = cast("Decision[Any, Any]", item)
+        raise TypeError(
+            f"given() got the decision {show(decision)}; the past is made of inputs and events. "
+            f"Write the event, {shown(recorded(decision), 200)}, or the input that led to it."
+        )
+    if not isinstance(item, Recorded):
+        _check_message(item)
+
+
+def _check_message(message: object) -> None:
+    __tracebackhide__ = True
+    if isinstance(message, type):
+        raise TypeError(f"{message.__name__} is a class. Pass a message: {message.__name__}(...).")
+    if isinstance(message, Envelope):
+        raise TypeError("An envelope was passed. Pass its message; when() takes kind, actor, time and reply_to.")
+    if isinstance(message, (Recorded, *_DECISIONS)):
+        raise TypeError(f"{shown(message, 200)} was passed to when(). Pass the input message itself.")
+
+
+def _check_decision(decision: object) -> None:
+    __tracebackhide__ = True
+    if isinstance(decision, _DECISIONS):
+        return
+    if isinstance(decision, Recorded):
+        raise TypeError(f"then() got the event {shown(decision, 200)}. Write decisions (Send), or use then_events().")
+    if isinstance(decision, list | tuple):
+        raise TypeError("then() got a list. Write the decisions one after another: then(Send(...), Complete()).")
+    raise TypeError(f"then() got {shown(decision, 200)}, which is no decision. Wrap it, as in Send(...).")
+
+
+def _same(event: Event[Any, Any]) -> Any:
+    return event
+
+
+def _text(error: Exception) -> str:
+    notes = [note for note in getattr(error, "__notes__", ()) if "\n" not in note]
+    return "\n".join([f"{type(error).__name__}: {error}", *notes])
+
+
+def _occurs(match: str, text: str) -> bool:
+    if match in text:
+        return True
+    try:
+        return re.search(match, text) is not None
+    except re.error:
+        return False
