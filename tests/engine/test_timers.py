@@ -1,0 +1,234 @@
+import asyncio
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mainspring import (
+    CancelSchedule,
+    Complete,
+    Decisions,
+    Event,
+    Mainspring,
+    Received,
+    Schedule,
+    Workflow,
+)
+from mainspring.testing.clock import VirtualClock
+from tests.engine.conftest import MakeApp, run, until
+
+
+@dataclass(frozen=True)
+class Open:
+    id: str
+
+
+@dataclass(frozen=True)
+class Close:
+    id: str
+
+
+@dataclass(frozen=True)
+class Remind:
+    id: str
+    n: int
+
+
+@dataclass(frozen=True)
+class Opened:
+    reminders: tuple[int, ...] = ()
+
+
+Input = Open | Close | Remind
+
+
+class Ticket(Workflow[Input, Opened, Close]):
+    """Reminds after one and after two minutes; is closed by a message, or by the third reminder at a fixed time."""
+
+    begins = Open
+    initial_state = Opened()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def evolve(self, state: Opened, event: Event[Input, Close]) -> Opened | None:
+        match event:
+            case Received(Remind(_, n)):
+                return Opened((*state.reminders, n))
+
+    def decide(self, message: Input, state: Opened) -> Decisions[Input, Close] | None:
+        match message:
+            case Open(id):
+                return [
+                    Schedule(Remind(id, 1), after=timedelta(minutes=1)),
+                    Schedule(Remind(id, 2), after=timedelta(minutes=2)),
+                    Schedule(Remind(id, 3), at=datetime(2026, 1, 1, 0, 5, tzinfo=UTC), key="last"),
+                ]
+            case Remind(_, 3):
+                return [Complete()]
+            case Remind():
+                return []
+            case Close():
+                return [CancelSchedule(Remind)]
+
+
+def ticket(app: Mainspring) -> Mainspring:
+    app.add(Ticket())
+    return app
+
+
+async def settle(app: Mainspring) -> None:
+    """Let everything that is due happen."""
+    for _ in range(8):
+        await asyncio.sleep(0.002)
+        await app.engine.committer.drained()
+
+
+async def pass_time(app: Mainspring, clock: VirtualClock, seconds: float) -> None:
+    """Let time pass in strides shorter than a lease, as it does for a worker that is alive."""
+    while seconds > 0:
+        stride = min(seconds, 9.0)
+        clock.advance(stride)
+        seconds -= stride
+        await settle(app)
+
+
+def test_timers_fire_when_due_and_never_early(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            receipt = await app.send(Open("t-1"))
+            await pass_time(app, clock, 59.5)
+            assert await receipt.state() == Opened()
+            await pass_time(app, clock, 0.5)
+            assert await receipt.state() == Opened((1,))
+            await pass_time(app, clock, 60)
+            assert await receipt.state() == Opened((1, 2))
+            await pass_time(app, clock, 179.5)
+            assert (await receipt.row()).status == "running"
+            await pass_time(app, clock, 0.5)
+            assert (await receipt.row()).status == "completed"
+            fired = [e for e in await receipt.stream() if isinstance(e.event, Received)]
+            assert [(e.kind, e.message_id) for e in fired[1:]] == [
+                ("timer", "Ticket/t-1/3"),
+                ("timer", "Ticket/t-1/4"),
+                ("timer", "Ticket/t-1/5"),
+            ]
+
+    run(main)
+
+
+def test_cancelled_timers_do_not_fire_and_others_do(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            receipt = await app.send(Open("t-1"))
+            await pass_time(app, clock, 60)
+            await app.send(Close("t-1"))
+            assert [t.type for t in await app.timers()] == ["Remind"]
+            await pass_time(app, clock, 240)
+            assert (await receipt.row()).status == "completed"
+            assert await receipt.state() == Opened((1, 3))
+
+    run(main)
+
+
+def test_timers_survive_a_restart_and_fire_once_when_overdue(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            await app.send(Open("t-1"))
+        clock.advance(90)
+        async with ticket(make_app(clock)) as app:
+            await settle(app)
+            assert await app.instance(Ticket, "t-1").state() == Opened((1,))
+        async with ticket(make_app(clock)) as app:
+            await settle(app)
+            assert await app.instance(Ticket, "t-1").state() == Opened((1,))
+
+    run(main)
+
+
+def test_timers_of_a_suspended_instance_queue_and_can_still_be_cancelled(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            receipt = await app.send(Open("t-1"))
+            await receipt.suspend()
+            await pass_time(app, clock, 60)
+            assert [w.type for w in await receipt.waiting()] == ["Remind"]
+            await receipt.resume()
+            await settle(app)
+            assert await receipt.state() == Opened((1,))
+
+    run(main)
+
+
+def test_a_worker_that_slept_through_its_lease_goes_on_under_a_new_key(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            receipt = await app.send(Open("t-1"))
+            before = app.engine.committer.worker
+            clock.advance(100)
+            await settle(app)
+            await pass_time(app, clock, 11)
+            assert app.engine.committer.worker != before
+            assert await receipt.state() == Opened((1,))
+
+    run(main)
+
+
+def test_a_completed_instance_leaves_no_timer_behind(make_app: MakeApp) -> None:
+    class Brief(Ticket):
+        name = "Ticket"
+
+        def decide(self, message: Input, state: Opened) -> Decisions[Input, Close] | None:
+            return [Complete()] if isinstance(message, Close) else super().decide(message, state)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(Brief())
+        async with app:
+            await app.send(Open("t-1"))
+            assert len(await app.timers()) == 3
+            await app.send(Close("t-1"))
+            assert await app.timers() == []
+
+    run(main)
+
+
+def test_thousands_due_at_once_are_drained_in_batches(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            await app.send_many([Open(f"t-{n}") for n in range(1_500)])
+            before = app.engine.committer.batches
+            await pass_time(app, clock, 60)
+
+            async def all_reminded() -> bool:
+                return (await app.stats()).timers == 3_000
+
+            await until(all_reminded)
+            assert app.engine.committer.batches - before < 100
+
+    run(main)
+
+
+def test_a_timer_that_fired_and_a_cancel_in_one_batch_agree(make_app: MakeApp) -> None:
+    """The cancel stands first in the lane, so the timer that was already in hand finds its row gone."""
+
+    async def main() -> None:
+        clock = VirtualClock()
+        async with ticket(make_app(clock)) as app:
+            receipt = await app.send(Open("t-1"))
+            sent = asyncio.ensure_future(app.send(Close("t-1")))
+            clock.advance(60)
+            await sent
+            await settle(app)
+            kinds: list[Any] = [e.event.message for e in await receipt.stream() if isinstance(e.event, Received)]
+            after_close = kinds[kinds.index(Close("t-1")) + 1 :]
+            assert Remind("t-1", 1) not in after_close
+            assert Remind("t-1", 2) not in after_close
+
+    run(main)
