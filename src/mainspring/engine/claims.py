@@ -65,15 +65,15 @@ class Claimer:
         if due_us <= now_us:
             self._hint.set()
         elif self._timer_us is None or due_us < self._timer_us:
-            self._wake_at(due_us, now_us)
+            self._wake_at(due_us)
 
-    def _wake_at(self, due_us: int, now_us: int) -> None:
+    def _wake_at(self, due_us: int) -> None:
         if self._timer is not None:
             self._timer.cancel()
         self._timer_us = due_us
 
         async def wait() -> None:
-            await self._runtime.clock.sleep((due_us - now_us) / 1e6)
+            await self._runtime.clock.sleep(max(0, due_us - self._store.now_us()) / 1e6)
             self._timer_us = None
             self._timer = None
             self._hint.set()
