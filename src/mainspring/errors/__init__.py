@@ -1,0 +1,122 @@
+"""Every error mainspring raises, each with the facts in fields and a message that says what to do.
+
+MainspringError
+├── DefinitionError             a workflow class is written in a way that cannot work
+├── InvalidDecisionError        a decision was built or returned wrongly
+├── StepError                   a step could not be taken; nothing was recorded
+│   ├── UnknownTransitionError  decide has no case for this message in this state
+│   ├── UndeclaredInputError    the message's type is not among the workflow's inputs
+│   ├── CannotBeginError        the message may not begin an instance
+│   ├── UndeclaredOutputError   decide returned a message type that is not declared
+│   ├── DecisionAfterEndError   a decision stands behind Complete or Fail
+│   ├── TooManyOutputsError     one step decided more than the limit
+│   ├── InvalidStateError       evolve returned something that is not a declared state
+│   └── InstanceEndedError      the instance completed or failed before this message came
+├── InvalidIdError              an id that cannot be stored or shown safely
+├── CodecError                  data and types do not fit together
+│   ├── RegistrationError       a type that could not be stored and read back
+│   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
+│   ├── EncodeError             a value that would not come back as it was
+│   ├── DecodeError             bytes that are not what their type says
+│   └── BodyTooLargeError       a body over its limit
+├── ImpureCallError             decide or evolve touched clock, randomness or the outside
+├── SettingError                a setting that makes no sense
+├── DoNotRetryError             raised by a handler: trying again is useless
+└── StoreError                  the database could not do what it was asked; nothing was changed
+    ├── StoreClosedError        the store is not open
+    ├── StoreBusyError          somebody else holds the database's lock for too long
+    ├── StoreFullError          the disk, or a limit set on the database, is full
+    ├── StoreReadOnlyError      the database may not be written
+    ├── NewerSchemaError        a newer release has changed the database
+    ├── DamagedStoreError       the file is not a database, or its structure is broken
+    ├── DamagedRecordError      a stored record is not what was written
+    └── FaultyUnitError         units of a commit that cannot be stored; the others are committed
+"""
+
+from mainspring.errors.authoring import (
+    CannotBeginError,
+    DecisionAfterEndError,
+    DefinitionError,
+    ImpureCallError,
+    InstanceEndedError,
+    InvalidDecisionError,
+    InvalidIdError,
+    InvalidStateError,
+    StepError,
+    TooManyOutputsError,
+    UndeclaredInputError,
+    UndeclaredOutputError,
+    UnknownTransitionError,
+)
+from mainspring.errors.base import MainspringError, names, shown
+from mainspring.errors.encoding import (
+    BodyTooLargeError,
+    CodecError,
+    DecodeError,
+    EncodeError,
+    RegistrationError,
+    UnknownTypeError,
+)
+from mainspring.errors.running import (
+    DoNotRetryError,
+    DuplicateIdError,
+    InstanceFailedError,
+    NoSuchInstanceError,
+    OperationError,
+    SettingError,
+    WaitTimeoutError,
+    WiringError,
+)
+from mainspring.errors.storing import (
+    DamagedRecordError,
+    DamagedStoreError,
+    FaultyUnitError,
+    NewerSchemaError,
+    StoreBusyError,
+    StoreClosedError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+
+__all__ = [
+    "BodyTooLargeError",
+    "CannotBeginError",
+    "CodecError",
+    "DamagedRecordError",
+    "DamagedStoreError",
+    "DecisionAfterEndError",
+    "DecodeError",
+    "DefinitionError",
+    "DoNotRetryError",
+    "DuplicateIdError",
+    "EncodeError",
+    "FaultyUnitError",
+    "ImpureCallError",
+    "InstanceEndedError",
+    "InstanceFailedError",
+    "InvalidDecisionError",
+    "InvalidIdError",
+    "InvalidStateError",
+    "MainspringError",
+    "NewerSchemaError",
+    "NoSuchInstanceError",
+    "OperationError",
+    "RegistrationError",
+    "SettingError",
+    "StepError",
+    "StoreBusyError",
+    "StoreClosedError",
+    "StoreError",
+    "StoreFullError",
+    "StoreReadOnlyError",
+    "TooManyOutputsError",
+    "UndeclaredInputError",
+    "UndeclaredOutputError",
+    "UnknownTransitionError",
+    "UnknownTypeError",
+    "WaitTimeoutError",
+    "WiringError",
+    "names",
+    "shown",
+]

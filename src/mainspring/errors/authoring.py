@@ -1,0 +1,196 @@
+"""What an author's workflow can do wrong."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mainspring.errors.base import MainspringError, names, shown
+
+_PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third"}
+
+
+class DefinitionError(MainspringError):
+    """A workflow class is written in a way that cannot work.
+
+    >>> str(DefinitionError("Orders", "has no route method", "Add `def route`."))
+    'Orders has no route method. Add `def route`.'
+    """
+
+    def __init__(self, workflow: str, problem: str, fix: str) -> None:
+        self.workflow = workflow
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{workflow} {problem}. {fix}")
+
+
+class InvalidDecisionError(MainspringError):
+    """A decision was built with arguments that make no sense, or decide returned no decisions at all.
+
+    >>> str(InvalidDecisionError("Schedule got both", "Give one."))
+    'Schedule got both. Give one.'
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
+class StepError(MainspringError):
+    """A step could not be taken. Nothing of it was recorded.
+
+    `workflow`, `message` and `state` say where; `fix` says what to do.
+    """
+
+    def __init__(self, workflow: str, problem: str, fix: str, *, message: object, state: object) -> None:
+        self.workflow = workflow
+        self.problem = problem
+        self.fix = fix
+        self.message = message
+        self.state = state
+        super().__init__(f"{workflow} {problem}\n  message: {shown(message)}\n  state:   {shown(state)}\n{fix}")
+
+
+class UnknownTransitionError(StepError):
+    """decide has no case for this message in this state."""
+
+    def __init__(self, workflow: str, message: object, state: object) -> None:
+        super().__init__(
+            workflow,
+            f"has no transition for {type(message).__name__} in state {type(state).__name__}.",
+            "Add a case to decide, return [] there if nothing is to be decided, "
+            'or set unknown_transition = "ignore" on the class.',
+            message=message,
+            state=state,
+        )
+
+
+class UndeclaredInputError(StepError):
+    """The message's type is not among the workflow's inputs."""
+
+    def __init__(self, workflow: str, message: object, state: object, declared: Any) -> None:
+        super().__init__(
+            workflow,
+            f"does not take {type(message).__name__}: its inputs are {names(declared)}.",
+            f"Add {type(message).__name__} to the first type parameter of {workflow}.",
+            message=message,
+            state=state,
+        )
+
+
+class CannotBeginError(StepError):
+    """The message may not begin an instance, and there is none yet."""
+
+    def __init__(self, workflow: str, message: object, state: object, begins: Any) -> None:
+        super().__init__(
+            workflow,
+            f"cannot begin with {type(message).__name__}: it begins with {names(begins)}.",
+            f"Send {names(begins)} first, or add {type(message).__name__} to `begins`.",
+            message=message,
+            state=state,
+        )
+
+
+class UndeclaredOutputError(StepError):
+    """decide returned a message whose type is not declared."""
+
+    def __init__(
+        self, workflow: str, decision: object, *, message: object, state: object, declared: Any, role: str
+    ) -> None:
+        self.decision = decision
+        super().__init__(
+            workflow,
+            f"decided {shown(decision)}, whose type is not among its {role}: {names(declared)}.",
+            f"Add the type to the {_PARAMETERS[role]} type parameter of {workflow}.",
+            message=message,
+            state=state,
+        )
+
+
+class DecisionAfterEndError(StepError):
+    """A decision stands behind Complete or Fail."""
+
+    def __init__(self, workflow: str, end: object, late: object, *, message: object, state: object) -> None:
+        self.end = end
+        self.late = late
+        super().__init__(
+            workflow,
+            f"decided {shown(late)} after {shown(end)}, which ends the instance.",
+            "Put Complete or Fail last, and only once.",
+            message=message,
+            state=state,
+        )
+
+
+class TooManyOutputsError(StepError):
+    """One step decided more than the limit."""
+
+    def __init__(self, workflow: str, count: int, limit: int, *, message: object, state: object) -> None:
+        self.count = count
+        self.limit = limit
+        super().__init__(
+            workflow,
+            f"decided {count:,} things in one step; the limit is {limit:,}.",
+            "Work in chunks: send some, and schedule yourself a message for the rest.",
+            message=message,
+            state=state,
+        )
+
+
+class InvalidStateError(StepError):
+    """evolve returned something that is not one of the declared states."""
+
+    def __init__(self, workflow: str, returned: object, *, event: object, state: object, declared: Any) -> None:
+        self.returned = returned
+        super().__init__(
+            workflow,
+            f"evolved to {shown(returned)}, which is not one of its states: {names(declared)}.",
+            f"Return a declared state, or add the type to the second type parameter of {workflow}.",
+            message=event,
+            state=state,
+        )
+
+
+class InstanceEndedError(StepError):
+    """The instance completed or failed before this message came."""
+
+    def __init__(self, workflow: str, message: object, state: object, end: object) -> None:
+        self.end = end
+        super().__init__(
+            workflow,
+            f"has already ended with {shown(end)}; nothing is decided any more.",
+            "Send the message to a new instance, or let the workflow end later.",
+            message=message,
+            state=state,
+        )
+
+
+class InvalidIdError(MainspringError):
+    """An id that cannot be stored or shown safely.
+
+    >>> str(InvalidIdError("", "is empty", "Return None to skip the message."))
+    "Instance id '' is empty. Return None to skip the message."
+    """
+
+    def __init__(self, id: object, problem: str, fix: str, what: str = "Instance id") -> None:
+        self.id = id
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{what} {shown(id, 80)} {problem}. {fix}")
+
+
+class ImpureCallError(MainspringError):
+    """decide or evolve touched the clock, randomness or the outside world.
+
+    >>> str(ImpureCallError("Orders.decide", "time.time", "orders.py", 12))
+    'Orders.decide called time.time (orders.py, line 12). Take the value from the message, or ask a handler for it.'
+    """
+
+    def __init__(self, where: str, call: str, file: str, line: int) -> None:
+        self.where = where
+        self.call = call
+        self.file = file
+        self.line = line
+        super().__init__(
+            f"{where} called {call} ({file}, line {line}). Take the value from the message, or ask a handler for it."
+        )

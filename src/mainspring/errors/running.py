@@ -1,0 +1,115 @@
+"""What can go wrong around a running app."""
+
+from __future__ import annotations
+
+from mainspring.errors.base import MainspringError, shown
+
+
+class WiringError(MainspringError):
+    """The parts of an app do not fit together.
+
+    >>> str(WiringError("Two handlers take ChargeCard", "Remove one."))
+    'Two handlers take ChargeCard. Remove one.'
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
+class SettingError(MainspringError):
+    """A setting that makes no sense: `name` says which, `value` what it was, `fix` what to write instead.
+
+    >>> str(SettingError("Retry.max_attempts", 0, "Use a whole number of 1 or more."))
+    'Retry.max_attempts is 0. Use a whole number of 1 or more.'
+    """
+
+    def __init__(self, name: str, value: object, fix: str) -> None:
+        self.name = name
+        self.value = value
+        self.fix = fix
+        super().__init__(f"{name} is {shown(value, 200)}. {fix}")
+
+
+class DuplicateIdError(MainspringError):
+    """A message id was used before, for another message to the same instance.
+
+    >>> DuplicateIdError("OrderFulfilment/o-1", "m-1").id
+    'm-1'
+    """
+
+    def __init__(self, instance: str, id: str) -> None:
+        self.instance = instance
+        self.id = id
+        super().__init__(
+            f"{instance} has taken another message with the id {shown(id, 200)}. "
+            "Use a new id for a new message, and the same one only for the same message."
+        )
+
+
+class NoSuchInstanceError(MainspringError):
+    """There is no instance with this identity.
+
+    >>> NoSuchInstanceError("OrderFulfilment/o-1").instance
+    'OrderFulfilment/o-1'
+    """
+
+    def __init__(self, instance: str) -> None:
+        self.instance = instance
+        super().__init__(f"There is no instance {instance}. Check the id, or send a message that begins it.")
+
+
+class InstanceFailedError(MainspringError):
+    """The instance whose result is awaited did not complete: it failed, or was cancelled.
+
+    >>> str(InstanceFailedError("OrderFulfilment/o-1", "failed", "out of stock"))
+    'OrderFulfilment/o-1 has failed: out of stock. Read its stream to see how it came to that.'
+    """
+
+    def __init__(self, instance: str, status: str, reason: str | None) -> None:
+        self.instance = instance
+        self.status = status
+        self.reason = reason
+        super().__init__(
+            f"{instance} has {status}: {reason or 'no reason given'}. Read its stream to see how it came to that."
+        )
+
+
+class WaitTimeoutError(MainspringError, TimeoutError):
+    """What was awaited did not come in time. It may still come: nothing was cancelled.
+
+    >>> WaitTimeoutError("OrderFulfilment/o-1", 5.0, "it is running").seconds
+    5.0
+    """
+
+    def __init__(self, what: str, seconds: float, status: str) -> None:
+        self.what = what
+        self.seconds = seconds
+        super().__init__(f"Waited {seconds:g} s for {what}; {status}. Wait longer, or look at its stream.")
+
+
+class OperationError(MainspringError):
+    """An operator asked for something that makes no sense in the instance's present status.
+
+    >>> str(OperationError("OrderFulfilment/o-1", "cannot be resumed: it is running", "Nothing is to be done."))
+    'OrderFulfilment/o-1 cannot be resumed: it is running. Nothing is to be done.'
+    """
+
+    def __init__(self, instance: str, problem: str, fix: str) -> None:
+        self.instance = instance
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{instance} {problem}. {fix}")
+
+
+class DoNotRetryError(MainspringError):
+    """Raised by a handler that knows that trying again is useless: the message becomes a dead letter at once.
+
+    >>> str(DoNotRetryError("the card is stolen"))
+    'the card is stolen'
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(reason)

@@ -1,0 +1,111 @@
+"""What a store can be in trouble with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mainspring.errors.base import MainspringError, shown
+
+
+class StoreError(MainspringError):
+    """The database could not do what it was asked, and nothing was changed.
+
+    `store` says which, `problem` what is wrong, `fix` what to do.
+
+    >>> str(StoreError("orders.db", "cannot be opened", "Create the directory first."))
+    'orders.db cannot be opened. Create the directory first.'
+    """
+
+    def __init__(self, store: str, problem: str, fix: str) -> None:
+        self.store = store
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{store} {problem}. {fix}")
+
+
+class StoreClosedError(StoreError):
+    """The store is not open (any more)."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "is not open", "Call `await store.open()` first, and nothing after `close()`.")
+
+
+class StoreBusyError(StoreError):
+    """Somebody else held the database's lock for longer than the store waits."""
+
+    def __init__(self, store: str, waited_seconds: float) -> None:
+        self.waited_seconds = waited_seconds
+        super().__init__(
+            store,
+            f"was locked by another process for more than {waited_seconds:g} s",
+            "Try again; end or shorten the transaction that holds the lock.",
+        )
+
+
+class StoreFullError(StoreError):
+    """The disk, or a limit set on the database, is full."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(store, "has no room left", "Free some space on its disk and try again; nothing was lost.")
+
+
+class StoreReadOnlyError(StoreError):
+    """The database may not be written."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "cannot be written",
+            "Let this user write the file and its directory, and mount the disk for writing.",
+        )
+
+
+class NewerSchemaError(StoreError):
+    """A newer release of mainspring has changed the database. Nothing was touched."""
+
+    def __init__(self, store: str, found: int, known: int) -> None:
+        self.found = found
+        self.known = known
+        super().__init__(
+            store,
+            f"has schema version {found}; this release knows versions up to {known}",
+            "Upgrade mainspring here, or use a database of this release.",
+        )
+
+
+class DamagedStoreError(StoreError):
+    """The file is not a database, or its structure is broken."""
+
+    def __init__(self, store: str, found: str) -> None:
+        self.found = found
+        super().__init__(
+            store, f"is damaged or no database of mainspring ({found})", "Check the path, or restore a backup."
+        )
+
+
+class DamagedRecordError(StoreError):
+    """A stored record is not what was written: its checksum does not fit, or it is missing. It is never replayed."""
+
+    def __init__(self, table: str, record: str) -> None:
+        self.table = table
+        self.record = record
+        super().__init__(
+            table, f"holds a damaged record ({record})", "Restore it from a backup; do not edit it by hand."
+        )
+
+
+class FaultyUnitError(StoreError):
+    """Units of a commit that cannot be stored. The others of the same commit are as `outcomes` says.
+
+    `outcomes` has one entry for each unit, in order: its outcome, or the error that made it faulty.
+    """
+
+    def __init__(self, store: str, outcomes: Sequence[Any]) -> None:
+        self.outcomes = outcomes
+        faults = [(index, outcome) for index, outcome in enumerate(outcomes) if isinstance(outcome, Exception)]
+        index, first = faults[0]
+        super().__init__(
+            store,
+            f"cannot store {len(faults)} of {len(outcomes)} units: unit {index}: {shown(first, 300)}",
+            "This is a mistake in the caller; the other units are not affected, see `outcomes`.",
+        )
