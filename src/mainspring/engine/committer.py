@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
+from mainspring.errors import FaultyUnitError
 from mainspring.port.records import Outcome, Unit
 from mainspring.port.store import Store
 
@@ -117,6 +118,8 @@ class Committer:
     async def _outcomes(self, task: asyncio.Task[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
         try:
             return await task
+        except FaultyUnitError as error:
+            return error.outcomes
         except Exception as error:  # noqa: BLE001  whatever it is, every unit of the batch learns of it
             return [error] * count
 

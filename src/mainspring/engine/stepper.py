@@ -65,13 +65,10 @@ class Stepper:
         self._loader = Loader(store, runtime, self.advance)
 
     def submit(self, pending: Pending) -> None:
-        """Take an input when its turn comes: at once, or after it is durable in the inbox if its workflow wants that."""
+        """Take an input when its turn comes: now, or once it is durable in the inbox if its workflow wants that."""
         entry = self._registry.workflows[pending.ref.workflow]
-        if (
-            pending.position is None
-            and pending.cause is None
-            and type(pending.message) in entry.definition.through_inbox
-        ):
+        from_outside = pending.position is None and pending.cause is None
+        if from_outside and type(pending.message) in entry.definition.through_inbox:
             self._queue(pending, claimed=True)
             return
         lane = self.lanes.at(pending.ref, entry)

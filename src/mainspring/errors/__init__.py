@@ -13,6 +13,12 @@ MainspringError
 │   ├── InvalidStateError       evolve returned something that is not a declared state
 │   └── InstanceEndedError      the instance completed or failed before this message came
 ├── InvalidIdError              an id that cannot be stored or shown safely
+├── WiringError                 the parts of an app do not fit together
+├── DuplicateIdError            a message id was used before, for another message
+├── NoSuchInstanceError         there is no instance with this identity
+├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
+├── WaitTimeoutError            what was awaited did not come in time
+├── OperationError              an operation that makes no sense in the instance's status
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
