@@ -1,6 +1,7 @@
 """The app: what users hold in their hands. The only ring that wires."""
 
 from mainspring.app.app import Mainspring
+from mainspring.app.blocking import Blocking, BlockingApp
 from mainspring.app.instance import Instance, Receipt
 
-__all__ = ["Instance", "Mainspring", "Receipt"]
+__all__ = ["Blocking", "BlockingApp", "Instance", "Mainspring", "Receipt"]

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
 from typing import Any, Final, Self, TypeVar, overload
 
+from mainspring.app.blocking import BlockingApp
 from mainspring.app.instance import Instance, Receipt
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
@@ -174,6 +175,10 @@ class Mainspring:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    def blocking(self, *, work: bool = True) -> BlockingApp:
+        """Return the app for a program without an event loop: `with app.blocking() as shop: shop.send(…)`."""
+        return BlockingApp(self, work=work)
 
     @property
     def engine(self) -> Engine:

@@ -151,6 +151,16 @@ class Receipt(Instance[Any, Any, Out]):
 
     `status` is `stepped` (taken and decided), `accepted` (durable, its turn will come), `suspended` (durable, but the
     instance is suspended), `duplicate` (it was there already) or `dead letter` (no instance takes it).
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         print((await app.send(Count("c-1"), id="m-1")).status, (await app.send(Count("c-1"), id="m-1")).status)
+    >>> asyncio.run(main())
+    stepped duplicate
     """
 
     def __init__(self, app: Mainspring, pending: Pending) -> None:

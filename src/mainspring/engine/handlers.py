@@ -50,6 +50,9 @@ class Context:
     the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work goes on: it
     restarts the timeout. `cancelled` turns true when the instance was cancelled or the attempt timed out; an async
     handler is cancelled as well.
+
+    >>> async def charge(command: int, context: Context) -> None:
+    ...     await context.resources["bank"].charge(command, key=context.idempotency_key)
     """
 
     __slots__ = ("_beat", "attempt", "cancelled", "envelope", "idempotency_key", "instance", "resources")

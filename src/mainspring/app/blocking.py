@@ -1,0 +1,118 @@
+"""The app for programs without an event loop: scripts, Flask, Django. The same methods; each waits for its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+
+from mainspring.app.instance import Instance
+from mainspring.errors import WiringError
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+T = TypeVar("T")
+
+
+class Blocking:
+    """An object whose async methods can be called without `await`: an app, an instance, a receipt.
+
+    It is not a second implementation: every call is made on the object itself, in the app's own event loop, which runs
+    in a thread of its own.
+    """
+
+    def __init__(self, target: Any, loop: EventLoopThread) -> None:
+        self._target = target
+        self._loop = loop
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        return functools.partial(self._call, value) if inspect.ismethod(value) else value
+
+    def __str__(self) -> str:
+        return str(self._target)
+
+    def _call(self, method: Any, /, *args: Any, **options: Any) -> Any:
+        result = method(*args, **options)
+        if inspect.iscoroutine(result):
+            result = self._loop.run(result)
+        return self._wrapped(result)
+
+    def _wrapped(self, result: Any) -> Any:
+        if isinstance(result, Instance):
+            return Blocking(result, self._loop)
+        if isinstance(result, list):
+            return [self._wrapped(item) for item in cast("list[Any]", result)]
+        return result
+
+
+class BlockingApp(Blocking):
+    """A running app for programs without an event loop.
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> with app.blocking() as blocking:
+    ...     receipts = [blocking.send(Count("c-1")) for _ in range(3)]
+    ...     print(receipts[-1].result())
+    CountedThrice(counter='c-1')
+    """
+
+    def __init__(self, app: Mainspring, *, work: bool = True) -> None:
+        super().__init__(app, EventLoopThread())
+        self._work = work
+
+    def __enter__(self) -> Self:
+        self._loop.start()
+        try:
+            self._loop.run(self._target.start(work=self._work))
+        except BaseException:
+            self._loop.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._loop.run(self._target.stop())
+        finally:
+            self._loop.stop()
+
+
+class EventLoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to turn."""
+        started = threading.Event()
+
+        def turn() -> None:
+            self._loop = asyncio.new_event_loop()
+            self._loop.call_soon(started.set)
+            self._loop.run_forever()
+            self._loop.close()
+
+        self._thread = threading.Thread(target=turn, name="mainspring-loop", daemon=True)
+        self._thread.start()
+        started.wait()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do something in the loop and wait for it."""
+        if self._loop is None or not self._loop.is_running():
+            work.close()
+            raise WiringError("This app is not running", "Use it inside `with app.blocking() as …:`.")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def stop(self) -> None:
+        """Turn no more."""
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()

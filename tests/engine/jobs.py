@@ -1,0 +1,101 @@
+"""A job that sends some commands, for tests of handlers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from mainspring import Complete, Decisions, Event, Fail, Mainspring, Received, Retry, Send, SendFailed, Workflow
+
+
+@dataclass(frozen=True)
+class Start:
+    id: str
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Work:
+    id: str
+    part: int
+
+
+@dataclass(frozen=True)
+class Done:
+    id: str
+    part: int
+
+
+@dataclass(frozen=True)
+class Unexpected:
+    text: str
+
+
+@dataclass(frozen=True)
+class Working:
+    left: int = 0
+
+
+class Job(Workflow[Start | Done, Working, Work]):
+    """Sends some commands and completes when all are done."""
+
+    begins = Start
+    initial_state = Working()
+
+    def route(self, message: Start | Done) -> str | None:
+        return message.id
+
+    def evolve(self, state: Working, event: Event[Start | Done, Work]) -> Working | None:
+        match event:
+            case Received(Start(_, times)):
+                return Working(times)
+            case Received(Done()):
+                return Working(state.left - 1)
+
+    def decide(self, message: Start | Done, state: Working) -> Decisions[Start | Done, Work] | None:
+        match message:
+            case Start(id, times):
+                return [Send(Work(id, part)) for part in range(times)]
+            case Done():
+                return [Complete()] if state.left == 1 else []
+
+
+class Listening(Workflow[Start | Done | SendFailed, Working, Work]):
+    """Is told when a command failed for good."""
+
+    begins = Start
+    initial_state = Working()
+
+    def route(self, message: Start | Done | SendFailed) -> str | None:
+        return message.id if isinstance(message, Start) else None
+
+    def evolve(self, state: Working, event: Event[Start | Done | SendFailed, Work]) -> Working | None:
+        return None
+
+    def decide(
+        self, message: Start | Done | SendFailed, state: Working
+    ) -> Decisions[Start | Done | SendFailed, Work] | None:
+        match message:
+            case Start(id):
+                return [Send(Work(id, 0))]
+            case Done():
+                return [Complete()]
+            case SendFailed(type, _, error, attempts):
+                return [Fail(f"{type} failed {attempts} times: {error}")]
+
+
+QUICK = Retry(max_attempts=3, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))
+
+
+def job(app: Mainspring, handle: Callable[..., Any], **options: Any) -> Mainspring:
+    app.add(Job())
+    app.handler(**options)(handle) if options else app.handler(handle)
+    return app
+
+
+async def has_status(app: Mainspring, id: str, status: str) -> bool:
+    return (await app.instance(Job, id).row()).status == status
+
+
+async def has_length(app: Mainspring, id: str, least: int) -> bool:
+    return len(await app.instance(Job, id).stream()) >= least
