@@ -1,22 +1,112 @@
-"""`python -m bench core` measures the pure core and the codec."""
+"""`python -m bench NAME` makes a measurement. See bench/README.md for what each figure means."""
+
+from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
+from msgspec import structs
+
+from bench.catalogue import BENCHES
+from bench.compare import compare
 from bench.core import core
+from bench.measure import REPEATS, Figures
+from bench.places import filesystem, on_disk
+from bench.report import emit, result
+from bench.rounds import one_round
+from bench.settings import STORES, Settings
+
+OTHERS = {
+    "core": core.__doc__,
+    "compare": "Run the bare limit and the engine in turns, and print how much of the limit the engine reaches.",
+}
 
 
 def main() -> None:
+    arguments = _parser().parse_args()
+    if arguments.bench == "core":
+        emit(core(repeats=arguments.repeat), as_json=arguments.json)
+        return
+    folder = on_disk(arguments.dir)
+    settings = Settings(
+        folder=str(folder),
+        store=arguments.store,
+        chunk=arguments.chunk,
+        batch=arguments.batch,
+        switch_interval=arguments.switch_interval,
+    )
+    place: Figures = {"filesystem": filesystem(folder)} if settings.durable else {}
+    try:
+        if arguments.bench == "compare":
+            settings = structs.replace(settings, n=arguments.n or BENCHES["w1"].sizes[0])
+            figures = compare(settings, arguments.repeat, _tell)
+            about = {"bench": "compare", "store": settings.store, "n": settings.n, "repeats": arguments.repeat}
+            _emit({**about, **figures, **place}, as_json=arguments.json)
+        else:
+            for figures in _results(arguments.bench, settings, arguments.n, arguments.repeat):
+                _emit({**figures, **place}, as_json=arguments.json)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measures mainspring. Figures are medians of repeated runs; compare only figures of one run.",
     )
     benches = parser.add_subparsers(dest="bench", required=True, metavar="BENCH")
-    for name, run in (("core", core),):
-        bench = benches.add_parser(name, help=run.__doc__, description=run.__doc__)
-        bench.add_argument("--json", action="store_true", help="print one JSON line, with the machine's facts")
-        bench.set_defaults(run=run)
-    arguments = parser.parse_args()
-    arguments.run(arguments.json)
+    helps = {name: bench.run.__doc__ for name, bench in BENCHES.items()} | OTHERS
+    for name, help in helps.items():
+        bench = benches.add_parser(name, help=help, description=help)
+        bench.add_argument("--json", action="store_true", help="one JSON line per result, with the machine's facts")
+        bench.add_argument("--repeat", type=_positive, default=REPEATS, help="how many runs (default: %(default)s)")
+        if name == "core":
+            continue
+        stores = ("sqlite",) if name.startswith("limit") or name in ("compare", "w5") else STORES
+        sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes
+        default = " and ".join(f"{size:,}" for size in sizes)
+        bench.add_argument("--store", choices=stores, default="sqlite", help="where to write (default: %(default)s)")
+        bench.add_argument("--n", type=_positive, help=f"how many (default: {default})")
+        bench.add_argument("--dir", type=Path, help="a folder on a real disk, for the runs' own folders")
+        bench.add_argument("--chunk", type=_positive, default=1_000, help="messages sent together (%(default)s)")
+        bench.add_argument("--batch", type=_positive, default=200, help="steps per commit of the limit (%(default)s)")
+        bench.add_argument("--switch-interval", type=float, help="seconds, for sys.setswitchinterval (default: none)")
+    return parser
+
+
+def _results(name: str, settings: Settings, n: int | None, repeats: int) -> list[Figures]:
+    """Run a bench at its sizes, one after the other in every round, and return a result for each."""
+    bench = BENCHES[name]
+    sizes = bench.sizes if n is None else (n,)
+    rounds: dict[int, list[Figures]] = {size: [] for size in sizes}
+    for number in range(repeats):
+        for size in sizes:
+            _tell(f"{name}, n = {size:,}, round {number + 1} of {repeats}")
+            rounds[size].append(one_round(name, structs.replace(settings, n=size)))
+    results = [result(name, settings.store, size, bench.figure, rounds[size]) for size in sizes]
+    if len(sizes) > 1:
+        first, last = results[0], results[-1]
+        last["times_longer"] = round(last[bench.figure] / first[bench.figure], 3)
+    return results
+
+
+def _emit(figures: Figures, *, as_json: bool) -> None:
+    _tell("")
+    emit(figures, as_json=as_json)
+
+
+def _tell(what: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{what}")
+        sys.stderr.flush()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
+    return number
 
 
 if __name__ == "__main__":

@@ -1,0 +1,33 @@
+"""Every measurement by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from bench import limit, replay, w1, w2, w3, w4, w5, w6
+from bench.measure import Figures
+from bench.settings import Settings
+
+
+class Bench(Struct, frozen=True):
+    """`run` makes one run in this process. `sizes` are the n's that are measured unless others are asked for."""
+
+    run: Callable[[Settings], Figures]
+    sizes: tuple[int, ...]
+    figure: str
+
+
+BENCHES: dict[str, Bench] = {
+    "w1": Bench(w1.run, (10_000,), "instances_per_s"),
+    "w2": Bench(w2.run, (300,), "p50_ms"),
+    "w3": Bench(w3.run, (1_000, 5_000), "seconds"),
+    "w4": Bench(w4.run, (1_000,), "seconds"),
+    "w5": Bench(w5.run, (1_000,), "seconds"),
+    "w6": Bench(w6.run, (10_000,), "late_s"),
+    "replay": Bench(replay.run, (10_000,), "replay_ms"),
+    "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),
+    "limit-bulk": Bench(limit.bulk, (10_000,), "instances_per_s"),
+    "limit-loop": Bench(limit.latency, (300,), "p50_ms"),
+}

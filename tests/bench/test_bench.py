@@ -1,0 +1,100 @@
+"""Every bench runs, checks its own work and prints a line of JSON. No figure is asserted: tests are not timed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.catalogue import BENCHES
+from bench.compare import compare
+from bench.core import core
+from bench.measure import machine, percentiles
+from bench.places import on_disk
+from bench.report import emit, result
+from bench.rounds import measured
+from bench.settings import Settings
+
+ROOT = Path(__file__).parent.parent.parent
+SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "replay": 50}
+
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
+
+    figures = measured(name, Settings(str(tmp_path), n=SIZES.get(name, 30), chunk=10, batch=10))
+
+    assert figures[BENCHES[name].figure] > 0
+    assert json.loads(json.dumps(figures)) == figures
+
+
+@pytest.mark.parametrize("name", sorted(SIZES.keys() - {"w5"}))
+def test_a_bench_measures_in_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
+
+    figures = measured(name, Settings(str(tmp_path), store="memory", n=SIZES[name], chunk=10))
+
+    assert figures[BENCHES[name].figure] > 0
+
+
+def test_killing_the_worker_needs_a_store_that_outlives_it(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="--store sqlite"):
+        measured("w5", Settings(str(tmp_path), store="memory", n=3))
+
+
+def test_the_comparison_puts_the_engine_beside_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = iter(tmp_path / str(number) for number in range(10))
+
+    def here(name: str, settings: Settings) -> dict[str, Any]:
+        folder = next(folders)
+        folder.mkdir()
+        return measured(name, Settings(str(folder), n=settings.n))
+
+    monkeypatch.setattr("bench.compare.one_round", here)
+
+    figures = compare(Settings(str(tmp_path), n=10), 2, lambda _: None)
+
+    assert len(figures["w1_to_limit_rounds"]) == 2
+    assert figures["w2_to_limit_loop"] > 0
+
+
+def test_the_core_is_measured() -> None:
+    assert core(instances=20, repeats=1)["steps_per_s"] > 0
+
+
+def test_the_command_prints_one_line_of_json_for_each_result(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench", "limit", "--n", "20", "--repeat", "1", "--json", "--dir", str(tmp_path)]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  this very project
+
+    (line,) = done.stdout.splitlines()
+    printed = json.loads(line)
+    assert printed["bench"] == "limit"
+    assert machine().keys() <= printed.keys()
+    assert done.stderr == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_result_has_medians_and_every_round(capsys: pytest.CaptureFixture[str]) -> None:
+    rounds = [{"instances_per_s": figure} for figure in (3.0, 1.0, 2.0)]
+
+    emit(result("w1", "sqlite", 10, "instances_per_s", rounds), as_json=False)
+
+    printed = capsys.readouterr().out
+    assert printed.startswith("w1 · sqlite · n = 10\n  instances_per_s                2\n")
+    assert "rounds                         3  1  2" in printed
+
+
+def test_a_percentile_is_one_of_the_figures() -> None:
+    assert percentiles([0.001 * n for n in range(1, 101)]) == {"p50_ms": 51.0, "p95_ms": 95.0, "p99_ms": 99.0}
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there is no filesystem in memory here")  # noqa: S108  only asked
+def test_a_folder_in_memory_is_refused() -> None:
+    with pytest.raises(SystemExit, match="--dir"):
+        on_disk(Path("/dev/shm"))  # noqa: S108  nothing is written
