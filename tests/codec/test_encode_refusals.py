@@ -124,7 +124,7 @@ def test_a_value_that_would_not_come_back_is_refused(hint: Any, value: object, e
 
 @pytest.mark.parametrize("hint", [int, Any])
 def test_an_integer_too_long_to_be_shown_is_refused(hint: Any) -> None:
-    with pytest.raises(EncodeError, match=r"value must be an? .* and is int \(cannot be shown\)"):
+    with pytest.raises(EncodeError, match=r"value must be an? .* and is int <int that cannot be shown>"):
         body_of(one_field(hint)(10**5000))
 
 

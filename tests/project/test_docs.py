@@ -5,6 +5,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain
 from pathlib import Path
 
@@ -26,21 +29,20 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=named)
-def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path) -> None:
-    namespace: dict[str, object] = {"__name__": "page"}
-    for block in FENCE.finditer(page.read_text()):
-        code = block[1]
-        if ">>>" in code:
-            examples = doctest.DocTestParser().get_doctest(code, namespace, named(page), named(page), 0)
-            runner = doctest.DocTestRunner(verbose=False)
-            runner.run(examples, clear_globs=False)
-            assert runner.summarize(verbose=False).failed == 0
-            namespace.update(examples.globs)
-        else:
-            exec(compile(code, named(page), "exec"), namespace)  # noqa: S102  the project's own pages
-    for name, test in list(namespace.items()):
-        if name.startswith("test_") and callable(test):
-            test()
+def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+    """A page is one module: what stands in a block is known in those below, and its tests run last."""
+    path = tmp_path / "page.py"
+    path.write_text("\n".join(block[1] for block in FENCE.finditer(page.read_text())))
+    module = module_from_spec(spec := spec_from_file_location("page", path) or ModuleSpec("page", None))
+    sys.modules["page"] = module
+    try:
+        assert spec.loader is not None
+        spec.loader.exec_module(module)
+        for name, test in list(vars(module).items()):
+            if name.startswith("test_"):
+                test()
+    finally:
+        del sys.modules["page"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -10,7 +10,6 @@
     sameness    the proof by reading back, for classes that compute something when they are made
     models      pydantic
     versions    upcasters
-    showing     values in errors
     strict      the scan of bytes from outside
 
 The stored form of a value is the name and the version of its type beside the exact JSON bytes of its body. Inside a

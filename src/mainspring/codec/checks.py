@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from mainspring.codec.leaves import TEST_NAMES
-from mainspring.codec.limits import NESTING_LEVELS
+from mainspring.codec.limits import NESTING_LEVELS, SHOWN_CHARACTERS
 from mainspring.codec.shapes import Record, Shape
-from mainspring.codec.showing import shown_safely
+from mainspring.errors import shown
 
 Check: TypeAlias = Callable[[Any], bool]
 Fault: TypeAlias = tuple[str, str]
@@ -98,7 +98,7 @@ def _fault(shape: Shape, value: Any, place: str) -> Fault | None:
     if not shape.is_itself(value):
         where = place.removeprefix(".") or "the value"
         kind = type(value).__name__
-        return f"{where} must be {shape.expected} and is {kind} {shown_safely(value)}", shape.fix
+        return f"{where} must be {shape.expected} and is {kind} {shown(value, SHOWN_CHARACTERS)}", shape.fix
     for name, part, item in shape.parts(value):
         fault = _fault(part, item, place + name)
         if fault is not None:

@@ -102,7 +102,7 @@ def compile_type(cls: type[Any]) -> Compiled:
     ...     paid: complex
     >>> compile_type(Order)
     Traceback (most recent call last):
-    mainspring.errors.RegistrationError: Order: its field `paid` is complex, which cannot be read back. \
+    mainspring.errors.encoding.RegistrationError: Order: its field `paid` is complex, which cannot be read back. \
 Use a dataclass of two floats.
     """
     compiler = _Compiler(cls.__name__)

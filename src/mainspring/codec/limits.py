@@ -14,3 +14,4 @@ INTEGER_MIN: Final = -(2**63)
 INTEGER_MAX: Final = 2**63 - 1
 INTEGER_CHARACTERS: Final = 20
 """The sign and digits of the longest integer that fits; what is longer is refused before it is computed."""
+SHOWN_CHARACTERS: Final = 200

@@ -13,10 +13,9 @@ from typing import Any
 from msgspec import json
 
 from mainspring.codec.hints import class_of
-from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN, NESTING_LEVELS
+from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN, NESTING_LEVELS, SHOWN_CHARACTERS
 from mainspring.codec.sameness import difference
-from mainspring.codec.showing import shown_safely
-from mainspring.errors import DecodeError, EncodeError
+from mainspring.errors import DecodeError, EncodeError, shown
 
 _encode = json.Encoder().encode
 
@@ -105,9 +104,9 @@ def _unsound(value: Any, levels: int = NESTING_LEVELS) -> str | None:
     """Return what is wrong with a value although it comes back."""
     kind = class_of(value)
     if kind is int and not INTEGER_MIN <= value <= INTEGER_MAX:
-        return f"holds {shown_safely(value)}, which needs more than 64 bits"
+        return f"holds {shown(value, SHOWN_CHARACTERS)}, which needs more than 64 bits"
     if kind is datetime and value.tzinfo is None:
-        return f"holds {shown_safely(value)}, a datetime without a time zone"
+        return f"holds {shown(value, SHOWN_CHARACTERS)}, a datetime without a time zone"
     if kind is dict or kind is list or kind is tuple or kind is set or kind is frozenset:
         if levels == 0:
             return f"nests deeper than {NESTING_LEVELS} levels"

@@ -119,7 +119,7 @@ class Codec:
         >>> codec.register(Count)
         >>> codec.encode(Count(7))
         Traceback (most recent call last):
-        mainspring.errors.EncodeError: Count: counter must be a str and is int 7. Convert it with str(…).
+        mainspring.errors.encoding.EncodeError: Count: counter must be a str and is int 7. Convert it with str(…).
         """
         entry = self._by_type.get(type(value))
         if entry is None:
@@ -154,7 +154,7 @@ class Codec:
         >>> codec.register(Count)
         >>> codec.decode_outside("Count", 1, b'{"counter":"c-1","counter":"c-2"}')
         Traceback (most recent call last):
-        mainspring.errors.DecodeError: Count: the body has the key 'counter' twice. Send every key once.
+        mainspring.errors.encoding.DecodeError: Count: the body has the key 'counter' twice. Send every key once.
         """
         entry = self._by_name.get(name)
         if entry is None:

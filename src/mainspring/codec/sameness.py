@@ -10,7 +10,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.codec.hints import class_of, is_record
-from mainspring.codec.showing import shown_safely
+from mainspring.codec.limits import SHOWN_CHARACTERS
+from mainspring.errors import shown
 
 _PLAIN: Final[frozenset[type[Any]]] = frozenset({type(None), bool, int, float, str, bytes})
 
@@ -76,10 +77,10 @@ def _fields(value: Any) -> list[tuple[Any, Any]]:
 
 
 def _inside(place: str, name: Any) -> str:
-    return f"{place}{name}" if place.endswith(".") else f"{place}[{shown_safely(name)}]"
+    return f"{place}{name}" if place.endswith(".") else f"{place}[{shown(name, SHOWN_CHARACTERS)}]"
 
 
 def _told(before: Any, after: Any, place: str) -> str:
     where = place.removeprefix(".") or "the value"
-    one, other = (f"{type(value).__name__} {shown_safely(value)}" for value in (before, after))
+    one, other = (f"{type(value).__name__} {shown(value, SHOWN_CHARACTERS)}" for value in (before, after))
     return f"{where} is {one} and would come back as {other}"

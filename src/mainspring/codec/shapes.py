@@ -19,7 +19,7 @@ from msgspec import Raw, ValidationError, convert, json
 
 from mainspring.codec.hints import Field, class_of
 from mainspring.codec.leaves import TEST_NAMES, Rule, with_article
-from mainspring.codec.showing import shown_safely
+from mainspring.codec.limits import SHOWN_CHARACTERS
 from mainspring.codec.versions import upcast
 from mainspring.core.messages import MessageType
 from mainspring.errors import shown
@@ -239,8 +239,8 @@ class Table(Shape):
 
     def parts(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
         for key, item in value.items():
-            yield f"'s key {shown_safely(key)}", self.key, key
-            yield f"[{shown_safely(key)}]", self.value, item
+            yield f"'s key {shown(key, SHOWN_CHARACTERS)}", self.key, key
+            yield f"[{shown(key, SHOWN_CHARACTERS)}]", self.value, item
 
     def write(self, value: Any) -> Any:
         return {key: self.value.write(item) for key, item in value.items()} if self.writes else value

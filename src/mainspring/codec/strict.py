@@ -55,7 +55,7 @@ def scan(type_name: str, body: bytes) -> None:
     >>> scan("PlaceOrder", b'{"order_id": "o-1"}')
     >>> scan("PlaceOrder", b'{"amount": 1, "amount": 2}')
     Traceback (most recent call last):
-    mainspring.errors.DecodeError: PlaceOrder: the body has the key 'amount' twice. Send every key once.
+    mainspring.errors.encoding.DecodeError: PlaceOrder: the body has the key 'amount' twice. Send every key once.
     """
     try:
         text = body.decode("utf-8")

@@ -35,8 +35,8 @@ def check_version(declared: MessageType, version: Any) -> None:
 
     >>> check_version(MessageType("Order"), 2)
     Traceback (most recent call last):
-    mainspring.errors.UnknownTypeError: Order: is stored at version 2, and only versions up to 1 are known here. \
-Upgrade this worker to the code that wrote it.
+    mainspring.errors.encoding.UnknownTypeError: Order: is stored at version 2, and only versions up to 1 are known \
+here. Upgrade this worker to the code that wrote it.
     """
     if type(version) is not int or version < 1:
         raise UnknownTypeError(
