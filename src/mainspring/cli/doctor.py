@@ -1,0 +1,223 @@
+"""Looks for what is wrong, and says what to do about it."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, Literal
+
+import click
+from msgspec import Struct, field
+
+from mainspring.app import Mainspring
+from mainspring.cli.failures import REFUSED, one_line
+from mainspring.cli.files import file_findings
+from mainspring.cli.findings import Finding, note, problem
+from mainspring.cli.loading import shown_url, with_app
+from mainspring.cli.options import examples, json_option, optional_app_option
+from mainspring.cli.output import counted, distance, instance_document, visible, write_json, write_table
+from mainspring.engine.pending import moment
+from mainspring.errors import MainspringError
+from mainspring.port.records import InstanceFilter, InstanceRow, Stats
+
+SAFE_SQLITE: Final = (3, 51, 3)
+LATE_SECONDS: Final = 120
+SHOWN: Final = 10
+OUTPUTS_LOOKED_AT: Final = 1_000
+PACKAGES: Final = ("mainspring", "msgspec", "apsw")
+
+
+class Health(Struct):
+    """What the doctor has seen.
+
+    >>> Health({"Python": "3.13"}).ok
+    True
+    """
+
+    versions: dict[str, str]
+    app: str | None = None
+    store: str | None = None
+    now_us: int = 0
+    stats: Stats | None = None
+    suspended: list[InstanceRow] = field(default_factory=list[InstanceRow])
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong; notes are nothing wrong."""
+        return not any(finding.level == "problem" for finding in self.findings)
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        stats = self.stats or Stats({}, 0, 0, 0, 0, None, 0)
+        return {
+            "ok": self.ok,
+            "versions": self.versions,
+            "app": self.app,
+            "store": self.store,
+            "instances": stats.instances,
+            "inbox": stats.inbox,
+            "outbox": stats.outbox,
+            "timers": stats.timers,
+            "dead_letters": stats.dead_letters,
+            "workers": stats.workers,
+            "oldest_due": None if stats.oldest_due_us is None else moment(stats.oldest_due_us),
+            "suspended": [instance_document(row) for row in self.suspended],
+            "findings": self.findings,
+        }
+
+
+@click.command(epilog=examples("mainspring doctor", "mainspring doctor --json | jq .findings"))
+@json_option
+@optional_app_option
+def doctor(as_json: bool, address: str | None) -> int:
+    """Look for what is wrong: versions, queues, stuck instances, late timers.
+
+    Exit code 1 says that something is wrong; each finding says what to do. Without an app, only versions are shown.
+    """
+    health = Health(versions())
+    health.findings += version_findings()
+    if address is None:
+        health.findings.append(note("No app was looked at", "Name one with --app module:app."))
+    else:
+        health.app = address
+        _examine(health, address)
+    if as_json:
+        write_json(health.document())
+    else:
+        _write(health)
+    return 0 if health.ok else REFUSED
+
+
+# ---- looking
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of everything that matters.
+
+    >>> sorted(versions())
+    ['Python', 'SQLite', 'apsw', 'mainspring', 'msgspec']
+    """
+    found = {"Python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    found["SQLite"] = ".".join(map(str, _sqlite())) or "not installed"
+    return found
+
+
+def version_findings() -> list[Finding]:
+    """Return what is wrong with the versions."""
+    sqlite = _sqlite()
+    if sqlite and sqlite < SAFE_SQLITE:
+        what = f"SQLite {'.'.join(map(str, sqlite))} can damage a database in WAL mode"
+        return [problem(what, f"Upgrade apsw, so that it brings {'.'.join(map(str, SAFE_SQLITE))} or newer.")]
+    return []
+
+
+def _sqlite() -> tuple[int, ...]:
+    try:
+        import apsw  # noqa: PLC0415  an app on another database need not have it
+    except ImportError:
+        return ()
+    return tuple(map(int, apsw.sqlite_lib_version().split(".")))
+
+
+def _examine(health: Health, address: str) -> None:
+    async def use(app: Mainspring) -> None:
+        store = app.engine.store
+        health.store = shown_url(app.url)
+        health.now_us = store.now_us()
+        health.stats = await app.stats()
+        health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
+        health.findings += queue_findings(health.stats, health.now_us)
+        health.findings += await _orphans(app)
+        health.findings += file_findings(app.url)
+
+    try:
+        with_app(address, use)
+    except MainspringError as error:
+        health.findings.append(problem(f"{address} cannot be looked at: {one_line(str(error))}", "See above."))
+
+
+def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
+    """Return what the depths and ages say.
+
+    >>> queue_findings(Stats({"suspended": 2}, 0, 0, 0, 0, None, 1), 0)[0].what
+    '2 instances are suspended'
+    """
+    found: list[Finding] = []
+    suspended = stats.instances.get("suspended", 0)
+    if suspended:
+        are = "is" if suspended == 1 else "are"
+        what = f"{counted(suspended, 'instance')} {are} suspended"
+        found.append(problem(what, "`mainspring show ID` says why; then retry, skip or cancel."))
+    if stats.dead_letters:
+        what = f"{counted(stats.dead_letters, 'message')} could not be carried out"
+        found.append(problem(what, "See `mainspring dead-letters list`; then retry or discard."))
+    due = stats.oldest_due_us
+    waits = stats.inbox > 0 or (due is not None and due <= now_us)
+    if waits and not stats.workers:
+        found.append(problem("Work waits, and no worker runs", "Start one: `mainspring worker module:app`."))
+    elif due is not None and now_us - due > LATE_SECONDS * 1e6:
+        what = f"The oldest due message was due {distance(due, now_us)}"
+        found.append(problem(what, "Start more workers, or look at what their handlers wait for."))
+    elif not stats.workers:
+        found.append(note("No worker runs", "Nothing waits for one now."))
+    return found
+
+
+async def _orphans(app: Mainspring) -> list[Finding]:
+    """Return what waits for a handler that this app does not have."""
+    outputs = await app.engine.store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT)
+    unknown: dict[str, int] = {}
+    for claim in outputs:
+        if not app.registry.knows(claim.destination) and claim.type not in app.registry.external:
+            unknown[claim.type] = unknown.get(claim.type, 0) + 1
+    return [
+        problem(f"{counted(count, f'{name} message')} wait, and this app has no handler for them", "Register one.")
+        for name, count in sorted(unknown.items())
+    ]
+
+
+# ---- writing
+
+_MARKS: Final[dict[Literal["problem", "note"], tuple[str, str]]] = {"problem": ("wrong:", "red"), "note": ("note:", "")}
+
+
+def _write(health: Health) -> None:
+    rows = [*health.versions.items()]
+    if health.app is not None:
+        rows.append(("app", health.app))
+    stats = health.stats
+    if stats is not None:
+        due = "nothing is due" if stats.oldest_due_us is None else distance(stats.oldest_due_us, health.now_us)
+        instances = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.instances.items()))
+        rows += [
+            ("store", health.store or ""),
+            ("instances", instances or "none"),
+            ("inbox", f"{stats.inbox:,}"),
+            ("outbox", f"{stats.outbox:,}"),
+            ("timers", f"{stats.timers:,}"),
+            ("oldest due", due),
+            ("dead letters", f"{stats.dead_letters:,}"),
+            ("workers", f"{stats.workers:,}"),
+        ]
+    write_table(("what", "found"), rows, heading=False)
+    if health.suspended:
+        click.echo()
+        write_table(
+            ("suspended", "state", "updated", "error"),
+            [
+                (f"{row.workflow}/{row.id}", row.state or "", distance(row.updated_us, health.now_us), row.error or "")
+                for row in health.suspended
+            ],
+        )
+    click.echo()
+    for finding in health.findings:
+        mark, colour = _MARKS[finding.level]
+        click.echo(f"{click.style(mark, fg=colour or None)} {visible(finding.what)}. {finding.fix}")
+    if health.ok:
+        click.secho("Nothing is wrong.", fg="green")

@@ -1,0 +1,188 @@
+"""Dead letters: messages that could not be carried out, kept whole with their reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.app.app import PAGE
+from mainspring.cli.failures import REFUSED, NotFoundError
+from mainspring.cli.listing import LIMIT
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import clock, counted, letter_document, visible, write_json, write_lines, write_table
+from mainspring.errors import MainspringError
+from mainspring.port.records import DeadLetter
+
+BAR_FROM = 20
+
+
+@click.group(epilog=examples("mainspring dead-letters list", "mainspring dead-letters retry 17"))
+def dead_letters() -> None:
+    """List, show, retry or discard messages that could not be carried out."""
+
+
+@dead_letters.command("list", epilog=examples("mainspring dead-letters list --limit 20 --json"))
+@click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
+@click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Go on behind the last one seen.")
+@json_option
+@app_option
+def list_letters(limit: int, after: int, as_json: bool, address: str) -> None:
+    """List dead letters, the oldest first."""
+
+    async def use(app: Mainspring) -> None:
+        letters = await app.dead_letters(limit, after)
+        if as_json:
+            write_lines(letter_document(letter) for letter in letters)
+        elif letters:
+            write_table(
+                ("id", "instance", "message", "time (UTC)", "attempts", "reason"),
+                [
+                    (
+                        str(letter.id),
+                        f"{letter.workflow}/{letter.instance}",
+                        letter.type,
+                        clock(letter.time_us),
+                        str(letter.attempts),
+                        letter.reason,
+                    )
+                    for letter in letters
+                ],
+            )
+        if len(letters) == limit and not as_json:
+            click.echo(f"There may be more: --after {letters[-1].id}", err=True)
+        if not letters:
+            click.echo("There are no dead letters.", err=True)
+
+    with_app(address, use)
+
+
+@dead_letters.command("show", epilog=examples("mainspring dead-letters show 17"))
+@click.argument("id", type=int)
+@json_option
+@app_option
+def show_letter(id: int, as_json: bool, address: str) -> None:
+    """Show a dead letter whole: its message, why it could not be carried out, and its last error."""
+
+    async def use(app: Mainspring) -> None:
+        letter = await _letter(app, id)
+        if as_json:
+            write_json(letter_document(letter))
+        else:
+            _write_letter(letter)
+
+    with_app(address, use)
+
+
+def _write_letter(letter: DeadLetter) -> None:
+    lines = {
+        "dead letter": str(letter.id),
+        "instance": f"{letter.workflow}/{letter.instance}",
+        "message": f"{letter.type} {letter.body.decode(errors='replace')}",
+        "kind": letter.kind,
+        "message id": letter.message_id,
+        "time (UTC)": clock(letter.time_us),
+        "actor": letter.actor or "",
+        "attempts": str(letter.attempts),
+        "reason": letter.reason,
+        "error": letter.error or "",
+    }
+    for label, text in lines.items():
+        if text:
+            click.echo(f"{label + ':':13}{visible(text)}")
+
+
+@dead_letters.command(
+    "retry", epilog=examples("mainspring dead-letters retry 17 18", "mainspring dead-letters retry --all")
+)
+@click.argument("ids", metavar="[ID]...", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All that there are now.")
+@json_option
+@app_option
+def retry_letters(ids: tuple[int, ...], everything: bool, as_json: bool, address: str) -> int:
+    """Carry dead letters out after all, under their old ids.
+
+    Commands go back to a worker; inputs are taken at once, and stay dead letters if still no instance takes them (exit
+    code 1).
+    """
+
+    async def again(app: Mainspring, id: int) -> bool:
+        await app.retry_dead_letter(id)
+        return not await app.engine.store.dead_letters(1, 0, [id])
+
+    return _each(address, ids, everything, as_json, ("retried", "is a dead letter still"), again)
+
+
+@dead_letters.command("discard", epilog=examples("mainspring dead-letters discard 17"))
+@click.argument("ids", metavar="[ID]...", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="All that there are now; asks for --yes too.")
+@click.option("--yes", is_flag=True, help="Yes, all of them.")
+@json_option
+@app_option
+def discard_letters(ids: tuple[int, ...], everything: bool, yes: bool, as_json: bool, address: str) -> int:
+    """Remove dead letters for good."""
+    if everything and not yes:
+        raise click.UsageError("This removes all dead letters for good. Add --yes if that is meant.")
+
+    async def away(app: Mainspring, id: int) -> bool:
+        await app.discard_dead_letter(id)
+        return True
+
+    return _each(address, ids, everything, as_json, ("discarded", "is there still"), away)
+
+
+def _each(
+    address: str,
+    ids: tuple[int, ...],
+    everything: bool,
+    as_json: bool,
+    words: tuple[str, str],
+    act: Callable[[Mainspring, int], Awaitable[bool]],
+) -> int:
+    """Do something to dead letters, one by one, and say how each went. Return the exit code."""
+    if bool(ids) == everything:
+        raise click.UsageError("Name dead letters by their ids, or write --all.")
+
+    async def use(app: Mainspring) -> int:
+        chosen = await _all_ids(app) if everything else [(await _letter(app, id)).id for id in dict.fromkeys(ids)]
+        failed = 0
+        hidden = len(chosen) < BAR_FROM or not sys.stderr.isatty()
+        with click.progressbar(chosen, label=words[0], file=sys.stderr, hidden=hidden) as bar:
+            for id in bar:
+                problem = await _problem(app, id, act)
+                failed += problem is not None
+                outcome = words[0] if problem is None else problem or words[1]
+                if as_json:
+                    write_json({"id": id, "done": problem is None, "outcome": outcome})
+                elif not everything or problem is not None:
+                    click.echo(f"dead letter {id}: {visible(outcome)}")
+        if everything and not as_json:
+            click.echo(f"{counted(len(chosen) - failed, 'dead letter')} {words[0]}")
+        return REFUSED if failed else 0
+
+    return with_app(address, use)
+
+
+async def _problem(app: Mainspring, id: int, act: Callable[[Mainspring, int], Awaitable[bool]]) -> str | None:
+    """Return None when it went well, else why not; one that cannot be helped does not keep the others waiting."""
+    try:
+        return None if await act(app, id) else ""
+    except MainspringError as error:
+        return str(error)
+
+
+async def _all_ids(app: Mainspring) -> list[int]:
+    found: list[int] = []
+    while letters := await app.dead_letters(1_000, found[-1] if found else 0):
+        found += [letter.id for letter in letters]
+    return found
+
+
+async def _letter(app: Mainspring, id: int) -> DeadLetter:
+    letters = await app.engine.store.dead_letters(1, 0, [id])
+    if not letters:
+        raise NotFoundError(f"There is no dead letter {id}. `mainspring dead-letters list` shows which there are.")
+    return letters[0]

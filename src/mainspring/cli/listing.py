@@ -1,0 +1,155 @@
+"""Lists: instances and timers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from typing import Final, get_args
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.app.app import PAGE
+from mainspring.cli.loading import find, ref_of, shown_url, with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import (
+    STATUS_STYLES,
+    clock,
+    distance,
+    instance_document,
+    output_document,
+    write_lines,
+    write_table,
+)
+from mainspring.engine.recorder import read_detail
+from mainspring.port.records import InstanceFilter, InstanceRow, Status
+
+LIMIT: Final = click.IntRange(1, 100_000)
+EXPORT_PAGE: Final = 1_000
+
+
+@click.command(
+    epilog=examples(
+        "mainspring ls --status suspended",
+        "mainspring ls --workflow OrderFulfilment --prefix o- --limit 20",
+        "mainspring ls --all --json > instances.jsonl",
+    )
+)
+@click.option("--workflow", metavar="NAME", help="Only instances of this workflow.")
+@click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status.")
+@click.option("--state", metavar="NAME", help="Only instances in a state of this type.")
+@click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
+@click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
+@click.option("--after", type=click.IntRange(0), default=0, metavar="KEY", help="Go on behind the last one seen.")
+@click.option("--all", "everything", is_flag=True, help="All of them, page by page.")
+@json_option
+@app_option
+def ls(
+    workflow: str | None,
+    status: Status | None,
+    state: str | None,
+    prefix: str | None,
+    limit: int,
+    after: int,
+    everything: bool,
+    as_json: bool,
+    address: str,
+) -> None:
+    """List instances, in the order in which they began.
+
+    With --json each line is a document. `key` of the last line is what --after takes.
+    """
+    where = InstanceFilter(workflow, status, state, prefix)
+
+    async def use(app: Mainspring) -> None:
+        if everything:
+            await _write_all(app, where, after, as_json)
+            return
+        rows = await app.engine.store.instances(where, limit, after)
+        _write_page(rows, as_json, heading=True)
+        if not rows:
+            click.echo(f"No such instances in {shown_url(app.url)}.", err=True)
+        elif len(rows) == limit and not as_json:
+            click.echo(f"There may be more: --after {rows[-1].key}", err=True)
+
+    with_app(address, use)
+
+
+async def _write_all(app: Mainspring, where: InstanceFilter, after: int, as_json: bool) -> None:
+    total = sum((await app.stats()).instances.values()) if where == InstanceFilter() else None
+    # The bar would tear the table apart on the terminal that shows both.
+    hidden = sys.stdout.isatty() or not sys.stderr.isatty()
+    with click.progressbar(length=total or 0, label="instances", file=sys.stderr, hidden=hidden) as bar:
+        heading = True
+        async for rows in _pages(app, where, after):
+            _write_page(rows, as_json, heading=heading)
+            heading = False
+            bar.update(len(rows))
+
+
+async def _pages(app: Mainspring, where: InstanceFilter, after: int) -> AsyncIterator[list[InstanceRow]]:
+    while rows := await app.engine.store.instances(where, EXPORT_PAGE, after):
+        yield rows
+        after = rows[-1].key
+
+
+def _write_page(rows: list[InstanceRow], as_json: bool, *, heading: bool) -> None:
+    if as_json:
+        write_lines(instance_document(row) for row in rows)
+    elif rows:
+        write_table(
+            ("instance", "status", "state", "version", "updated (UTC)", "error"),
+            [
+                (
+                    f"{row.workflow}/{row.id}",
+                    row.status,
+                    row.state or "",
+                    str(row.version),
+                    clock(row.updated_us),
+                    row.error or "",
+                )
+                for row in rows
+            ],
+            [STATUS_STYLES.get(row.status, "") for row in rows],
+            heading=heading,
+        )
+
+
+@click.command(epilog=examples("mainspring timers", "mainspring timers OrderFulfilment/o-1 --json"))
+@click.argument("identity", metavar="[ID]", required=False)
+@click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
+@json_option
+@app_option
+def timers(identity: str | None, limit: int, as_json: bool, address: str) -> None:
+    """List timers, the next one first: all of them, or those of the instance ID.
+
+    A timer that is overdue waits for a worker.
+    """
+
+    async def use(app: Mainspring) -> None:
+        store = app.engine.store
+        ref = None if identity is None else ref_of(await find(app, identity))
+        claims = await store.outputs(ref, timers=True, limit=limit)
+        keys = [read_detail(claim.detail).key for claim in claims]
+        if as_json:
+            write_lines(output_document(claim, key) for claim, key in zip(claims, keys, strict=True))
+        elif claims:
+            now_us = store.now_us()
+            write_table(
+                ("instance", "due (UTC)", "that is", "key", "message"),
+                [
+                    (
+                        f"{claim.workflow}/{claim.instance}",
+                        clock(claim.due_us),
+                        distance(claim.due_us, now_us),
+                        key or "",
+                        f"{claim.type} {claim.body.decode(errors='replace')}",
+                    )
+                    for claim, key in zip(claims, keys, strict=True)
+                ],
+                ["red" if claim.due_us < now_us else "" for claim in claims],
+            )
+        else:
+            click.echo(f"No timers wait in {shown_url(app.url)}.", err=True)
+
+    with_app(address, use)

@@ -1,0 +1,166 @@
+"""`module:app` to a connected app, and what people type to an instance."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit, urlunsplit
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.cli.failures import DEBUG, MisuseError, debugging
+from mainspring.errors import MainspringError, NoSuchInstanceError
+from mainspring.port.records import Loaded, Ref
+
+ATTRIBUTE: Final = "app"
+
+T = TypeVar("T")
+
+
+def load_app(address: str) -> Mainspring:
+    """Return the app that `module:app` names, imported from the current directory as Python itself would.
+
+    >>> load_app("mainspring.testing.samples:Counter")
+    Traceback (most recent call last):
+    mainspring.cli.failures.MisuseError: mainspring.testing.samples:Counter is a type, not a Mainspring.
+    """
+    module_name, _, attribute = address.partition(":")
+    attribute = attribute or ATTRIBUTE
+    found: Any = _module(module_name)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            apps = sorted(name for name, value in _names(found).items() if isinstance(value, Mainspring))
+            hint = f" It has {', '.join(f'{module_name}:{name}' for name in apps)}." if apps else ""
+            raise MisuseError(f"{module_name} has no {attribute}.{hint}")
+        found = getattr(found, part)
+    if not isinstance(found, Mainspring):
+        raise MisuseError(f"{module_name}:{attribute} is a {type(found).__name__}, not a Mainspring.")
+    return found
+
+
+def _names(value: Any) -> dict[str, Any]:
+    return getattr(value, "__dict__", {})
+
+
+def _module(name: str) -> Any:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise MisuseError(f"{name!r} is not the name of a module. Write module:app, as in shop:app.")
+    here = os.getcwd()  # noqa: PTH109  sys.path holds strings
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    importlib.invalidate_caches()
+    try:
+        # What a module prints while it is imported must not end up among the JSON.
+        with contextlib.redirect_stdout(sys.stderr):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
+            raise MisuseError(
+                f"There is no module {error.name} in {here}. Go to the directory in which it lies."
+            ) from None
+        raise _broken(name, error) from None
+    except MainspringError:
+        raise
+    except Exception as error:  # noqa: BLE001  a module may raise anything
+        raise _broken(name, error) from None
+
+
+def _broken(name: str, error: Exception) -> Exception:
+    """Return why a module cannot be imported, with the line at fault."""
+    if debugging():
+        return error
+    if isinstance(error, SyntaxError):
+        place = f"{error.filename}, line {error.lineno}"
+    else:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename}, line {frame.lineno}"
+    return MisuseError(
+        f"{name} cannot be imported: {type(error).__name__}: {error} ({place}). {DEBUG}=1 shows the traceback."
+    )
+
+
+def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]]) -> T:
+    """Connect to an app, without carrying out any of its work, and use it."""
+    # Not inside the loop: a module may run one of its own while it is imported.
+    app = load_app(address)
+    if app.url.startswith("memory:"):
+        click.echo(
+            f"{address} keeps everything in its own process's memory: nothing of it can be seen from here. "
+            'Give it a file: Mainspring("sqlite:///app.db").',
+            err=True,
+        )
+
+    async def connected() -> T:
+        await app.start(work=False)
+        try:
+            return await use(app)
+        finally:
+            await app.stop()
+
+    with _short_logs():
+        return asyncio.run(connected())
+
+
+@contextlib.contextmanager
+def _short_logs() -> Generator[None]:
+    """Write what the engine logs as one line each, unless the app's module has set up logging itself."""
+    root = logging.getLogger()
+    if root.handlers or debugging():
+        yield
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Short())
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Short(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return record.getMessage()
+
+
+async def find(app: Mainspring, text: str) -> Loaded:
+    """Return the instance that `Workflow/id` names, or a bare id if only one workflow has it."""
+    workflow, slash, id = text.partition("/")
+    refs = [Ref(name, text) for name in app.registry.workflows]
+    if slash and workflow and id:
+        refs.insert(0, Ref(workflow, id))
+    found = [loaded for loaded in await app.engine.store.load(refs) if loaded is not None]
+    # Ids may hold slashes: who writes the whole identity means that.
+    exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
+    match exact or found:
+        case [one]:
+            return one
+        case []:
+            raise NoSuchInstanceError(text)
+        case several:
+            names = ", ".join(str(ref_of(loaded)) for loaded in several)
+            raise MisuseError(f"Several workflows have an instance {text}: {names}. Write which one.")
+
+
+def ref_of(loaded: Loaded) -> Ref:
+    """Return the identity of what was loaded."""
+    return Ref(loaded.row.workflow, loaded.row.id)
+
+
+def shown_url(url: str) -> str:
+    """Return a store's URL without its password.
+
+    >>> shown_url("postgresql://ann:secret@db/shop")
+    'postgresql://ann:***@db/shop'
+    """
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))

@@ -1,0 +1,97 @@
+"""What operators do to an instance. Each is recorded in its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from mainspring.app import Instance, Mainspring
+from mainspring.cli.loading import find, ref_of, with_app
+from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.output import instance_document, write_json
+
+DEFAULT_REASON = "by an operator"
+
+
+@click.command(epilog=examples("mainspring suspend o-1 --reason 'the bank is down'"))
+@click.argument("identity", metavar="ID")
+@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
+@actor_option
+@json_option
+@app_option
+def suspend(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Stop an instance from taking inputs; they queue.
+
+    What it has sent already is still carried out.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.suspend(reason, actor=actor))
+
+
+@click.command(epilog=examples("mainspring resume OrderFulfilment/o-1"))
+@click.argument("identity", metavar="ID")
+@actor_option
+@json_option
+@app_option
+def resume(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Let a suspended instance take inputs again.
+
+    A running worker takes what has queued meanwhile.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.resume(actor=actor))
+
+
+@click.command(epilog=examples("mainspring retry OrderFulfilment/o-1 --actor ann"))
+@click.argument("identity", metavar="ID")
+@actor_option
+@json_option
+@app_option
+def retry(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Take the input that failed once more, after the cause was mended.
+
+    If the cause was in the code, restart the workers with the new code first.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.retry(actor=actor))
+
+
+@click.command(epilog=examples("mainspring skip OrderFulfilment/o-1 --actor ann"))
+@click.argument("identity", metavar="ID")
+@actor_option
+@json_option
+@app_option
+def skip(identity: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Pass over the input that failed, and go on.
+
+    The stream keeps the input as Skipped; no decision is made on it.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.skip(actor=actor))
+
+
+@click.command(epilog=examples("mainspring cancel o-1 --reason 'the customer called' --actor ann"))
+@click.argument("identity", metavar="ID")
+@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
+@actor_option
+@json_option
+@app_option
+def cancel(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+    """End an instance from outside.
+
+    What no worker has begun to carry out is cancelled with it, its timers too. It cannot be undone.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.cancel(reason, actor=actor))
+
+
+def _operate(
+    address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any, Any]], Awaitable[None]]
+) -> None:
+    async def use(app: Mainspring) -> None:
+        instance = app.instance_at(str(ref_of(await find(app, identity))))
+        await act(instance)
+        row = await instance.row()
+        if as_json:
+            write_json(instance_document(row))
+        else:
+            click.echo(f"{instance} is {row.status} (version {row.version})")
+
+    with_app(address, use)

@@ -1,0 +1,83 @@
+"""The options that commands share."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from mainspring.cli.failures import MisuseError
+
+APP: Final = "MAINSPRING_APP"
+ACTOR: Final = "MAINSPRING_ACTOR"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def examples(*lines: str) -> str:
+    r"""Return lines of commands as the end of a command's help.
+
+    >>> examples("mainspring doctor")
+    '\x08\nExamples:\n  mainspring doctor'
+    """
+    return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+def chosen(context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    """Return the app that this command, the whole command line or the environment names, in this order."""
+    address = value or context.find_root().params.get("address")
+    if not address and not context.resilient_parsing:
+        raise MisuseError(f"Which app? Name it with --app module:app, or set {APP}=module:app once.")
+    return str(address)
+
+
+def chosen_if_any(context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Return the app that is named, if one is."""
+    return value or context.find_root().params.get("address")
+
+
+def app_option(command: F) -> F:
+    """Add --app."""
+    return _app_option(chosen)(command)
+
+
+def optional_app_option(command: F) -> F:
+    """Add --app, for a command that has something to say without an app too."""
+    return _app_option(chosen_if_any)(command)
+
+
+def _app_option(callback: Callable[[click.Context, click.Parameter, str | None], str | None]) -> Callable[[F], F]:
+    return click.option(
+        "-a",
+        "--app",
+        "address",
+        metavar="MODULE:APP",
+        callback=callback,
+        help=f"The app, as in shop:app.  [env var: {APP}]",
+    )
+
+
+def json_option(command: F) -> F:
+    """Add --json."""
+    return click.option("--json", "as_json", is_flag=True, help="Write JSON for programs.")(command)
+
+
+def actor_option(command: F) -> F:
+    """Add --actor, which is the user's login name unless somebody says otherwise."""
+    return click.option(
+        "--actor",
+        envvar=ACTOR,
+        show_envvar=True,
+        default=_login,
+        metavar="NAME",
+        help="Who does this; recorded in the stream.  [default: your login name]",
+    )(command)
+
+
+def _login() -> str | None:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container's user may have no name
+        return None

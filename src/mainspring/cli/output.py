@@ -1,0 +1,167 @@
+"""Tables for people, JSON for programs. Rich is imported only when a table goes to a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import click
+from msgspec import Raw, json
+
+from mainspring.core.story import duration
+from mainspring.engine.pending import moment
+from mainspring.port.records import DeadLetter, InputRow, InstanceRow, OutputClaim
+
+STATUS_STYLES: Final = {"suspended": "red", "failed": "red", "completed": "green", "cancelled": "dim"}
+GAP: Final = "  "
+
+
+def write_json(document: Any) -> None:
+    """Write one JSON document in one line, as UTF-8 whatever the terminal speaks."""
+    click.echo(json.encode(document))
+
+
+def write_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = (), *, heading: bool = True
+) -> None:
+    """Write a table: drawn by rich on a terminal, in plain columns and uncut elsewhere."""
+    cells = [[visible(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty() or not _write_rich(columns, cells, styles, heading=heading):
+        click.echo("\n".join(plain(columns, cells, heading=heading)))
+
+
+def plain(columns: Sequence[str], rows: Sequence[Sequence[str]], *, heading: bool = True) -> list[str]:
+    """Return a table as lines of text.
+
+    >>> plain(["instance", "status"], [["Counter/c-1", "running"]])
+    ['instance     status', 'Counter/c-1  running']
+    """
+    lines = [columns, *rows] if heading else [*rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(columns))]
+    return [GAP.join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def _write_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str], *, heading: bool) -> bool:
+    try:
+        from rich.console import Console  # noqa: PLC0415  40 ms that only a table on a terminal is worth
+        from rich.table import Table  # noqa: PLC0415  as above
+        from rich.text import Text  # noqa: PLC0415  as above
+    except ImportError:
+        return False
+    table = Table(box=None, show_header=heading, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns[:-1]:
+        table.add_column(column, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold")
+    for index, row in enumerate(rows):
+        # Text, for square brackets in somebody's data are no markup.
+        table.add_row(*(Text(cell) for cell in row), style=styles[index] if styles else "")
+    Console().print(table)
+    return True
+
+
+def visible(text: str) -> str:
+    r"""Return a text with everything escaped that could move a terminal's cursor or break a line.
+
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "timer"), counted(2_000, "timer"), counted(0, "entry", "entries")
+    ('1 timer', '2,000 timers', '0 entries')
+    """
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def clock(time_us: int) -> str:
+    """Return a stored time as people read it, in UTC.
+
+    >>> clock(1_500_000)
+    '1970-01-01 00:00:01.500'
+    """
+    return moment(time_us).isoformat(" ", "milliseconds").removesuffix("+00:00")
+
+
+def distance(time_us: int, now_us: int) -> str:
+    """Return how far a time lies ahead or behind, in whole seconds.
+
+    >>> distance(65_000_000, 5_000_000), distance(0, 3_000_000), distance(0, 10)
+    ('in 1 min', '3 s ago', 'now')
+    """
+    seconds = round((time_us - now_us) / 1e6)
+    span = duration(timedelta(seconds=abs(seconds)))
+    return "now" if seconds == 0 else f"in {span}" if seconds > 0 else f"{span} ago"
+
+
+# ---- documents: the field names are promised in docs/reference/cli.md
+
+
+def instance_document(row: InstanceRow) -> dict[str, Any]:
+    """Return an instance's row for programs."""
+    return {
+        "instance": f"{row.workflow}/{row.id}",
+        "workflow": row.workflow,
+        "id": row.id,
+        "status": row.status,
+        "state": row.state,
+        "version": row.version,
+        "error": row.error,
+        "began": moment(row.created_us),
+        "updated": moment(row.updated_us),
+        "key": row.key,
+    }
+
+
+def input_document(row: InputRow) -> dict[str, Any]:
+    """Return a waiting input for programs."""
+    return {
+        "message_id": row.message_id,
+        "kind": row.kind,
+        "type": row.type,
+        "message": Raw(row.body),
+        "time": moment(row.time_us),
+        "actor": row.actor,
+    }
+
+
+def output_document(claim: OutputClaim, key: str | None) -> dict[str, Any]:
+    """Return an output that is not carried out yet for programs."""
+    return {
+        "instance": f"{claim.workflow}/{claim.instance}",
+        "version": claim.output.version,
+        "kind": claim.kind,
+        "key": key,
+        "type": claim.type,
+        "message": Raw(claim.body),
+        "due": moment(claim.due_us),
+        "attempts": claim.attempts,
+    }
+
+
+def letter_document(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter for programs."""
+    return {
+        "id": letter.id,
+        "instance": f"{letter.workflow}/{letter.instance}",
+        "message_id": letter.message_id,
+        "kind": letter.kind,
+        "type": letter.type,
+        "message": Raw(letter.body),
+        "time": moment(letter.time_us),
+        "reason": letter.reason,
+        "error": letter.error,
+        "attempts": letter.attempts,
+        "actor": letter.actor,
+    }
+
+
+def write_lines(documents: Iterable[Any]) -> None:
+    """Write JSON lines."""
+    for document in documents:
+        write_json(document)

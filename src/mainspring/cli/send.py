@@ -1,0 +1,94 @@
+"""Sending from outside: JSON that is read with the app's own types."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from typing import Any
+
+import click
+
+from mainspring.app import Mainspring, Receipt
+from mainspring.cli.failures import REFUSED, MisuseError, one_line
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import write_json
+from mainspring.core.messages import MessageType, type_of
+from mainspring.errors import CodecError
+
+UNHAPPY = {
+    "suspended": "It is durable, but the instance is suspended ({error}): see `mainspring show {instance}`.",
+    "dead letter": "No instance takes it, so it is kept as a dead letter: see `mainspring dead-letters list`.",
+}
+
+
+@click.command(
+    epilog=examples(
+        """mainspring send PlaceOrder '{"order_id": "o-1", "amount": 4200}'""",
+        """mainspring send PlaceOrder '{"order_id": "o-1", "amount": 4200}' --id checkout-17""",
+        "mainspring send PlaceOrder - < order.json",
+    )
+)
+@click.argument("type_name", metavar="TYPE")
+@click.argument("body", metavar="JSON")
+@click.option("--id", "message_id", metavar="ID", help="The message's id: sent again, it is taken once.")
+@click.option("--actor", metavar="NAME", help="Who sends it; decide may ask for that.")
+@json_option
+@app_option
+def send(type_name: str, body: str, message_id: str | None, actor: str | None, as_json: bool, address: str) -> int:
+    """Send a message to the workflow that takes it.
+
+    TYPE is the name of a message type, JSON its fields; - reads them from standard input. The command ends when the
+    message is durable, and says what became of it: stepped, accepted, duplicate, suspended or dead letter. The last two
+    have exit code 1.
+    """
+    content = sys.stdin.buffer.read() if body == "-" else body.encode(errors="surrogateescape")
+
+    async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
+        receipt = await app.send(read_message(app, type_name, content), id=message_id, actor=actor)
+        return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
+
+    receipt, error = with_app(address, use)
+    if as_json:
+        document = {"instance": str(receipt), "status": receipt.status, "message_id": receipt.message_id}
+        write_json({**document, "error": error})
+    else:
+        click.echo(f"{receipt} {receipt.status} ({receipt.message_id})")
+    if receipt.status in UNHAPPY:
+        click.echo(UNHAPPY[receipt.status].format(instance=receipt, error=one_line(error or "")), err=True)
+        return REFUSED
+    return 0
+
+
+def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
+    """Return the message that a type's name and some JSON make, or say what is wrong with either.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> read_message(app, "Count", b'{"counter": "c-1"}')
+    Count(counter='c-1')
+    >>> read_message(app, "Cuont", b"{}")
+    Traceback (most recent call last):
+    mainspring.cli.failures.MisuseError: No workflow takes Cuont. Did you mean Count?
+    """
+    inputs = _inputs(app)
+    declared = inputs.get(type_name)
+    if declared is None:
+        close = difflib.get_close_matches(type_name, inputs, n=1)
+        advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(sorted(inputs)) or 'none'}."
+        raise MisuseError(f"No workflow takes {type_name}. {advice}")
+    try:
+        return app.registry.codec.decode_outside(declared.name, declared.version, body)
+    except CodecError as error:
+        raise MisuseError(one_line(str(error))) from None
+
+
+def _inputs(app: Mainspring) -> dict[str, MessageType]:
+    """Return what workflows take, by name; a former name will do."""
+    found: dict[str, MessageType] = {}
+    for entry in app.registry.workflows.values():
+        for cls in entry.definition.inputs:
+            declared = type_of(cls)
+            found.update(dict.fromkeys((declared.name, *declared.aliases), declared))
+    return found

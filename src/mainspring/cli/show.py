@@ -1,0 +1,297 @@
+"""One instance: its stream as a table, its state now or at an earlier version, and what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from msgspec import Raw, Struct
+
+from mainspring.app import Mainspring
+from mainspring.cli.failures import MisuseError
+from mainspring.cli.loading import find, ref_of, with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import (
+    clock,
+    counted,
+    distance,
+    input_document,
+    instance_document,
+    output_document,
+    visible,
+    write_json,
+    write_table,
+)
+from mainspring.core import events
+from mainspring.core.fold import fold
+from mainspring.core.story import COLUMNS, Row, tell
+from mainspring.engine.loader import state_of, trusted, whole_stream
+from mainspring.engine.pending import moment
+from mainspring.engine.recorder import answer_id, read_detail
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import CodecError
+from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
+
+STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
+WAITING = 100
+
+
+class State(Struct, frozen=True):
+    """A state as it is shown: the value and its stored form, or why there is none.
+
+    >>> State(1, problem="this app has no workflow Orders").type is None
+    True
+    """
+
+    version: int
+    value: Any = None
+    type: str | None = None
+    body: bytes = b"null"
+    problem: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {"version": self.version, "type": self.type, "state": Raw(self.body), "problem": self.problem}
+
+
+class Waiting(Struct, frozen=True):
+    """What an instance waits for.
+
+    >>> Waiting([], [], []).count
+    0
+    """
+
+    inbox: list[InputRow]
+    outbox: list[OutputClaim]
+    timers: list[OutputClaim]
+
+    @property
+    def count(self) -> int:
+        """How much that is."""
+        return len(self.inbox) + len(self.outbox) + len(self.timers)
+
+
+@click.command(
+    epilog=examples(
+        "mainspring show OrderFulfilment/o-1",
+        "mainspring show o-1 --at 4",
+        "mainspring show o-1 --last 20",
+        "mainspring show o-1 --json | jq .stream[].event",
+    )
+)
+@click.argument("identity", metavar="ID")
+@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="As it was at this version.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N events.")
+@json_option
+@app_option
+def show(identity: str, at: int | None, last: int | None, as_json: bool, address: str) -> None:
+    """Show an instance: its stream, its state, and what it waits for.
+
+    ID is Workflow/id; the id alone will do if only one workflow has it.
+    """
+
+    async def use(app: Mainspring) -> None:
+        store = app.engine.store
+        loaded = await find(app, identity)
+        ref, entry = ref_of(loaded), app.registry.workflows.get(loaded.row.workflow)
+        end = _checked(loaded.row, at)
+        after = max(0, end - last) if last is not None else 0
+        rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
+        state = await _state(app, loaded, at)
+        waiting = await _waiting(app, ref) if at is None else Waiting([], [], [])
+        if as_json:
+            write_json(_document(loaded.row, rows, state, waiting))
+            return
+        _write_head(loaded.row, end)
+        write_stream(ref, entry, rows)
+        _write_state(state)
+        if waiting.count:
+            _write_waiting(waiting, store.now_us())
+        if at is None and loaded.row.status == "suspended":
+            _write_advice(loaded.row, waiting)
+
+    with_app(address, use)
+
+
+@click.command(epilog=examples("mainspring state o-1", "mainspring state OrderFulfilment/o-1 --at 4 --json"))
+@click.argument("identity", metavar="ID")
+@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="As it was at this version.")
+@json_option
+@app_option
+def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
+    """Show the state of an instance.
+
+    ID is Workflow/id; the id alone will do if only one workflow has it. Exit code 1 says that there is no state to be
+    had, because this app cannot read the stream.
+    """
+
+    async def use(app: Mainspring) -> State:
+        loaded = await find(app, identity)
+        found = await _state(app, loaded, at)
+        if as_json:
+            write_json({"instance": str(ref_of(loaded)), **found.document()})
+        elif found.problem is None:
+            click.echo(visible(repr(found.value)))
+        else:
+            click.echo(visible(found.problem), err=True)
+        return found
+
+    return 0 if with_app(address, use).problem is None else 1
+
+
+# ---- reading
+
+
+def _checked(row: InstanceRow, at: int | None) -> int:
+    if at is not None and at > row.version:
+        raise MisuseError(f"{row.workflow}/{row.id} has no version {at}: it is at version {row.version}.")
+    return at or row.version
+
+
+async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
+    """Return the state at a version, or why it cannot be had: a broken stream must still be shown."""
+    ref, end = ref_of(loaded), _checked(loaded.row, at)
+    entry = app.registry.workflows.get(ref.workflow)
+    if entry is None:
+        return State(end, problem=f"this app has no workflow {ref.workflow}")
+    store = app.engine.store
+    try:
+        if at is None:
+            whole = await trusted(store, entry, loaded)
+            value = state_of(entry, whole or loaded)[0]
+        else:
+            rows = [row for row in await whole_stream(store, ref) if row.version <= end]
+            value = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(rows))
+        stored = entry.recorder.snapshot(value, end, entry.fingerprint)
+    except Exception as error:  # noqa: BLE001  an author's evolve may raise anything
+        return State(end, problem=f"the stream cannot be folded: {type(error).__name__}: {error}")
+    return State(end, value, stored.type, stored.body)
+
+
+async def _waiting(app: Mainspring, ref: Ref) -> Waiting:
+    store = app.engine.store
+    return Waiting(
+        await store.inbox(ref, WAITING),
+        await store.outputs(ref, timers=False, limit=WAITING),
+        await store.outputs(ref, timers=True, limit=WAITING),
+    )
+
+
+# ---- for programs
+
+
+def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting: Waiting) -> dict[str, Any]:
+    ref = Ref(row.workflow, row.id)
+    return {
+        **instance_document(row),
+        "at": state.document(),
+        "stream": [event_document(ref, event) for event in rows],
+        "inbox": [input_document(input) for input in waiting.inbox],
+        "outbox": [output_document(claim, None) for claim in waiting.outbox],
+        "timers": [output_document(claim, read_detail(claim.detail).key) for claim in waiting.timers],
+    }
+
+
+def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
+    """Return an event for programs, from its row: readable even where the app has lost the message's type."""
+    detail = read_detail(row.detail)
+    message_id = row.message_id
+    if message_id is None and row.cause is not None:
+        message_id = answer_id(ref, row.cause, row.kind)
+    return {
+        "version": row.version,
+        "time": moment(row.time_us),
+        "event": row.event,
+        "direction": _direction(row),
+        "kind": _kind(row),
+        "type": row.type,
+        "message": None if row.body is None else Raw(row.body),
+        "message_id": message_id,
+        "actor": row.actor,
+        "state": row.state,
+        "attempt": row.attempt,
+        "key": detail.key,
+        "after_seconds": None if detail.after_us is None else detail.after_us / 1e6,
+        "at": detail.at,
+        "to": detail.to,
+        "reason": detail.reason,
+    }
+
+
+def _direction(row: EventRow) -> str:
+    return getattr(events, row.event).direction
+
+
+def _kind(row: EventRow) -> str | None:
+    kind = row.kind or getattr(events, row.event).kind
+    return None if kind is None else str(kind)
+
+
+# ---- for people
+
+
+def _write_head(row: InstanceRow, version: int) -> None:
+    at = f"version {version}" if version == row.version else f"version {version} of {row.version}"
+    click.secho(f"{row.workflow}/{row.id}: {row.status}, {at}", bold=True)
+
+
+def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]) -> None:
+    """Write a stream as a table; with the actor's column where anybody acted."""
+    if not rows:
+        click.echo("no events: the first input failed, and waits in the inbox")
+        return
+    told = [_told(ref, entry, row) for row in rows]
+    acted = any(row.actor for row in rows)
+    columns = [*COLUMNS[:1], "time (UTC)", *COLUMNS[1:4], *(["actor"] if acted else []), COLUMNS[4]]
+    lines = [
+        [t.position, clock(row.time_us), t.kind, t.direction, t.event, *([row.actor or ""] if acted else []), t.message]
+        for t, row in zip(told, rows, strict=True)
+    ]
+    write_table(columns, lines, [STYLES[t.direction] for t in told])
+
+
+def _told(ref: Ref, entry: WorkflowEntry | None, row: EventRow) -> Row:
+    if entry is not None:
+        try:
+            return tell([entry.recorder.entry(ref, row)])[0]
+        except CodecError:
+            pass
+    direction = _direction(row)
+    return Row(
+        position=str(row.version),
+        kind=_kind(row) or "",
+        direction="" if direction == "lifecycle" else direction,
+        event=row.event,
+        message=f"{row.type} {row.body.decode(errors='replace')}" if row.type and row.body else "",
+    )
+
+
+def _write_state(state: State) -> None:
+    click.echo()
+    if state.problem is None:
+        click.echo(f"state: {visible(repr(state.value))}")
+    else:
+        click.secho(f"state: {visible(state.problem)}", fg="red")
+
+
+def _write_waiting(waiting: Waiting, now_us: int) -> None:
+    click.echo()
+    rows = [("inbox", row.type, "", f"{row.message_id}, {distance(row.time_us, now_us)}") for row in waiting.inbox]
+    for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
+        rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
+    write_table(("waits in", "message", "due", "note"), rows)
+
+
+def _attempts(claim: OutputClaim) -> str:
+    return counted(claim.attempts, "attempt") if claim.attempts else ""
+
+
+def _write_advice(row: InstanceRow, waiting: Waiting) -> None:
+    identity = f"{row.workflow}/{row.id}"
+    click.echo()
+    click.secho(f"suspended: {visible(row.error or 'no reason given')}", fg="red")
+    if waiting.inbox:
+        click.echo(f"Mend the cause, then `mainspring retry {identity}`; or `mainspring skip {identity}` the input.")
+    else:
+        click.echo(f"`mainspring resume {identity}` lets it go on.")

@@ -1,0 +1,183 @@
+"""The worker: an app as a process of its own, until a signal asks it to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.cli.failures import REFUSED
+from mainspring.cli.loading import load_app, shown_url
+from mainspring.cli.options import chosen, examples, json_option
+from mainspring.cli.output import counted
+from mainspring.cli.reload import run_reloading
+from mainspring.engine.engine import DRAIN_SECONDS
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+CLOSE_SECONDS: Final = 2.0
+HANDLER_THREADS: Final = "mainspring-handler"
+LEVELS: Final = ("debug", "info", "warning", "error")
+
+log = logging.getLogger("mainspring.worker")
+
+
+@click.command(
+    epilog=examples(
+        "mainspring worker shop:app",
+        "mainspring worker shop:app --pool mail --pool reports --name mail-1",
+        "mainspring worker shop:app --reload",
+    )
+)
+@click.argument("address", metavar="[MODULE:APP]", required=False, callback=chosen)
+@click.option("--pool", "pools", metavar="NAME", multiple=True, help="Serve only handlers of this pool; repeatable.")
+@click.option("--name", metavar="NAME", help="The worker's name.  [default: host:process]")
+@click.option(
+    "--drain",
+    type=click.FloatRange(0),
+    default=DRAIN_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long running handlers may take to finish when it stops.",
+)
+@click.option("--reload", is_flag=True, help="Restart when a .py file below this directory changes; for development.")
+@click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="How much to log.")
+@json_option
+def worker(
+    address: str, pools: tuple[str, ...], name: str | None, drain: float, reload: bool, log_level: str, as_json: bool
+) -> int:
+    """Run an app until it is told to stop.
+
+    SIGTERM or Ctrl-C lets running handlers finish, gives the rest back, and ends with exit code 0. A second one stops
+    at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. Start as many workers
+    as you like. Logs go to standard error; with --json each line is a document.
+    """
+    if reload:
+        options = [f"--pool={pool}" for pool in pools] + ([f"--name={name}"] if name else [])
+        options += [f"--drain={drain}", f"--log-level={log_level}", *(["--json"] if as_json else [])]
+        command = [sys.executable, "-m", "mainspring.cli", "worker", address, *options]
+        return run_reloading(command, Path.cwd(), drain)
+    app = load_app(address)
+    set_up_logging(log_level, as_json)
+    code = asyncio.run(serve(app, address, pools, name, drain))
+    # A plain handler that hangs in its thread would keep the process from ending.
+    if any(thread.name.startswith(HANDLER_THREADS) for thread in threading.enumerate()):
+        _leave(code)
+    return code
+
+
+async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str | None, drain: float) -> int:
+    """Run an app until the first signal, drain it until the second. Return the exit code."""
+    asked, urged = asyncio.Event(), asyncio.Event()
+    with _signals(asked, urged):
+        starting = asyncio.create_task(app.start(pools=pools or None, name=name))
+        if not await _before(starting, asked):
+            starting.cancel()
+            await asyncio.wait({starting}, timeout=CLOSE_SECONDS)
+            return 0
+        await starting
+        log.info("%s", described(app, address, pools))
+        await asked.wait()
+        log.info("stopping: running handlers may finish (%g s); once more to stop at once", drain)
+        stopping = asyncio.create_task(app.stop(timedelta(seconds=drain)))
+        if not await _before(stopping, urged):
+            log.warning("stopped at once: what was running runs again")
+            stopping.cancel()
+            await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
+            # Handlers that ignore their cancellation would be waited for.
+            _leave(REFUSED)
+        await stopping
+        log.info("stopped")
+        return 0
+
+
+async def _before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
+    """Wait for either. Tell whether the task was done first."""
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    return task.done()
+
+
+@contextmanager
+def _signals(asked: asyncio.Event, urged: asyncio.Event) -> Generator[None]:
+    loop = asyncio.get_running_loop()
+
+    def received() -> None:
+        (urged if asked.is_set() else asked).set()
+
+    def wake(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(received)
+
+    before = {number: signal.signal(number, wake) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
+    """Return what a worker does, in one line.
+
+    >>> described(Mainspring("memory://"), "shop:app", ()).partition(" serves ")[2]
+    'shop:app on memory://: no workflows, 0 handlers'
+    """
+    registry = app.registry
+    workflows = ", ".join(sorted(registry.workflows)) or "no workflows"
+    handlers = counted(len(registry.handlers) + sum(map(len, registry.subscribers.values())), "handler")
+    only = f", pools {', '.join(pools)} only" if pools else ""
+    return f"process {os.getpid()} serves {address} on {shown_url(app.url)}: {workflows}, {handlers}{only}"
+
+
+# ---- logs
+
+
+class JsonLines(logging.Formatter):
+    """A log record as a JSON document in one line.
+
+    >>> JsonLines().format(logging.LogRecord("a", logging.INFO, "", 0, "b", None, None))[-47:]
+    '"level": "info", "logger": "a", "message": "b"}'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        document = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            document["error"] = self.formatException(record.exc_info)
+        return json.dumps(document, ensure_ascii=False)
+
+
+def set_up_logging(level: str, as_json: bool) -> None:
+    """Log to standard error, unless the app's module has set up logging itself."""
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
+    )
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+
+
+def _leave(code: int) -> None:
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
