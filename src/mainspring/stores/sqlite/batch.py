@@ -19,7 +19,7 @@ from msgspec.structs import astuple
 
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.stores.sqlite.changes import OWNER, Changes
-from mainspring.stores.sqlite.facts import Facts, Known, Name, Owned, Spot
+from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
 from mainspring.stores.sqlite.sql import scalar
 
 SMALLEST_SEGMENT: Final = 16
@@ -49,7 +49,7 @@ class Segment:
         self._connection = connection
         self._units = units
         self._facts = Facts(connection, units)
-        self.changes = Changes(now_us)
+        self.changes = Changes(now_us, inbox_is_parked=bool(self._facts.inbox_is_parked))
         self._taken: dict[tuple[Name, str], EventRow] = {}
         self._accepted: dict[tuple[Name, str], InputRow] = {}
         self._cancelled: set[int] = set()
@@ -62,11 +62,7 @@ class Segment:
     def run(self) -> list[Outcome]:
         """Judge and apply units until one needs to know more, and write. Return the outcomes so far."""
         outcomes: list[Outcome] = []
-        instances = self._facts.instances
-        for worker, unit in self._units:
-            known = instances.get((unit.workflow, unit.instance))
-            if known is None:
-                known = Known(unit.workflow, unit.instance)
+        for (worker, unit), known in zip(self._units, self._facts.known, strict=True):
             if self._delicate and self._needs_more(unit, known):
                 break
             outcomes.append(self._refusal(worker, unit, known) or self._apply(worker, unit, known))
@@ -78,11 +74,9 @@ class Segment:
     def _needs_more(self, unit: Unit, known: Known) -> bool:
         """Tell whether earlier units changed what this one depends on, in a way that only the database can tell."""
         inbox = self._facts.inbox_has_rows
-        if known.closed or (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
+        if (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
             return True
-        if inbox and known.cancelled and (unit.direct or unit.consumes is not None or unit.dedupe is not None):
-            return True
-        if inbox and any(self._facts.instances[row.workflow, row.instance].cancelled for row in unit.accepts):
+        if inbox and known.cancelled and (unit.direct or unit.consumes is not None):
             return True
         outputs = (*unit.settles, *(retry.output for retry in unit.retries))
         return any(
@@ -92,37 +86,37 @@ class Segment:
         )
 
     def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | None:
-        if (unit.dedupe is not None or len(unit.accepts) == 1) and (duplicate := self._duplicate(unit)):
+        if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit)):
             return duplicate
         for output in unit.settles:
             if not self._owns(worker, (output.instance, output.version)):
                 return Conflict("lost")
-        for retry in unit.retries:
-            if not self._owns(worker, (retry.output.instance, retry.output.version)):
-                return Conflict("lost")
+        if unit.retries:
+            for retry in unit.retries:
+                if not self._owns(worker, (retry.output.instance, retry.output.version)):
+                    return Conflict("lost")
         consumes = unit.consumes
         if consumes is not None and (consumes in self._facts.not_waiting or consumes in self.changes.consumed):
             return Conflict("inbox")
         if unit.expected_version is not None and unit.expected_version != known.version:
             return Conflict("version")
-        if unit.direct and (known.accepted or (known.workflow, known.id) in self._facts.queued):
+        queued = self._facts.queued
+        if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
             return Conflict("inbox")
         return None
 
     def _duplicate(self, unit: Unit) -> Duplicate | None:
-        own: EventRow | InputRow | None
         if unit.dedupe is not None:
-            name = (unit.workflow, unit.instance)
-            known = self._message(name, unit.dedupe, besides=unit.consumes)
+            known = self._message((unit.workflow, unit.instance), unit.dedupe, besides=unit.consumes)
+            if known is None:
+                return None
             own = next((event for event in unit.events if event.message_id == unit.dedupe), None)
-        elif unit == Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts):
-            own = unit.accepts[0]
-            known = self._message((own.workflow, own.instance), own.message_id)
-        else:
+            return Duplicate(same=own is not None and known == (own.type, own.body))
+        row = unit.accepts[0]
+        known = self._message((row.workflow, row.instance), row.message_id)
+        if known is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
             return None
-        if known is None:
-            return None
-        return Duplicate(same=own is not None and known == (own.type, own.body))
+        return Duplicate(same=known == (row.type, row.body))
 
     def _message(
         self, name: Name, message_id: str, besides: int | None = None
@@ -136,19 +130,23 @@ class Segment:
         waiting = self._facts.waiting.get(spot)
         if waiting is None or waiting[0] == besides or waiting[0] in self.changes.consumed:
             return None
-        return waiting[1:]
+        _, timer_key, type, body = waiting
+        cancelled = timer_key is not None and timer_key in self._facts.instances[name].cancelled_timers
+        return None if cancelled else (type, body)
 
     def _owns(self, worker: int, spot: Spot) -> bool:
         born = self.changes.outputs.get(spot)
         if born is not None:
             return born[OWNER] == worker
-        return spot not in self.changes.gone and (*spot, worker) not in self._facts.not_owned
+        if spot in self.changes.settled or spot in self.changes.retried:
+            return False
+        return (*spot, worker) not in self._facts.not_owned
 
     # ---- applying
 
     def _apply(self, worker: int, unit: Unit, known: Known) -> Committed:
         changes = self.changes
-        settled = {(o.instance, o.version): changes.settle((o.instance, o.version)) for o in unit.settles}
+        born = [changes.settle((output.instance, output.version)) for output in unit.settles]
         if unit.consumes is not None:
             changes.consumed.add(unit.consumes)
             known.consumed = self._delicate = True
@@ -161,25 +159,34 @@ class Segment:
         if unit.expected_version is not None:
             self._move(worker, unit, known)
         positions = tuple([self._accept(worker, row) for row in unit.accepts]) if unit.accepts else ()
-        for letter in unit.dead_letters:
-            spot = None if letter.output is None else (letter.output.instance, letter.output.version)
-            changes.bury(letter, None if spot not in settled else self._outbox_row(spot, settled[spot]))
+        if unit.dead_letters:
+            self._bury(unit, born)
         if unit.discards:
             changes.discard(unit.discards)
         for result in unit.remembers:
             changes.remember(result)
         return Committed(0 if unit.expected_version is None else known.key, positions)
 
-    def _outbox_row(self, spot: Spot, born: tuple[Any, ...] | None) -> Sequence[Any]:
-        """Return kind, destination, priority and key of an output that is settled here."""
-        return self._facts.outputs[spot] if born is None else (born[2], born[3], born[5], born[6])
+    def _bury(self, unit: Unit, born: list[tuple[Any, ...] | None]) -> None:
+        """Keep dead letters; those of outputs that are settled here with what the outbox says of them."""
+        rows = {
+            output: self._facts.outputs.get((output.instance, output.version))
+            if new is None
+            else (new[2], new[3], new[5], new[6])
+            for output, new in zip(unit.settles, born, strict=True)
+        }
+        for letter in unit.dead_letters:
+            self.changes.bury(letter, rows.get(letter.output) if letter.output else None)
 
     def _cancel(self, unit: Unit, known: Known) -> None:
         self.changes.cancel(known, unit.cancels, unit.cancel_all)
         known.cancelled = self._delicate = True
+        if unit.cancel_all == "timers":
+            known.cancelled_timers = Everything()
+        elif not isinstance(known.cancelled_timers, Everything):
+            known.cancelled_timers |= frozenset(unit.cancels)
         self._cancelled.add(known.key)
         if unit.cancel_all:
-            known.closed = True
             self._closed.add(known.key)
 
     def _move(self, worker: int, unit: Unit, known: Known) -> None:
@@ -187,20 +194,19 @@ class Segment:
         changes = self.changes
         if not known.key:
             known.key = self._new_key()
-            known.begun = True
             known.definition_version = unit.definition_version
             known.context = unit.context or b"{}"
             changes.begun.append(known)
-        elif not known.begun and not known.moved:
+        elif not known.moved:
             changes.moved.append(known)
-        known.moved = True
+        if not known.moved:
+            known.moved = True
+            known.since = known.version
         self._append(unit, known)
         known.status, known.state, known.error = unit.status, unit.state, unit.error
         for output in unit.outputs:
             owner = worker if output.claimed and worker in self._facts.workers else None
             changes.output(known.key, output, owner)
-        if unit.outputs:
-            known.born += [output.version for output in unit.outputs]
         if unit.snapshot is not None:
             changes.keep(known.key, unit.snapshot)
         if self._facts.inbox_has_rows and unit.status != "suspended":

@@ -31,22 +31,24 @@ class Changes:
     False
     """
 
-    def __init__(self, now_us: int) -> None:
+    def __init__(self, now_us: int, *, inbox_is_parked: bool = False) -> None:
         self.now_us = now_us
+        self._inbox_is_parked = inbox_is_parked
         self.news = False
         self.begun: list[Known] = []
         self.moved: list[Known] = []
         self.events: list[Any] = []
         self.outputs: dict[Spot, tuple[Any, ...]] = {}
-        self.gone: set[Spot] = set()
-        self._settled: list[Spot] = []
-        self._retried: list[tuple[int, int, int, int, str | None]] = []
+        self.settled: set[Spot] = set()
+        self.retried: dict[Spot, tuple[int, int, int, int, str | None]] = {}
         self._cancelled_keys: list[tuple[int, str]] = []
         self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": []}
         self._fired: list[tuple[str, str, str | None]] = []
         self.consumed: set[int] = set()
         self._released: list[tuple[int, int]] = []
         self._inputs: list[Any] = []
+        self._receivers: set[Name] = set()
+        self._first_position = 0
         self._discarded: list[int] = []
         self._dead_letters: list[Any] = []
         self._results: dict[str, tuple[Any, ...]] = {}
@@ -71,10 +73,9 @@ class Changes:
 
     def settle(self, spot: Spot) -> tuple[Any, ...] | None:
         """Remove an output. Return its row if it is so new that it is not in the database yet."""
-        self.gone.add(spot)
         born = self.outputs.pop(spot, None)
         if born is None:
-            self._settled.append(spot)
+            self.settled.add(spot)
         return born
 
     def retry(self, retry: Retry) -> None:
@@ -84,12 +85,11 @@ class Changes:
         if born := self.outputs.get(spot):
             self.outputs[spot] = (*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error)
         else:
-            self.gone.add(spot)
-            self._retried.append((*spot, due_us, retry.attempts, retry.error))
+            self.retried[spot] = (*spot, due_us, retry.attempts, retry.error)
 
     def cancel(self, known: Known, keys: Sequence[str], everything: str | None) -> None:
         """Remove timers, or all that nobody holds, both from the database and from what is new."""
-        for version in known.born:
+        for version in range(known.since + 1, known.version + 1) if known.moved else ():
             row = self.outputs.get((known.key, version))
             if row is not None and _cancelled(row, keys, everything):
                 del self.outputs[known.key, version]
@@ -108,6 +108,8 @@ class Changes:
 
     def accept(self, position: int, row: InputRow, owner: int | None) -> None:
         self._inputs += input_values(position, row, owner)
+        self._receivers.add((row.workflow, row.instance))
+        self._first_position = self._first_position or position
         if owner is None:
             self.news = True
 
@@ -126,12 +128,11 @@ class Changes:
     def write(self, connection: apsw.Connection) -> None:
         """Write it all. What is taken away goes first: a timer cancelled and set anew in one step must stay."""
         for query, values in (
-            ("retry_outputs", self._retried),
-            ("delete_outputs", self._settled),
+            ("retry_outputs", list(self.retried.values())),
+            ("delete_outputs", list(self.settled)),
             ("cancel_keys", self._cancelled_keys),
             ("cancel_timers", self._cancelled["timers"]),
             ("cancel_unclaimed", self._cancelled["unclaimed"]),
-            ("release_inputs", self._released),
             ("delete_inputs", list(self.consumed)),
             ("cancel_fired", self._fired),
             ("delete_dead_letters", self._discarded),
@@ -141,12 +142,28 @@ class Changes:
         self._write_instances(connection)
         _EVENTS.insert(connection, self.events)
         _OUTPUTS.insert(connection, _flat(self.outputs.values()))
-        _INPUTS.insert(connection, self._inputs)
+        self._write_inputs(connection)
         _DEAD_LETTERS.insert(connection, self._dead_letters)
         _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
         if self._results:
             change(connection, "sweep_results", self.now_us)
             _RESULTS.insert(connection, _flat(self._results.values()))
+
+    def _write_inputs(self, connection: apsw.Connection) -> None:
+        """Write what was accepted and what was given back, and park what waits for a suspended instance.
+
+        After the instances: it is their new status that counts.
+        """
+        _INPUTS.insert(connection, self._inputs)
+        if self._released:
+            change(connection, "release_inputs", packed(self._released))
+        if self._receivers:
+            change(connection, "park_inputs", packed(list(self._receivers)), self._first_position)
+        moved = [*self.begun, *self.moved]
+        if suspended := [(i.workflow, i.id) for i in moved if i.status == "suspended"]:
+            change(connection, "park_inputs", packed(suspended), 0)
+        if self._inbox_is_parked and (others := [(i.workflow, i.id) for i in moved if i.status != "suspended"]):
+            change(connection, "unpark_inputs", packed(others))
 
     def _write_instances(self, connection: apsw.Connection) -> None:
         begun: list[Any] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Final
 
@@ -103,6 +104,12 @@ class Place:
         >>> str(Place("/x/orders.db", busy_seconds=5.0).error(apsw.FullError("database or disk is full")))
         '/x/orders.db has no room left. Free some space on its disk and try again; nothing was lost.'
         """
+        error = self._error(cause)
+        if error is not cause:
+            error.__cause__ = cause
+        return error
+
+    def _error(self, cause: Exception) -> StoreError:
         match cause:
             case StoreError():
                 return cause
@@ -118,9 +125,26 @@ class Place:
                 return StoreError(
                     str(self), f"cannot be opened ({cause})", "Let this user read and write the file and its directory."
                 )
+            case OSError():  # of a worker's lock file, beside the database
+                return self._system_error(cause)
+            case apsw.IOError():
+                return StoreError(
+                    str(self), f"failed to read or write ({cause})", "Look at the disk and its system's log."
+                )
             case _:
-                name = type(cause).__name__
-                return StoreError(str(self), f"failed ({name}: {cause})", "Look at the disk and the system's log.")
+                problem = f"cannot do what it was asked ({type(cause).__name__}: {cause})"
+                return StoreError(str(self), problem, "Correct what the store was given.")
+
+    def _system_error(self, cause: OSError) -> StoreError:
+        match cause.errno:
+            case errno.ENOSPC | errno.EDQUOT:
+                return StoreFullError(str(self))
+            case errno.EACCES | errno.EPERM | errno.EROFS:
+                return StoreReadOnlyError(str(self))
+            case _:
+                return StoreError(
+                    str(self), f"failed beside the database ({cause})", "Look at the disk and its system's log."
+                )
 
 
 def tune(connection: apsw.Connection) -> None:

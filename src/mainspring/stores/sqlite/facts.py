@@ -12,62 +12,64 @@ from typing import Any, TypeAlias
 import apsw
 
 from mainspring.port.records import Status, Unit
-from mainspring.stores.sqlite.sql import packed, rows, scalar
+from mainspring.stores.sqlite.sql import packed, rows
 
 Name: TypeAlias = tuple[str, str]
 Spot: TypeAlias = tuple[int, int]
 Owned: TypeAlias = tuple[int, Unit]
 
 
+class Everything:
+    """Holds whatever one asks for.
+
+    >>> "Timeout" in Everything()
+    True
+    """
+
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
 class Known:
     """What is known of an instance: as the database has it, and then as the units so far have changed it.
+
+    There is one for every instance of a batch, so what is rarely changed stays in the class until it is.
 
     >>> Known("W", "i").version
     0
     """
 
-    __slots__ = (
-        "accepted",
-        "begun",
-        "born",
-        "cancelled",
-        "closed",
-        "consumed",
-        "context",
-        "context_version",
-        "definition_version",
-        "error",
-        "id",
-        "key",
-        "moved",
-        "state",
-        "status",
-        "version",
-        "workflow",
-    )
+    status: Status = "running"
+    state: str | None = None
+    error: str | None = None
+    definition_version: int = 1
+    context: bytes = b"{}"
+    context_version: int | None = None
+    # What the units of this segment did to it.
+    moved: bool = False
+    accepted: bool = False
+    consumed: bool = False
+    cancelled: bool = False
+    cancelled_timers: frozenset[str] | Everything = frozenset()
+    since: int = 0
 
     def __init__(self, workflow: str, id: str, key: int = 0, version: int = 0) -> None:
         self.workflow = workflow
         self.id = id
         self.key = key
         self.version = version
-        self.status: Status = "running"
-        self.state: str | None = None
-        self.error: str | None = None
-        self.definition_version = 1
-        self.context = b"{}"
-        self.context_version: int | None = None
-        # What the units of this segment did to it.
-        self.begun = self.moved = self.accepted = self.consumed = self.cancelled = self.closed = False
-        self.born: list[int] = []
 
 
 class Facts:
-    """Answers to all questions that a run of units raises, read in one open transaction."""
+    """Answers to all questions that a run of units raises, read in one open transaction.
+
+    `known` says of each unit what is known of its instance; `instances` has them by name, and those of `accepts` too.
+    """
 
     def __init__(self, connection: apsw.Connection, units: Sequence[Owned]) -> None:
         self._connection = connection
         self.instances: dict[Name, Known] = {}
+        self.known: list[Known] = []
         self._keyed: list[tuple[int, int, str, str]] = []
         self._named: list[Name] = []
         self._inputs: list[tuple[Name, str]] = []
@@ -76,8 +78,7 @@ class Facts:
         self._direct: list[Name] = []
         self._buried: list[Spot] = []
         self._cancels = False
-        for worker, unit in units:
-            self._collect(worker, unit)
+        self._collect(units)
         self.workers = self._ask_workers({worker for worker, _ in units})
         self._ask_instances()
         self.not_owned = set(self._ask("not_owned", self._owned))
@@ -87,23 +88,38 @@ class Facts:
         self.taken = self._ask_taken()
         self._ask_inbox()
 
-    def _collect(self, worker: int, unit: Unit) -> None:
-        name = (unit.workflow, unit.instance)
-        expected = unit.expected_version
-        if name not in self.instances and (expected is not None or _concerns_its_instance(unit)):
-            self.instances[name] = Known(*name, unit.key or 0, expected or 0)
-            if unit.key and expected is not None:
-                self._keyed.append((unit.key, expected, *name))
-            else:
-                self._named.append(name)
-        if unit.dedupe is not None:
-            self._inputs.append((name, unit.dedupe))
-        for output in unit.settles:
-            self._owned.append((output.instance, output.version, worker))
-        if unit.direct:
-            self._direct.append(name)
+    def _collect(self, units: Sequence[Owned]) -> None:
+        """Gather all questions. Runs once for every unit there ever is: rare things are looked for together."""
+        instances, known_ones, owned, direct = self.instances, self.known, self._owned, self._direct
+        for worker, unit in units:
+            name = (unit.workflow, unit.instance)
+            known = instances.get(name)
+            if known is None:
+                known = instances[name] = self._find(name, unit)
+            known_ones.append(known)
+            if unit.dedupe is not None:
+                self._inputs.append((name, unit.dedupe))
+            if unit.direct:
+                direct.append(name)
+            for output in unit.settles:
+                owned.append((output.instance, output.version, worker))
+            if unit.accepts or unit.retries or unit.cancels or unit.consumes is not None:
+                self._collect_rare(worker, unit, name)
+            if unit.dead_letters or unit.cancel_all:
+                self._collect_last(unit)
+
+    def _find(self, name: Name, unit: Unit) -> Known:
+        if unit.key and unit.expected_version is not None:
+            self._keyed.append((unit.key, unit.expected_version, *name))
+        else:
+            self._named.append(name)
+        return Known(*name, unit.key or 0, unit.expected_version or 0)
+
+    def _collect_rare(self, worker: int, unit: Unit, name: Name) -> None:
         if unit.consumes is not None:
             self._consumed.append((unit.consumes, *name))
+        if unit.cancels:
+            self._cancels = True
         for retry in unit.retries:
             self._owned.append((retry.output.instance, retry.output.version, worker))
         for row in unit.accepts:
@@ -112,11 +128,13 @@ class Facts:
                 self.instances[target] = Known(*target)
                 self._named.append(target)
             self._inputs.append((target, row.message_id))
+
+    def _collect_last(self, unit: Unit) -> None:
+        if unit.cancel_all:
+            self._cancels = True
         for letter in unit.dead_letters:
             if letter.output is not None:
                 self._buried.append((letter.output.instance, letter.output.version))
-        if unit.cancels or unit.cancel_all:
-            self._cancels = True
 
     def _ask(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return rows(self._connection, query, packed(values)) if values else []
@@ -146,19 +164,14 @@ class Facts:
         return {(names[key], id): (type, body) for key, id, type, body in self._ask("taken_messages", asked)}
 
     def _ask_inbox(self) -> None:
-        self.waiting: dict[tuple[Name, str], tuple[int, str, bytes]] = {}
+        self.waiting: dict[tuple[Name, str], tuple[int, str | None, str, bytes]] = {}
         self.not_waiting: set[int] = {position for position, *_ in self._consumed}
         self.queued: set[Name] = set()
-        concerned = self._inputs or self._consumed or self._direct
-        self.inbox_has_rows = bool(concerned) and bool(scalar(self._connection, "inbox_has_rows"))
+        self.inbox_has_rows, self.inbox_is_parked = rows(self._connection, "inbox_has_rows")[0]
         if not self.inbox_has_rows:
             return
         asked = [(*name, message_id) for name, message_id in self._inputs]
         for workflow, instance, message_id, *row in self._ask("waiting_messages", asked):
-            self.waiting[(workflow, instance), message_id] = (row[0], row[1], row[2])
+            self.waiting[(workflow, instance), message_id] = (row[0], row[1], row[2], row[3])
         self.not_waiting = {position for (position,) in self._ask("not_waiting", self._consumed)}
         self.queued = {(workflow, id) for workflow, id in self._ask("with_waiting_inputs", self._direct)}
-
-
-def _concerns_its_instance(unit: Unit) -> bool:
-    return bool(unit.dedupe is not None or unit.direct or unit.consumes is not None or unit.cancels or unit.cancel_all)

@@ -41,12 +41,12 @@ FROM json_each(?1) AS j
 CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
 
 -- name: inbox_has_rows
--- Whether anything waits at all; mostly not, and then nothing else of the inbox is looked at.
-SELECT EXISTS (SELECT 1 FROM inbox);
+-- Whether anything waits at all (mostly not, and then nothing else of the inbox is looked at), and for a resumption.
+SELECT EXISTS (SELECT 1 FROM inbox), EXISTS (SELECT 1 FROM inbox WHERE owner = -1);
 
 -- name: waiting_messages
 -- Of [workflow, instance, message_id]: those that wait in the inbox.
-SELECT b.workflow, b.instance, b.message_id, b.position, b.type, b.body
+SELECT b.workflow, b.instance, b.message_id, b.position, b.timer_key, b.type, b.body
 FROM json_each(?1) AS j
 CROSS JOIN inbox AS b INDEXED BY inbox_by_message
 ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.message_id = j.value ->> 2;
@@ -101,7 +101,31 @@ DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND owner
 
 -- name: release_inputs
 -- Of [position, worker]: given back by the worker that held them.
-UPDATE inbox SET owner = NULL WHERE (position, owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+UPDATE inbox SET owner = (
+    SELECT -1 FROM instances AS i WHERE i.workflow = inbox.workflow AND i.id = inbox.instance AND i.status = 'suspended'
+)
+WHERE (position, owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+
+-- name: park_inputs
+-- Of [workflow, instance]: where that is suspended, free inputs from a position on wait for its resumption.
+UPDATE inbox SET owner = -1 WHERE position IN (
+    SELECT b.position
+    FROM json_each(?1) AS j
+    CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1 AND i.status = 'suspended'
+    CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
+    ON b.workflow = i.workflow AND b.instance = i.id AND b.position >= ?2
+    WHERE b.owner IS NULL
+);
+
+-- name: unpark_inputs
+-- Of [workflow, instance]: not suspended any more.
+UPDATE inbox SET owner = NULL WHERE position IN (
+    SELECT b.position
+    FROM json_each(?1) AS j
+    CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
+    ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1
+    WHERE b.owner = -1
+);
 
 -- name: delete_inputs
 -- Of positions: consumed.
@@ -254,21 +278,18 @@ LEFT JOIN events AS e ON e.instance = o.instance AND e.version = o.version
 ORDER BY j.key;
 
 -- name: claimable_inputs
--- The oldest free inputs of these workflows, except those of suspended instances and those behind another's input.
+-- The oldest free inputs of these workflows, except those behind another's input. Those of suspended instances are parked.
 WITH others (workflow, instance, first) AS MATERIALIZED (
-    SELECT workflow, instance, min(position) FROM inbox WHERE owner IS NOT NULL AND owner <> ?2 GROUP BY 1, 2
+    SELECT workflow, instance, min(position) FROM inbox WHERE owner >= 0 AND owner <> ?2 GROUP BY 1, 2
 )
 SELECT
     b.position, b.workflow, b.instance, b.message_id, b.kind, b.type, b.type_version, b.body, b.time_us, b.context,
     b.actor, b.cause, b.timer_key, b.owner, b.checksum
-FROM inbox AS b NOT INDEXED
+FROM inbox AS b INDEXED BY inbox_free
 LEFT JOIN others AS o ON o.workflow = b.workflow AND o.instance = b.instance
 WHERE b.owner IS NULL
     AND b.workflow IN (SELECT value FROM json_each(?1))
     AND (o.first IS NULL OR b.position < o.first)
-    AND NOT EXISTS (
-        SELECT 1 FROM instances AS i WHERE i.workflow = b.workflow AND i.id = b.instance AND i.status = 'suspended'
-    )
 ORDER BY b.position LIMIT ?3;
 
 -- name: own_inputs
@@ -301,7 +322,10 @@ UPDATE outbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));
 
 -- name: free_inputs
 -- Give back what these workers hold.
-UPDATE inbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));
+UPDATE inbox SET owner = (
+    SELECT -1 FROM instances AS i WHERE i.workflow = inbox.workflow AND i.id = inbox.instance AND i.status = 'suspended'
+)
+WHERE owner IN (SELECT value FROM json_each(?1));
 
 -- name: delete_workers
 -- Forget them; their keys are never given again.

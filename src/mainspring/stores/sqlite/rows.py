@@ -70,7 +70,7 @@ def read_input(row: Sequence[Any]) -> InputRow:
     """
     if crc32(_bytes_of(row[:-2])) != row[-1]:
         raise DamagedRecordError("inbox", f"position {row[0]}")
-    return InputRow(*row[1:-2], claimed=row[-2] is not None, position=row[0])
+    return InputRow(*row[1:-2], claimed=(row[-2] or 0) > 0, position=row[0])
 
 
 def dead_letter_values(letter: DeadLetter, output: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -20,6 +20,8 @@ from mainspring.stores.sqlite.sql import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
 
 UNITS_PER_TRANSACTION: Final = 4_000
+IDLE_SECONDS: Final = 0.25
+IDLE_PAGES: Final = 500
 
 T = TypeVar("T")
 
@@ -98,7 +100,11 @@ class Writer:
             target=lambda: self._run(opened, ended), name="mainspring-sqlite-writer", daemon=True
         )
         self._thread.start()
-        await opened.future
+        try:
+            await opened.future
+        except BaseException:
+            self._queue.put(None)  # whoever does not wait for the opening does not want it
+            raise
 
     async def close(self) -> None:
         """Finish what was asked, and end."""
@@ -127,9 +133,10 @@ class Writer:
                 return
             finally:
                 deliver((opened,))
-            while jobs := self._next():
+            while jobs := self._next(connection):
                 self._work(connection, jobs)
-                self._tidy(connection)
+                if self._log_pages >= self._checkpoint_at:
+                    self._checkpoint(connection)
         finally:
             if connection is not None:
                 connection.close()
@@ -146,9 +153,9 @@ class Writer:
         connection.set_wal_hook(self._logged)
         return connection
 
-    def _next(self) -> list[Job[Any]]:
+    def _next(self, connection: apsw.Connection) -> list[Job[Any]]:
         """Wait for a job, and return it with all others that wait by then. Nothing means the end."""
-        first = self._queue.get()
+        first = self._wait(connection)
         if first is None:
             return []
         jobs = [first]
@@ -164,6 +171,16 @@ class Writer:
             jobs.append(job)
             weight += job.weight
         return jobs
+
+    def _wait(self, connection: apsw.Connection) -> Job[Any] | None:
+        """Return the next job. A pause is used to move the log, so that the next rush begins with a short one."""
+        if self._log_pages < IDLE_PAGES:
+            return self._queue.get()
+        try:
+            return self._queue.get(timeout=IDLE_SECONDS)
+        except Empty:
+            self._checkpoint(connection)
+            return self._queue.get()
 
     def _work(self, connection: apsw.Connection, jobs: list[Job[Any]]) -> None:
         bare = [job for job in jobs if job.bare]
@@ -241,18 +258,16 @@ class Writer:
         self._log_pages = pages
         return apsw.SQLITE_OK
 
-    def _tidy(self, connection: apsw.Connection) -> None:
-        """Move the log into the database when it has grown; here, because everybody has been answered by now."""
-        if self._log_pages < self._checkpoint_at:
-            if self._log_pages < CHECKPOINT_PAGES:
-                self._checkpoint_at = CHECKPOINT_PAGES
-            return
+    def _checkpoint(self, connection: apsw.Connection) -> None:
+        """Move the log into the database, between two transactions: everybody has been answered by now."""
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            in_log, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:
             _log.warning("%s: the log could not be moved into the database, will try again: %s", self._place, error)
+            in_log, moved = 1, 0
         # If a reader holds the log open it goes on growing for a while; trying at every commit would not help.
-        self._checkpoint_at = self._log_pages + CHECKPOINT_PAGES
+        self._checkpoint_at = CHECKPOINT_PAGES + (0 if in_log == moved else self._log_pages)
+        self._log_pages = 0
 
 
 def _together(transaction: Transaction, jobs: list[Job[Any]]) -> list[Any]:
@@ -294,5 +309,9 @@ def _roll_back(transaction: Transaction) -> None:
 
 
 def _call(callbacks: list[Callable[[], None]]) -> None:
+    """Do what follows the end of a transaction. It concerns lock files only, and the outcome stands already."""
     for callback in callbacks:
-        callback()
+        try:
+            callback()
+        except OSError as error:
+            _log.warning("a worker's lock file could not be removed: %s", error)

@@ -66,7 +66,8 @@ CREATE INDEX events_by_message ON events (instance, message_id) WHERE message_id
 
 -- Inputs accepted and not stepped yet; transient and mostly empty. By name and not by key: an input may wait for an
 -- instance that has not begun. AUTOINCREMENT: whoever consumes a position must never take another input that got it later.
--- `owner` is a worker's key; NULL for anybody; 0 for nobody, because the row is damaged.
+-- `owner` is a worker's key; NULL for anybody; 0 for nobody, because the row is damaged; -1 for nobody until the instance,
+-- which is suspended, is resumed: a suspended instance with a long queue must not be waded through at every claim.
 CREATE TABLE inbox (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
     workflow TEXT NOT NULL,
@@ -94,8 +95,11 @@ CREATE UNIQUE INDEX inbox_by_message ON inbox (workflow, instance, message_id);
 -- Who holds inputs: what comes behind another worker's input is not claimed.
 CREATE INDEX inbox_by_owner ON inbox (owner) WHERE owner IS NOT NULL;
 
+-- What can be claimed, in order (again by the hidden position): past the rows that others hold or that are parked.
+CREATE INDEX inbox_free ON inbox (owner) WHERE owner IS NULL;
+
 -- Outputs not carried out yet; the message stands in the event of the same version and is not copied. An instance's
--- timers are found by the primary key's first column. `owner` as in the inbox.
+-- timers are found by the primary key's first column. `owner` is a worker's key, NULL for anybody, 0 for nobody (damaged).
 CREATE TABLE outbox (
     instance INTEGER NOT NULL,
     version INTEGER NOT NULL,
