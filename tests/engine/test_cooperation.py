@@ -210,6 +210,29 @@ def test_subscribers_hear_each_published_message_and_a_failing_one_does_not_repe
     assert sorted(heard) == ["audit o-1", "mail o-1"]
 
 
+def test_a_message_published_from_outside_reaches_functions_and_workflows_once(make_app: MakeApp) -> None:
+    heard: list[str] = []
+
+    async def main() -> None:
+        app = market(make_app())
+
+        @app.subscribe
+        async def audit(event: Ordered) -> None:
+            heard.append(event.id)
+
+        async with app:
+            [receipt] = await app.publish(Ordered("o-1", "A-1"), id="p-1")
+            assert str(receipt) == "mainspring.Publication/p-1"
+            [again] = await app.publish(Ordered("o-1", "A-1"), id="p-1")
+            assert again.status == "duplicate"
+            await until(lambda: quiet(app))
+            assert heard == ["o-1"]
+            assert await app.instance(Ledger, "ledger-A-1").state() == Stocked(1)
+            assert await app.instance(Mail, "mail-o-1").state() == Stocked(1)
+
+    run(main)
+
+
 def test_a_snapshot_saves_the_reading_of_what_is_before_it(make_app: MakeApp) -> None:
     async def main() -> None:
         async with market(make_app()) as app:

@@ -20,6 +20,7 @@ from mainspring.engine.pending import Pending
 from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
+from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_wiring
@@ -141,6 +142,7 @@ class Mainspring:
         """Open the store and begin to work. With `work=False` this process only sends and reads."""
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first, or make another one.")
+        self.registry.add_publication()
         check_wiring(self.registry, pools)
         exits = AsyncExitStack()
         try:
@@ -222,16 +224,22 @@ class Mainspring:
         return pending
 
     async def publish(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Receipt[Any]]:
-        """Publish a message to all workflows that take it, none or many. Returns when all have it durably."""
+        """Publish a message to all who want it: workflows that take it, and functions that subscribed to it.
+
+        Returns when it is durable, with a receipt for each workflow's instance; with functions among those who want it,
+        there is one receipt, for the publication that brings it to all of them.
+        """
         engine = self.engine
         own = id or self._runtime.new_id()
-        pendings = [
-            pending
-            for entry in engine.registry.takers(message)
-            if (pending := engine.intake.envelop(message, entry, id=own, kind=Kind.EVENT, actor=actor)) is not None
-        ]
-        await asyncio.gather(*(engine.intake.answered(pending) for pending in pendings))
-        return [Receipt(self, pending) for pending in pendings]
+        if engine.registry.has_subscribers(message):
+            publication = engine.registry.workflows[PUBLICATION]
+            pendings = [engine.intake.envelop(message, publication, id=own, kind=Kind.EVENT, actor=actor, instance=own)]
+        else:
+            takers = engine.registry.takers(message)
+            pendings = [engine.intake.envelop(message, t, id=own, kind=Kind.EVENT, actor=actor) for t in takers]
+        wanted = [pending for pending in pendings if pending is not None]
+        await asyncio.gather(*(engine.intake.answered(pending) for pending in wanted))
+        return [Receipt(self, pending) for pending in wanted]
 
     async def request(
         self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None

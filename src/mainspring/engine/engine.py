@@ -26,6 +26,7 @@ HEARTBEAT_SECONDS: Final = 10.0
 RELIEVE_SECONDS: Final = 3.0
 OVERDUE_CHECK_SECONDS: Final = 0.1
 DRAIN_SECONDS: Final = 30.0
+DRAIN_CHECK_SECONDS: Final = 0.005
 
 log = logging.getLogger("mainspring.engine")
 
@@ -94,19 +95,23 @@ class Engine:
         self.committer.close()
 
     async def _drain(self, seconds: float) -> None:
+        """Let attempts and steps that are under way come to their end; cancel what is left when time is up."""
         for runner in self.dispatcher.runners():
             runner.closing = True
             runner.take_back()
         deadline_us = self.store.now_us() + int(seconds * 1e6)
-        while any(runner.active for runner in self.dispatcher.runners()) and self.store.now_us() < deadline_us:
-            await self.runtime.clock.sleep(0.01)
+        while self._busy() and self.store.now_us() < deadline_us:
+            await self.runtime.clock.sleep(DRAIN_CHECK_SECONDS)
         for runner in self.dispatcher.runners():
             if runner.active:
                 log.warning(
-                    "%s still runs after %.0f s and is cancelled; it will run again", runner.handler.name, seconds
+                    "%s runs longer than %.0f s and is cancelled; it will run again", runner.handler.name, seconds
                 )
             runner.cancel_all()
         await asyncio.sleep(0)
+
+    def _busy(self) -> bool:
+        return self.dispatcher.in_hand > 0 or any(True for _ in self.stepper.lanes.busy())
 
     async def _beat(self) -> None:
         while True:

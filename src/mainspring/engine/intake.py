@@ -50,9 +50,10 @@ class Intake:
         actor: str | None = None,
         correlation_id: str | None = None,
         reply_to: str | None = None,
+        instance: str | None = None,
     ) -> Pending | None:
         """Return a message from outside as an input of a workflow's instance; None if its route skips it."""
-        instance = route(entry.workflow, message)
+        instance = route(entry.workflow, message) if instance is None else instance
         if instance is None:
             return None
         encoded = self._registry.codec.encode(message)

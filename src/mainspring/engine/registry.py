@@ -11,6 +11,7 @@ from mainspring.core.definition import Definition, definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
 from mainspring.engine.handlers import Handler
+from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
 from mainspring.errors import WiringError
 
@@ -55,6 +56,8 @@ class Registry:
                 "Give one of them another `name`: it is part of every id that they make.",
             )
         self.workflows[entry.name] = entry
+        if entry.name == PUBLICATION:
+            return  # it takes only what is published from outside, never what others send or publish
         for input in entry.definition.inputs:
             self._takers.setdefault(input, []).append(entry)
 
@@ -82,6 +85,16 @@ class Registry:
             )
         self.codec.register(handler.message_type)
         known.append(handler)
+
+    def add_publication(self) -> None:
+        """Be able to publish from outside to the functions that subscribed."""
+        subscribed = [known[0].message_type for known in self.subscribers.values()]
+        if subscribed and PUBLICATION not in self.workflows:
+            self.add_workflow(publication_of(subscribed))
+
+    def has_subscribers(self, message: object) -> bool:
+        """Tell whether functions subscribed to messages of this one's type."""
+        return type_of(type(message)).name in self.subscribers
 
     def add_external(self, *types: type[Any]) -> None:
         """Know that messages of these types are carried out elsewhere."""
