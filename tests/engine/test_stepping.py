@@ -337,6 +337,22 @@ def test_a_suspended_instance_queues_and_a_resumed_one_goes_on(make_app: MakeApp
     run(main)
 
 
+def test_an_instance_resumed_by_another_process_goes_on_here(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app()) as here:
+            await here.send(PlaceOrder("o-1"))
+            await here.send(Break("o-1"))
+            await here.send(Note("o-1", "parked"))
+            elsewhere = closed_shop(make_app())
+            await elsewhere.start(work=False)
+            await elsewhere.instance(Shop, "o-1").skip()
+            await elsewhere.stop()
+            await until(lambda: _noted(here, "o-1", ("parked",)))
+            assert (await here.send(Note("o-1", "more"))).status == "stepped"
+
+    run(main)
+
+
 def test_two_workers_on_one_instance_lose_nothing_and_repeat_nothing(make_app: MakeApp) -> None:
     async def main() -> None:
         async with closed_shop(make_app()) as left, closed_shop(make_app()) as right:

@@ -69,7 +69,7 @@ class Stepper:
         entry = self._registry.workflows[pending.ref.workflow]
         from_outside = pending.position is None and pending.cause is None
         if from_outside and type(pending.message) in entry.definition.through_inbox:
-            self._queue(pending, claimed=True)
+            self._queue(pending, claimed=self._committer.worker != 0)
             return
         lane = self.lanes.at(pending.ref, entry)
         lane.queue.append(pending)
@@ -92,8 +92,11 @@ class Stepper:
             else:
                 self._loader.request(lane)
                 return
-        while lane.queue and not lane.broken:
+        # Behind an end only what is durable counts: what is called late cannot be taken back when the end loses its race.
+        while lane.queue and lane.loaded and not lane.broken and not lane.ending:
             self._take(lane, lane.queue.popleft())
+        if lane.queue and not lane.loaded:
+            self.advance(lane)
 
     def _take(self, lane: Lane, pending: Pending) -> None:
         definition = lane.entry.definition
@@ -111,6 +114,7 @@ class Stepper:
         elif lane.version == 0 and message_type not in definition.begins:
             reason = f"there is no instance {pending.ref}, and {pending.type} may not begin one"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            lane.loaded = False  # another process may begin it at any time
         elif message_type not in definition.inputs:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:
@@ -142,8 +146,7 @@ class Stepper:
         self._commit(lane, pending, unit, "stepped", outputs)
 
     def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
-        log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=error)
-        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended")
+        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended", fault=error)
 
     # ---- the way back
 
@@ -154,12 +157,15 @@ class Stepper:
         unit: Unit,
         status: ReceiptStatus,
         outputs: list[tuple[OutputClaim, Any]] | None = None,
+        fault: Exception | None = None,
     ) -> None:
         lane.under_way += 1
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
             if type(outcome) is Committed:
+                if fault is not None:
+                    log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=fault)
                 if pending.answer is not None:
                     pending.answer.resolve(status)
                 self._committed(lane, unit, outcome, outputs)
@@ -180,6 +186,7 @@ class Stepper:
         for due_us in self._units.unclaimed_due(unit):
             self._followers.due_at(due_us)
         if unit.cancel_all is not None:
+            lane.ending = False
             self._followers.ended(lane)
 
     def _refused(self, lane: Lane, pending: Pending, outcome: Outcome | Exception) -> None:
@@ -256,7 +263,8 @@ class Stepper:
                 self._later(lambda: self._mend(lane))
             else:
                 self._mend(lane)
-        elif lane.ended:
+        elif lane.ended or lane.status == "suspended":
+            # An instance may be resumed by another process: what is remembered of a suspended one grows stale.
             self.lanes.drop(lane)
 
     def _mend(self, lane: Lane) -> None:
