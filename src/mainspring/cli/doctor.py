@@ -177,7 +177,7 @@ async def _orphans(app: Mainspring) -> list[Finding]:
         if not app.registry.knows(claim.destination) and claim.type not in app.registry.external:
             unknown[claim.type] = unknown.get(claim.type, 0) + 1
     return [
-        problem(f"{counted(count, f'{name} message')} wait, and this app has no handler for them", "Register one.")
+        problem(f"No handler of this app takes {name}: {counted(count, 'message')} waiting", "Register one.")
         for name, count in sorted(unknown.items())
     ]
 

@@ -121,9 +121,9 @@ def _write_page(rows: list[InstanceRow], as_json: bool, *, heading: bool) -> Non
 @json_option
 @app_option
 def timers(identity: str | None, limit: int, as_json: bool, address: str) -> None:
-    """List timers, the next one first: all of them, or those of the instance ID.
+    """List timers, the next one first.
 
-    A timer that is overdue waits for a worker.
+    All of them, or those of the instance ID. A timer that is overdue waits for a worker.
     """
 
     async def use(app: Mainspring) -> None:
