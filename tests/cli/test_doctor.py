@@ -1,0 +1,106 @@
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mainspring.cli import doctor, files
+from mainspring.port.records import Stats
+from tests.cli.conftest import Run, order
+
+
+def test_a_new_app_is_healthy(run: Run) -> None:
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert ran.out.endswith("note: No worker runs. Nothing waits for one now.\nNothing is wrong.\n")
+    assert f"SQLite        {apsw.sqlite_lib_version()}" in ran.out
+
+
+def test_work_without_a_worker_is_wrong(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: Work waits, and no worker runs." in ran.out
+
+
+def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", -1))
+    run("send", "CardCharged", '{"order_id": "o-9"}')
+
+    report = run("doctor", "--json")
+
+    assert report.code == 1
+    found = report.document
+    assert found["ok"] is False
+    assert (found["instances"], found["dead_letters"], found["inbox"]) == ({"suspended": 1}, 1, 1)
+    assert [(row["instance"], row["error"]) for row in found["suspended"]] == [
+        ("Orders/o-1", "ValueError: a negative amount")
+    ]
+    assert {finding["what"] for finding in found["findings"]} >= {
+        "1 instance is suspended",
+        "1 message could not be carried out",
+    }
+
+
+def test_messages_that_nobody_here_handles_are_wrong(run: Run, folder: Path) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    (folder / "other.py").write_text('from mainspring import Mainspring\napp = Mainspring("sqlite:///orders.db")\n')
+
+    assert (
+        "wrong: No handler of this app takes ChargeCard: 1 message waiting. Register one."
+        in run("doctor", "--app", "other:app").out
+    )
+
+
+def test_an_app_that_cannot_start_is_a_finding(run: Run, folder: Path) -> None:
+    (folder / "orders.db").write_bytes(b"this is no database, however long one looks at it" * 100)
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: shop:app cannot be looked at: " in ran.out
+
+
+def test_without_an_app_it_shows_versions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAINSPRING_APP")
+
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert "Python " in ran.out
+
+
+def test_an_sqlite_that_can_damage_its_file_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.40.1")
+
+    assert "wrong: SQLite 3.40.1 can damage a database in WAL mode. Upgrade apsw" in run("doctor").out
+
+
+def test_a_late_message_is_wrong_though_workers_run() -> None:
+    stats = Stats({}, 0, 1, 0, 0, 0, 1)
+
+    (late,) = doctor.queue_findings(stats, 600_000_000)
+
+    assert late.what == "The oldest due message was due 10 min ago"
+
+
+def test_a_full_disk_and_a_large_log_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "orders.db-wal").write_bytes(b"wal")
+    monkeypatch.setattr(files, "LITTLE_SPACE_BYTES", 1 << 62)
+    monkeypatch.setattr(files, "LARGE_WAL_BYTES", 1)
+
+    found = files.file_findings("sqlite:///orders.db")
+
+    assert [finding.level for finding in found] == ["note", "problem"]
+
+
+def test_a_network_file_system_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = folder / "mounts"
+    mounts.write_text(f"server:/shop {folder} nfs4 rw 0 0\n")
+    monkeypatch.setattr(files, "MOUNTS", mounts)
+
+    (found,) = files.file_findings("sqlite:///orders.db")
+
+    assert found.what == "orders.db lies on a network file system (nfs4)"

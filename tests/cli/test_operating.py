@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, order
+
+
+def events(run: Run, identity: str) -> list[tuple[str, str | None, str | None]]:
+    return [(e["event"], e["actor"], e["reason"]) for e in run("show", identity, "--json").document["stream"]]
+
+
+def test_suspending_and_resuming_are_recorded_with_their_actors(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    suspended = run("suspend", "o-1", "--reason", "the bank is down")
+    resumed = run("resume", "o-1", "--actor", "bob")
+
+    assert (suspended.code, suspended.out) == (0, "Orders/o-1 is suspended (version 5)\n")
+    assert (resumed.code, resumed.out) == (0, "Orders/o-1 is running (version 6)\n")
+    assert events(run, "o-1")[-2:] == [("Suspended", "ann", "the bank is down"), ("Resumed", "bob", None)]
+    assert "actor" in run("show", "o-1").out
+
+
+def test_an_operation_answers_with_the_instance_for_programs(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    document = run("cancel", "o-1", "--reason", "the customer called", "--json").document
+
+    assert (document["instance"], document["status"], document["error"]) == (
+        "Orders/o-1",
+        "cancelled",
+        "the customer called",
+    )
+
+
+def test_skipping_passes_over_the_input_that_failed(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("send", "PlaceOrder", order("o-1", 5))
+    assert run("ls", "--json").document["status"] == "suspended"
+
+    ran = run("skip", "o-1")
+
+    assert ran.code == 0
+    assert run("ls", "--json").document["status"] == "running"
+    assert events(run, "o-1")[-1][0] == "Skipped"
+
+
+def test_retrying_makes_a_suspended_instance_run(run: Run, folder: Path) -> None:
+    run("send", "PlaceOrder", order("o-1", -1))
+    (folder / "mended").touch()
+
+    assert run("retry", "o-1").out == "Orders/o-1 is running (version 0)\n"
+
+
+@pytest.mark.parametrize("command", ["resume", "retry", "skip"])
+def test_what_makes_no_sense_now_is_refused_in_one_line(run: Run, command: str) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    ran = run(command, "o-1")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("Error: Orders/o-1 ")
+    assert ran.err.count("\n") == 1
