@@ -102,3 +102,16 @@ def _use_write_ahead_log(connection: apsw.Connection, place: Place) -> None:
             f"cannot use a write-ahead log (its journal mode is {mode})",
             "Use a local disk, not a network one.",
         )
+
+
+def described(connection: apsw.Connection) -> str:
+    """Return the schema that a database has, as text. `schema.sql` is that of a new one; a test holds it to that."""
+    rows = execute(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%'")
+    return "\n\n".join(sorted((f"{sql.strip()};" for (sql,) in rows), key=_by_table)) + "\n"
+
+
+def _by_table(sql: str) -> tuple[str, bool, str]:
+    """Sort tables by name, each with its indexes behind it."""
+    words = sql.split()
+    is_index = "INDEX" in words[:3]
+    return words[words.index("ON") + 1] if is_index else words[2], is_index, sql

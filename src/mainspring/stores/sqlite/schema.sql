@@ -1,0 +1,140 @@
+CREATE TABLE dead_letters (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    workflow TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    type TEXT NOT NULL,
+    type_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    time_us INTEGER NOT NULL,
+    context BLOB NOT NULL,
+    reason TEXT NOT NULL,
+    error TEXT,
+    attempts INTEGER NOT NULL,
+    actor TEXT,
+    output_instance INTEGER,
+    output_version INTEGER,
+    output_kind TEXT,
+    output_destination TEXT,
+    output_priority INTEGER,
+    output_key TEXT,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE events (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    instance INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    time_us INTEGER NOT NULL,
+    type TEXT,
+    type_version INTEGER NOT NULL,
+    body BLOB,
+    detail BLOB,
+    kind TEXT,
+    message_id TEXT,
+    cause INTEGER,
+    context BLOB,
+    actor TEXT,
+    state TEXT,
+    attempt INTEGER,
+    duration_us INTEGER,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX events_by_message ON events (instance, message_id) WHERE message_id IS NOT NULL;
+
+CREATE UNIQUE INDEX events_by_version ON events (instance, version);
+
+CREATE TABLE inbox (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    workflow TEXT NOT NULL,
+    instance TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    type TEXT NOT NULL,
+    type_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    time_us INTEGER NOT NULL,
+    context BLOB NOT NULL,
+    actor TEXT,
+    cause INTEGER,
+    timer_key TEXT,
+    owner INTEGER,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX inbox_by_instance ON inbox (workflow, instance);
+
+CREATE INDEX inbox_by_owner ON inbox (owner) WHERE owner IS NOT NULL;
+
+CREATE INDEX inbox_free ON inbox (owner) WHERE owner IS NULL;
+
+CREATE UNIQUE INDEX inbox_by_message ON inbox (workflow, instance, message_id);
+
+CREATE TABLE instances (
+    key INTEGER PRIMARY KEY,
+    workflow TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    state TEXT,
+    error TEXT,
+    definition_version INTEGER NOT NULL,
+    context BLOB NOT NULL,
+    created_us INTEGER NOT NULL,
+    updated_us INTEGER NOT NULL,
+    context_version INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX instances_by_name ON instances (workflow, id);
+
+CREATE TABLE outbox (
+    instance INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    destination TEXT NOT NULL,
+    due_us INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    key TEXT,
+    owner INTEGER,
+    attempts INTEGER NOT NULL,
+    last_error TEXT,
+    PRIMARY KEY (instance, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outbox_unclaimed ON outbox (destination, priority, due_us) WHERE owner IS NULL;
+
+CREATE TABLE results (
+    key TEXT PRIMARY KEY,
+    type TEXT,
+    type_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    expires_us INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX results_by_expiry ON results (expires_us);
+
+CREATE TABLE schema_migrations (
+    version INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    applied_us INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE snapshots (
+    instance INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL,
+    type TEXT NOT NULL,
+    type_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE workers (
+    key INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL,
+    lease_us INTEGER NOT NULL,
+    ends_us INTEGER NOT NULL
+) STRICT;
