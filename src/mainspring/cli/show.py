@@ -239,7 +239,7 @@ def _write_head(row: InstanceRow, version: int) -> None:
 def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]) -> None:
     """Write a stream as a table; with the actor's column where anybody acted."""
     if not rows:
-        click.echo("no events: the first input failed, and waits in the inbox")
+        click.echo("no events: its first input was not taken")
         return
     told = [_told(ref, entry, row) for row in rows]
     acted = any(row.actor for row in rows)
