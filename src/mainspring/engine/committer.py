@@ -3,6 +3,11 @@
 Units gather while a transaction is under way and go together in the next one. An idle committer sends the first unit
 at the end of the current turn of the event loop, so one alone waits for nobody and many at once wait for each other;
 there is no timer and no size to tune.
+
+Units of one instance chain: each is built on the one before it, before that is committed. A version alone does not
+protect such a chain, for somebody else's events may bring the instance to the very version that a later unit expects.
+So after a refused unit the rest of its chain is void: the store refuses what is in the same batch, and what waits for
+the next one is withdrawn here.
 """
 
 from __future__ import annotations
@@ -13,12 +18,13 @@ from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import FaultyUnitError
-from mainspring.port.records import Outcome, Unit
+from mainspring.port.records import Committed, Conflict, Outcome, Unit
 from mainspring.port.store import Store
 
 UNITS_PER_BATCH: Final = 2_000
 
 Done = Callable[[Outcome | Exception], None]
+_Batch = tuple["asyncio.Task[list[Outcome]]", list[Unit], list[Done]]
 
 
 class Committer:
@@ -84,7 +90,7 @@ class Committer:
             self._task = None
 
     async def _run(self, awake: asyncio.Event) -> None:
-        under_way: tuple[asyncio.Task[list[Outcome]], list[Done]] | None = None
+        under_way: _Batch | None = None
         while True:
             if under_way is None:
                 await awake.wait()
@@ -93,19 +99,33 @@ class Committer:
                 if under_way is None:
                     self._idle.set()
                     continue
-            task, done = under_way
+            task, units, done = under_way
             outcomes = await self._outcomes(task, len(done))
+            void = _void(units, outcomes)
+            withdrawn = self._withdraw(void)
             under_way = self._send()
             if under_way is not None:
                 # Let it start: the store works on the next batch while the outcomes of this one are worked up here.
                 await asyncio.sleep(0)
             self._report(done, outcomes)
+            # Until it was reported, more could be built on what was refused.
+            for report in (*withdrawn, *self._withdraw(void)):
+                report(Conflict("version"))
             if under_way is None:
                 under_way = self._send()
             if under_way is None:
                 self._idle.set()
 
-    def _send(self) -> tuple[asyncio.Task[list[Outcome]], list[Done]] | None:
+    def _withdraw(self, void: set[tuple[str, str]]) -> list[Done]:
+        """Take out the waiting units that move one of these instances."""
+        if not void:
+            return []
+        waiting = list(zip(self._units, self._done, strict=True))
+        kept = [pair for pair in waiting if not _moves(pair[0], void)]
+        self._units, self._done = [unit for unit, _ in kept], [done for _, done in kept]
+        return [done for unit, done in waiting if _moves(unit, void)]
+
+    def _send(self) -> _Batch | None:
         if not self._units:
             return None
         units, done = self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
@@ -113,7 +133,7 @@ class Committer:
         self.batches += 1
         self.committed += len(units)
         commit: Any = self._store.commit(self.worker, units)
-        return asyncio.get_running_loop().create_task(commit, name="mainspring-commit"), done
+        return asyncio.get_running_loop().create_task(commit, name="mainspring-commit"), units, done
 
     async def _outcomes(self, task: asyncio.Task[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
         try:
@@ -126,3 +146,16 @@ class Committer:
     def _report(self, done: list[Done], outcomes: Sequence[Outcome | Exception]) -> None:
         for report, outcome in zip(done, outcomes, strict=True):
             report(outcome)
+
+
+def _void(units: list[Unit], outcomes: Sequence[Outcome | Exception]) -> set[tuple[str, str]]:
+    """Return the instances that a refused unit was to move."""
+    return {
+        (unit.workflow, unit.instance)
+        for unit, outcome in zip(units, outcomes, strict=True)
+        if type(outcome) is not Committed and unit.expected_version is not None
+    }
+
+
+def _moves(unit: Unit, instances: set[tuple[str, str]]) -> bool:
+    return unit.expected_version is not None and (unit.workflow, unit.instance) in instances

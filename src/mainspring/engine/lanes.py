@@ -16,13 +16,15 @@ CACHED_INSTANCES: Final = 10_000
 class Lane:
     """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
 
-    `loaded` tells whether they are known at all. `under_way` are the inputs whose units are with the committer, in
-    order. A `broken` lane waits for them to come back, puts those that failed in front again, and is loaded anew.
+    `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet.
+    `under_way` are the inputs whose units are with the committer, in order. A `broken` lane waits for them to come
+    back, puts those that failed in front again, and is loaded anew.
     """
 
     __slots__ = (
         "broken",
         "context",
+        "ending",
         "entry",
         "error",
         "exists",
@@ -60,6 +62,7 @@ class Lane:
         self.snapshot_version = 0
         self.state: Any = self.entry.workflow.initial_state
         self.status: Status = "running"
+        self.ending = False
         self.error: str | None = None
         self.result: Any = None
         self.context: bytes | None = None

@@ -92,7 +92,7 @@ class Stepper:
             else:
                 self._loader.request(lane)
                 return
-        # Behind an end only what is durable counts: what is called late cannot be taken back when the end loses its race.
+        # What is called late cannot be called back when the end loses its race: so the end must be durable first.
         while lane.queue and lane.loaded and not lane.broken and not lane.ending:
             self._take(lane, lane.queue.popleft())
         if lane.queue and not lane.loaded:
@@ -263,6 +263,8 @@ class Stepper:
                 self._later(lambda: self._mend(lane))
             else:
                 self._mend(lane)
+        elif lane.queue:
+            self.advance(lane)
         elif lane.ended or lane.status == "suspended":
             # An instance may be resumed by another process: what is remembered of a suspended one grows stale.
             self.lanes.drop(lane)

@@ -106,6 +106,7 @@ class Units:
             snapshot = lane.entry.recorder.snapshot(taken.state, version, lane.entry.fingerprint)
             lane.snapshot_version = version
         lane.version, lane.state, lane.status, lane.error = version, taken.state, status, None
+        lane.ending = status != "running"
         unit = Unit(
             workflow=lane.ref.workflow,
             instance=lane.ref.id,
@@ -141,6 +142,8 @@ class Units:
             self._moved(lane, pending, before, events),
             context=lane.context or encode_context(pending.context),
             accepts=() if pending.position is not None else (pending.input_row(),),
+            # What waits in the inbox was no duplicate when it came there, and must not be taken for its own now.
+            dedupe=None if pending.position is not None or pending.cause is not None else pending.id,
             consumes=None,
             releases=() if pending.position is None else (pending.position,),
         )

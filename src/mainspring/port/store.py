@@ -60,7 +60,11 @@ class Store(Protocol):
         ...
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        """Apply units in order in one transaction, and return one outcome each. A refused one leaves no trace."""
+        """Apply units in order in one transaction, and return one outcome each. A refused one leaves no trace.
+
+        After a refused unit that moves an instance, those behind it that move the same instance are Conflicts: they
+        were built on it.
+        """
         ...
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:

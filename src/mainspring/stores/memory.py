@@ -147,9 +147,17 @@ class MemoryStore:
     # ---- commit
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        return [self._refusal(worker, unit) or self._apply(worker, unit) for unit in units]
+        outcomes: list[Outcome] = []
+        void: set[Ref] = set()
+        for unit in units:
+            refusal = self._refusal(worker, unit, void)
+            if refusal is not None and unit.expected_version is not None:
+                # Whatever comes behind it was built on it, even if it happens to expect the right version.
+                void.add(Ref(unit.workflow, unit.instance))
+            outcomes.append(refusal or self._apply(worker, unit))
+        return outcomes
 
-    def _refusal(self, worker: int, unit: Unit) -> Conflict | Duplicate | None:
+    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | None:
         instance = self._at(Ref(unit.workflow, unit.instance))
         if duplicate := self._duplicate(instance, unit):
             return duplicate
@@ -158,7 +166,9 @@ class MemoryStore:
                 return Conflict("lost")
         if unit.consumes is not None and unit.consumes not in instance.inbox:
             return Conflict("inbox")
-        if unit.expected_version is not None and unit.expected_version != instance.version:
+        if unit.expected_version is not None and (
+            unit.expected_version != instance.version or Ref(unit.workflow, unit.instance) in void
+        ):
             return Conflict("version")
         if unit.direct and instance.inbox:
             return Conflict("inbox")
@@ -168,7 +178,9 @@ class MemoryStore:
         known = own = None
         if unit.dedupe is not None:
             known = instance.known(unit.dedupe, besides=unit.consumes)
-            own = next((event for event in unit.events if event.message_id == unit.dedupe), None)
+            # It stands in the step, or, where there was none, in what is accepted or buried instead.
+            carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
+            own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
         elif unit == Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts[:1]) and unit.accepts:
             own = unit.accepts[0]
             known = self._at(Ref(own.workflow, own.instance)).known(own.message_id)

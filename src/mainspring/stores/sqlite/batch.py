@@ -27,13 +27,19 @@ SMALLEST_SEGMENT: Final = 16
 _bytes_of = msgpack.Encoder().encode
 
 
-def commit_units(connection: apsw.Connection, now_us: int, units: Sequence[Owned]) -> tuple[list[Outcome], bool]:
-    """Apply units in order. Return an outcome each, and whether there is work now that nobody holds."""
+def commit_units(
+    connection: apsw.Connection, now_us: int, units: Sequence[Owned], void: set[Name] | None = None
+) -> tuple[list[Outcome], bool]:
+    """Apply units in order. Return an outcome each, and whether there is work now that nobody holds.
+
+    `void` are the instances of which a unit was refused: what follows in the same commit was built on that one.
+    """
+    void = set() if void is None else void
     outcomes: list[Outcome] = []
     news = False
     size = len(units)
     while len(outcomes) < len(units):
-        segment = Segment(connection, now_us, units[len(outcomes) : len(outcomes) + size])
+        segment = Segment(connection, now_us, units[len(outcomes) : len(outcomes) + size], void)
         done = segment.run()
         outcomes += done
         news = news or segment.changes.news
@@ -45,9 +51,10 @@ def commit_units(connection: apsw.Connection, now_us: int, units: Sequence[Owned
 class Segment:
     """A run of units that is checked at once, judged one by one and written at once."""
 
-    def __init__(self, connection: apsw.Connection, now_us: int, units: Sequence[Owned]) -> None:
+    def __init__(self, connection: apsw.Connection, now_us: int, units: Sequence[Owned], void: set[Name]) -> None:
         self._connection = connection
         self._units = units
+        self._void = void
         self._facts = Facts(connection, units)
         self.changes = Changes(now_us, inbox_is_parked=bool(self._facts.inbox_is_parked))
         self._taken: dict[tuple[Name, str], EventRow] = {}
@@ -65,7 +72,10 @@ class Segment:
         for (worker, unit), known in zip(self._units, self._facts.known, strict=True):
             if self._delicate and self._needs_more(unit, known):
                 break
-            outcomes.append(self._refusal(worker, unit, known) or self._apply(worker, unit, known))
+            refusal = self._refusal(worker, unit, known)
+            if refusal is not None and unit.expected_version is not None:
+                self._void.add((known.workflow, known.id))
+            outcomes.append(refusal or self._apply(worker, unit, known))
         self.changes.write(self._connection)
         return outcomes
 
@@ -98,7 +108,9 @@ class Segment:
         consumes = unit.consumes
         if consumes is not None and (consumes in self._facts.not_waiting or consumes in self.changes.consumed):
             return Conflict("inbox")
-        if unit.expected_version is not None and unit.expected_version != known.version:
+        if unit.expected_version is not None and (
+            unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
+        ):
             return Conflict("version")
         queued = self._facts.queued
         if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
@@ -110,7 +122,9 @@ class Segment:
             known = self._message((unit.workflow, unit.instance), unit.dedupe, besides=unit.consumes)
             if known is None:
                 return None
-            own = next((event for event in unit.events if event.message_id == unit.dedupe), None)
+            # It stands in the step, or, where there was none, in what is accepted or buried instead.
+            carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
+            own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
             return Duplicate(same=own is not None and known == (own.type, own.body))
         row = unit.accepts[0]
         known = self._message((row.workflow, row.instance), row.message_id)

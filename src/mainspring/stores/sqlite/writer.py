@@ -14,7 +14,7 @@ from mainspring.port.clock import Clock
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
 from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
-from mainspring.stores.sqlite.facts import Owned
+from mainspring.stores.sqlite.facts import Name, Owned
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.sql import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
@@ -230,7 +230,8 @@ class Writer:
         transaction = Transaction(connection, self._clock.now_us())
         try:
             execute(connection, "BEGIN IMMEDIATE")
-            outcomes = [self._one(transaction, owned) for owned in job.units]
+            void: set[Name] = set()
+            outcomes = [self._one(transaction, owned, void) for owned in job.units]
             execute(connection, "COMMIT")
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
             _roll_back(transaction)
@@ -242,16 +243,18 @@ class Writer:
             job.keep([outcome for outcome in outcomes if not isinstance(outcome, StoreError)])
         return transaction.news
 
-    def _one(self, transaction: Transaction, owned: Owned) -> Outcome | StoreError:
+    def _one(self, transaction: Transaction, owned: Owned, void: set[Name]) -> Outcome | StoreError:
         connection = transaction.connection
         try:
             with savepoint(connection):  # a savepoint: a faulty unit leaves no trace
-                outcomes, news = commit_units(connection, transaction.now_us, [owned])
+                outcomes, news = commit_units(connection, transaction.now_us, [owned], void)
                 transaction.news |= news
                 return outcomes[0]
         except TROUBLE:
             raise
         except Exception as fault:  # noqa: BLE001  it is this unit's, and the others go on
+            if owned[1].expected_version is not None:
+                void.add((owned[1].workflow, owned[1].instance))
             return self._place.error(fault)
 
     def _logged(self, _connection: apsw.Connection, _database: str, pages: int) -> int:

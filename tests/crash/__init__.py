@@ -1,0 +1,16 @@
+"""The kill -9 loop: does what was promised hold when workers and clients die at any moment?
+
+      client ──ask/told──► ledger.jsonl         H: what clients were told
+        │
+        ▼
+      crash.db ◄── worker ──run/effect──► effects.jsonl     E: what handlers really did
+        │            ▲
+        │            └── SIGKILL, 0.05 to 1 s after its start, again and again; the client now and then too
+        ▼
+      samples.jsonl       what stood in the database at each kill
+
+When all is quiet, `checker` reads the three files and the database with plain SQL and holds them against the invariants
+of the design. It knows the workflows (`journey`) and nothing of the engine: what the engine counts is not asked.
+
+`python -m tests.crash --cycles 500 --seed 7` is `make soak`; `test_kill_loop` runs 20 cycles.
+"""
