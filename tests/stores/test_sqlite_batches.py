@@ -190,7 +190,7 @@ UNHELD = {"input": accept("w-1"), "output": step("m-1", send()), "timer": step("
 HELD = {"input": accept("w-1", claimed=True), "output": step("m-1", send(claimed=True)), "nothing": step("m-1")}
 
 
-def wakes(folder: Path, unit: Unit) -> bool:
+def wakes(folder: Path, unit: Unit, within_seconds: float) -> bool:
     """Tell whether somebody who waits for work is woken by a commit of a worker of this process."""
 
     async def body() -> bool:
@@ -199,8 +199,7 @@ def wakes(folder: Path, unit: Unit) -> bool:
             waiting = asyncio.create_task(store.wait_for_work(60))
             await asyncio.sleep(0.01)
             await store.commit(worker, [unit])
-            await store.load([])
-            done, _ = await asyncio.wait({waiting}, timeout=0.02)
+            done, _ = await asyncio.wait({waiting}, timeout=within_seconds)
             waiting.cancel()
             return bool(done)
 
@@ -209,12 +208,12 @@ def wakes(folder: Path, unit: Unit) -> bool:
 
 @pytest.mark.parametrize("unit", UNHELD.values(), ids=UNHELD.keys())
 def test_work_that_nobody_holds_wakes_who_waits(unit: Unit, tmp_path: Path) -> None:
-    assert wakes(tmp_path, unit)
+    assert wakes(tmp_path, unit, within_seconds=5)
 
 
 @pytest.mark.parametrize("unit", HELD.values(), ids=HELD.keys())
 def test_work_in_good_hands_wakes_nobody(unit: Unit, tmp_path: Path) -> None:
-    assert not wakes(tmp_path, unit)
+    assert not wakes(tmp_path, unit, within_seconds=0.03)
 
 
 def test_a_hint_that_comes_before_the_waiting_is_not_lost(tmp_path: Path) -> None:
@@ -262,7 +261,7 @@ def test_a_commit_of_another_process_ends_the_waiting(tmp_path: Path) -> None:
         async with opened(tmp_path, RealClock()) as store:
             waiting = asyncio.create_task(store.wait_for_work(10))
             with Holder(ELSEWHERE.format(path=str(tmp_path / NAME))):
-                await asyncio.wait_for(waiting, 1)
+                await asyncio.wait_for(waiting, 5)
 
     asyncio.run(body())
 
