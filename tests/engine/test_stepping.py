@@ -135,6 +135,8 @@ def test_a_message_for_nobody_is_kept_as_a_dead_letter(make_app: MakeApp) -> Non
                 "m-1",
             )
 
+            await app.retry_dead_letter(letter.id)
+            [letter] = await app.dead_letters()
             await app.send(PlaceOrder("o-9"))
             await app.retry_dead_letter(letter.id)
             assert await app.dead_letters() == []
@@ -186,6 +188,7 @@ def test_a_skipped_input_lets_those_behind_it_through(make_app: MakeApp) -> None
             await until(lambda: _noted(app, "o-1", ("waits",)))
             kinds = [type(e.event).__name__ for e in await receipt.stream()]
             assert kinds[-3:] == ["Suspended", "Skipped", "Received"]
+            assert (await receipt.stream())[-2].actor == "ann"
             assert (await receipt.row()).status == "running"
 
     run(main)

@@ -143,13 +143,14 @@ class Mainspring:
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first, or make another one.")
         self.registry.add_publication()
-        check_wiring(self.registry, pools)
+        if work:
+            check_wiring(self.registry, pools)
         exits = AsyncExitStack()
         try:
             store = self._given_store or open_store(self.url, self._runtime.clock)
             await store.open()
             exits.push_async_callback(store.close)
-            for key, factory in self._resources.items():
+            for key, factory in self._resources.items() if work else ():
                 self._open[key] = await exits.enter_async_context(factory())
             engine = Engine(store, self.registry, self._runtime, self._open)
             worker = name or f"{socket.gethostname()}:{os.getpid()}"
@@ -324,10 +325,8 @@ class Mainspring:
             await engine.store.restore_output(id)
             engine.due_at(0)
             return
-        pending = engine.intake.from_dead_letter(letter)
-        await engine.intake.answered(pending)
-        if pending.answer is not None and pending.answer.status != "dead letter":
-            await engine.committer.commit(Unit(letter.workflow, letter.instance, discards=(id,)))
+        # It is removed in the commit that takes it, or that buries it again for another reason.
+        await engine.intake.answered(engine.intake.from_dead_letter(letter))
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""

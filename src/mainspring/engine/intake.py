@@ -106,6 +106,7 @@ class Intake:
             time_us=letter.time_us,
             actor=letter.actor,
             answer=Answer(),
+            discards=(letter.id,),
         )
 
     def taker(self, message: Any) -> WorkflowEntry:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from mainspring.core.events import Cancelled, Resumed, StreamEvent, Suspended
 from mainspring.engine.engine import Engine
 from mainspring.engine.registry import WorkflowEntry
@@ -54,7 +56,7 @@ class Operations:
             events: tuple[EventRow, ...] = ()
             if row.version:
                 skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
-                events = (skipped,)
+                events = (replace(skipped, actor=actor),)
             return self._unit(row, events, "running", actor, consumes=waiting[0].position)
 
         await self._commit(ref, unit)

@@ -103,6 +103,7 @@ class Pending(Struct):
     duration_us: int | None = None
     dead_letter: DeadLetter | None = None
     remembers: tuple[Remembered, ...] = ()
+    discards: tuple[int, ...] = ()
     answer: Answer | None = None
     unreadable: Exception | None = None
     gives_up: str | None = None

@@ -126,6 +126,7 @@ class Units:
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
+            discards=pending.discards,
             snapshot=snapshot,
         )
         return unit, claims
@@ -178,6 +179,7 @@ class Units:
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
+            discards=pending.discards,
         )
 
     def settled(self, pending: Pending) -> Unit:
@@ -189,6 +191,7 @@ class Units:
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
+            discards=pending.discards,
         )
 
     def buried(self, pending: Pending, reason: str) -> Unit:
@@ -230,6 +233,7 @@ class Units:
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
+            discards=pending.discards,
         )
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
