@@ -1,6 +1,8 @@
 """Durable workflows as two pure functions; your database is the engine."""
 
-from mainspring.app import Instance, Mainspring, Receipt
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from mainspring.core.decisions import (
     CancelSchedule,
     Complete,
@@ -28,11 +30,14 @@ from mainspring.core.events import (
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Envelope, InstanceId, Kind, message
 from mainspring.core.workflow import Workflow
-from mainspring.engine.handlers import Context
-from mainspring.engine.policies.breaker import Breaker
-from mainspring.engine.policies.limits import RateLimit
-from mainspring.engine.policies.retry import Retry
 from mainspring.errors import DoNotRetryError, MainspringError
+
+if TYPE_CHECKING:
+    from mainspring.app import Instance, Mainspring, Receipt
+    from mainspring.engine.handlers import Context
+    from mainspring.engine.policies.breaker import Breaker
+    from mainspring.engine.policies.limits import RateLimit
+    from mainspring.engine.policies.retry import Retry
 
 __all__ = [
     "Began",
@@ -71,3 +76,20 @@ __all__ = [
     "Workflow",
     "message",
 ]
+
+# A workflow and its tests need the pure core only: the engine is imported when it is first asked for.
+_LATER = {
+    "Breaker": "mainspring.engine.policies.breaker",
+    "Context": "mainspring.engine.handlers",
+    "Instance": "mainspring.app",
+    "Mainspring": "mainspring.app",
+    "RateLimit": "mainspring.engine.policies.limits",
+    "Receipt": "mainspring.app",
+    "Retry": "mainspring.engine.policies.retry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
