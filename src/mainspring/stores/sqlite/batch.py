@@ -11,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any, Final
-from zlib import crc32
 
 import apsw
-from msgspec import msgpack
-from msgspec.structs import astuple
 
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.stores.sqlite.changes import OWNER, Changes
 from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
+from mainspring.stores.sqlite.rows import event_values
 from mainspring.stores.sqlite.sql import scalar
 
 SMALLEST_SEGMENT: Final = 16
-
-_bytes_of = msgpack.Encoder().encode
 
 
 def commit_units(
@@ -232,9 +228,7 @@ class Segment:
             version += 1
             if event.version != version:
                 raise ValueError(f"the event for version {version} of {known.workflow}/{known.id} says {event.version}")
-            values = (key, *astuple(event))
-            rows += values
-            rows.append(crc32(_bytes_of(values)))
+            rows += event_values(key, event)
             if event.message_id is not None:
                 self._taken[(unit.workflow, unit.instance), event.message_id] = event
             if event.context is not None:

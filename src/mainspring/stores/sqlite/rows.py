@@ -21,15 +21,6 @@ DEAD_LETTER_FIELDS: Final = 13
 _bytes_of = msgpack.Encoder().encode
 
 
-def checksum(values: Sequence[Any]) -> int:
-    """Return the checksum of a row's values.
-
-    >>> checksum((7, 1, "Began")) == checksum((7, 1, "Began"))
-    True
-    """
-    return crc32(_bytes_of(values))
-
-
 def event_values(instance: int, event: EventRow) -> tuple[Any, ...]:
     """Return the row of an event.
 

@@ -43,6 +43,7 @@ T = TypeVar("T")
 class SqliteStore:
     """A store in one file on a local disk.
 
+    The clock is read in the writer's thread too: a timer is due so long after its commit, not after the call.
     `busy_seconds` bounds the wait for another process's lock, `threads` makes the threads, and `vfs` names a file
     system registered with SQLite, if it is not to be the usual one.
 
