@@ -2,8 +2,11 @@
 
 import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
-from mainspring import Complete, Decisions, Event, Mainspring, Received, Replied, Workflow
+from mainspring import Complete, Context, Decisions, Event, Mainspring, Received, Replied, Send, Workflow
+from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.schema import migrate
 from tests.crash.journey import Account, Ask, Balance, Deposit
 from tests.engine.conftest import MakeApp, run, until
 
@@ -63,6 +66,21 @@ class Walk(Workflow[Go | Trip | Finish, Idle | Going, Finish]):
 
 class QueuedWalk(Walk):
     mode = "inbox"
+
+
+class Outing(Workflow[Trip, Going, Go]):
+    """Goes out twice."""
+
+    initial_state = Going()
+
+    def route(self, message: Trip) -> str | None:
+        return message.id
+
+    def evolve(self, state: Going, event: Event[Trip, Go]) -> Going | None:
+        return Going(state.trips + 1) if isinstance(event, Received) else None
+
+    def decide(self, message: Trip, state: Going) -> Decisions[Trip, Go] | None:
+        return [Send(Go(message.id))] if state.trips < 2 else [Complete()]
 
 
 async def started(app: Mainspring, workflow: Workflow, *, work: bool = True) -> Mainspring:
@@ -161,3 +179,40 @@ async def _has_version(app: Mainspring, workflow: str, version: int) -> bool:
 
 async def _is(app: Mainspring, workflow: str, status: str) -> bool:
     return any(row.status == status for row in await app.instances(workflow=workflow))
+
+
+def test_an_output_names_its_cause_to_whoever_takes_it_over(make_app: MakeApp) -> None:
+    told: list[str | None] = []
+
+    def app() -> Mainspring:
+        made = make_app()
+        made.add(Outing())
+
+        @made.handler
+        async def walk(command: Go, context: Context) -> Trip:
+            told.append(context.envelope.causation_id)
+            return Trip(command.id)
+
+        return made
+
+    async def main() -> None:
+        sender, worker = app(), app()
+        await sender.start(work=False)
+        await sender.send(Trip("o"), id="first")
+        # Begun elsewhere, so each output is claimed from the store and none is born in the worker's hands.
+        async with worker:
+            await worker.instance(Outing, "o").result()
+        await sender.stop()
+
+    run(main)
+    assert told == ["first", "Outing/o/3/1"]
+
+
+def test_two_processes_may_open_a_new_file_at_once(tmp_path: Path) -> None:
+    place = Place(tmp_path / "new.db", busy_seconds=5.0)
+    one, other = place.connect(writes=True), place.connect(writes=True)
+    one.execute("SELECT count(*) FROM sqlite_schema").get  # noqa: B018  from now on it knows an empty schema
+    migrate(other, place, 0)
+    migrate(one, place, 0)
+    one.close()
+    other.close()

@@ -318,9 +318,9 @@ def test_a_stream_is_the_same_on_every_store(make_app: MakeApp, tmp_path: Any) -
 EXPECTED = [
     (1, "Began", None, None, None, None, None, None, None),
     (2, "InitiatedBy", "Order", b'{"id":"o-1","sku":"A-1"}', None, "command", "m-1", None, "Asking"),
-    (3, "Sent", "CheckStock", b'{"sku":"A-1"}', None, None, None, None, None),
+    (3, "Sent", "CheckStock", b'{"sku":"A-1"}', None, None, None, 2, None),
     (4, "Received", "Answered", b'{"sku":"A-1","left":10}', None, "reply", "Stock/A-1/3", None, "Asking"),
-    (5, "Published", "Ordered", b'{"id":"o-1","sku":"A-1"}', None, None, None, None, None),
+    (5, "Published", "Ordered", b'{"id":"o-1","sku":"A-1"}', None, None, None, 4, None),
     (6, "Completed", None, None, None, None, None, None, None),
     (1, "Began", None, None, None, None, None, None, None),
     (2, "InitiatedBy", "CheckStock", b'{"sku":"A-1"}', None, "command", "Ordering/o-1/3", None, "Stocked"),
@@ -332,7 +332,7 @@ EXPECTED = [
         b'{"reply_to":"instance:Ordering/o-1"}',
         None,
         None,
-        None,
+        2,
         None,
     ),
 ]

@@ -7,13 +7,17 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from mainspring.codec import Codec
 from mainspring.engine.dispatch import OUTPUTS_IN_HAND, Dispatcher
 from mainspring.engine.intake import Intake
+from mainspring.engine.pending import encode_context, read_context
+from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import CodecError, MainspringError
-from mainspring.port.records import Claims, OutputClaim
+from mainspring.port.records import Claims, Context, OutputClaim, Ref
 from mainspring.port.store import Store
 
 CLAIM_LIMIT: Final = 500
@@ -117,7 +121,7 @@ class Claimer:
         return len(claims.outputs) >= limit or len(claims.inputs) >= limit
 
     def _take(self, claims: Claims) -> None:
-        for claim in claims.outputs:
+        for claim in map(_with_own_context, claims.outputs):
             message, error = _read(self._registry.codec, claim)
             if error is None:
                 self._dispatcher.carry_out(claim, message)
@@ -132,3 +136,15 @@ def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, Exception | None]:
         return codec.decode(claim.type, claim.type_version, claim.body), None
     except CodecError as error:
         return None, error
+
+
+def _with_own_context(claim: OutputClaim) -> OutputClaim:
+    """Return a claim with the context that its output had when it was decided, as if it had been born claimed."""
+    if claim.cause is None:
+        return claim
+    ref, cause, context = Ref(claim.workflow, claim.instance), claim.cause, read_context(claim.context)
+    id = cause.message_id
+    if id is None:
+        id = answer_id(ref, cause.cause or 0, cause.kind)
+    own = Context(context.correlation_id, id, str(ref), None, context.trace)
+    return replace(claim, context=encode_context(own))

@@ -124,7 +124,7 @@ class Dispatcher:
         return runner
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
-        ref = Ref(claim.workflow, claim.instance)
+        ref, context = Ref(claim.workflow, claim.instance), read_context(claim.context)
         return Pending(
             ref=ref,
             message=message,
@@ -133,7 +133,8 @@ class Dispatcher:
             body=claim.body,
             id=answer_id(ref, claim.output.version, Kind.TIMER),
             kind=Kind.TIMER,
-            context=read_context(claim.context),
+            # Nobody sent it, so a Reply to it goes to whoever began the instance.
+            context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
             time_us=self._store.now_us(),
             cause=claim.output.version,
             settles=claim.output,
@@ -259,6 +260,10 @@ class Dispatcher:
             self.retry(job.claim, attempts, delay_us, error_text(error))
         else:
             self._give_up(job, error)
+
+    def dropped(self, job: Job) -> None:
+        """Settle a command whose instance was cancelled."""
+        self.settle(job.claim)
 
     def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
         """Let an output be carried out again after a while, by any worker."""

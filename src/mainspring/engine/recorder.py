@@ -116,14 +116,21 @@ class Recorder:
             pending.duration_us,
         )
 
-    def row(self, event: StreamEvent[Any, Any], version: int, time_us: int, actor: str | None = None) -> EventRow:
-        """Return the row of a decision or of what an operator did."""
+    def row(
+        self,
+        event: StreamEvent[Any, Any],
+        version: int,
+        time_us: int,
+        actor: str | None = None,
+        cause: int | None = None,
+    ) -> EventRow:
+        """Return the row of a decision or of what an operator did. `cause` is the input for which it was decided."""
         match event:
             case Sent(message) | Published(message):
-                return self._carrier(event, version, time_us, message, None)
+                return self._carrier(event, version, time_us, message, None, cause)
             case Scheduled(message, after, at, key):
                 after_us = None if after is None else after // MICROSECOND
-                return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at))
+                return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at), cause)
             case Became(state):
                 encoded = self._states.encode(state)
                 return EventRow(version, "Became", time_us, encoded.name, encoded.version, encoded.body)
@@ -137,10 +144,10 @@ class Recorder:
             case _:
                 return EventRow(version, type(event).__name__, time_us, actor=actor)
 
-    def reply_row(self, event: Replied[Any], version: int, time_us: int, reply_to: str | None) -> EventRow:
+    def reply_row(self, event: Replied[Any], version: int, time_us: int, reply_to: str | None, cause: int) -> EventRow:
         """Return the row of a reply: where it goes stands beside what the author wrote, or that nobody waits for it."""
         detail = Detail(to=event.to, reply_to=reply_to, undelivered=reply_to is None)
-        return self._carrier(event, version, time_us, event.message, detail)
+        return self._carrier(event, version, time_us, event.message, detail, cause)
 
     def event(self, row: EventRow) -> StreamEvent[Any, Any]:
         """Return the event of a row."""
@@ -183,13 +190,19 @@ class Recorder:
     def entry(self, ref: Ref, row: EventRow) -> Entry:
         """Return a row as a line of the stream that people read."""
         message_id = row.message_id
-        if message_id is None and row.cause is not None:
+        if message_id is None and row.cause is not None and row.kind is not None:
             message_id = answer_id(ref, row.cause, row.kind)
         kind = None if row.kind is None else Kind(row.kind)
         return Entry(row.version, self.event(row), kind, message_id, moment(row.time_us), row.actor)
 
     def _carrier(
-        self, event: StreamEvent[Any, Any], version: int, time_us: int, message: object, detail: Detail | None
+        self,
+        event: StreamEvent[Any, Any],
+        version: int,
+        time_us: int,
+        message: object,
+        detail: Detail | None,
+        cause: int | None = None,
     ) -> EventRow:
         encoded = self._codec.encode(message)
         return EventRow(
@@ -200,6 +213,7 @@ class Recorder:
             encoded.version,
             encoded.body,
             None if detail is None else _encode_detail(detail),
+            cause=cause,
         )
 
 

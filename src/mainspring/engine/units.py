@@ -74,20 +74,21 @@ class Units:
         claims: list[tuple[OutputClaim, Any]] = []
         cancels: list[str] = []
         status: Status = "running"
-        version = before
+        version = input_version = before
         for event in taken.events:
             version += 1
             if isinstance(event, Received):
+                input_version = version
                 name = type(event).__name__
                 rows.append(lane.entry.recorder.input_row(name, version, now_us, pending, state_name))
                 continue
             delivered = True
             if isinstance(event, Replied):
                 reply_to = self._reply_to(lane, pending, event)
-                row = lane.entry.recorder.reply_row(event, version, now_us, reply_to)
+                row = lane.entry.recorder.reply_row(event, version, now_us, reply_to, input_version)
                 delivered = reply_to is not None
             else:
-                row = lane.entry.recorder.row(event, version, now_us)
+                row = lane.entry.recorder.row(event, version, now_us, cause=input_version)
             rows.append(row)
             output = self._output(lane, event, row) if delivered else None
             if output is not None:

@@ -57,7 +57,8 @@ class EventRow(Struct, frozen=True):
 
     `event` is the event's class name. `detail` is JSON of what it says beside its message (after, at, key, to, reason).
     Inputs carry `message_id` (None where it follows from `cause`), `kind`, `context`, `actor`, and the name of the
-    state after their step. `cause` is the version of the output that a result or timer answers.
+    state after their step. `cause` is the version of the output that a result or timer answers; of an output, the
+    version of the input for which it was decided.
 
     >>> EventRow(1, "Began", 0).type is None
     True
@@ -307,8 +308,23 @@ class Loaded(Struct, frozen=True):
     events: list[EventRow]
 
 
+class Cause(Struct, frozen=True):
+    """Which input an output was decided for, as its event says: its id, or else the output that it answered.
+
+    >>> Cause("m-1", "command", None).message_id
+    'm-1'
+    """
+
+    message_id: str | None
+    kind: str | None
+    cause: int | None
+
+
 class OutputClaim(Struct, frozen=True):
-    """An output in a worker's hands, with the message to carry out and the context of the input that caused it.
+    """An output in a worker's hands, with the message to carry out.
+
+    `cause` is the input that it was decided for, where its event names one; `context` that of the last input up to it
+    that has one of its own.
 
     >>> OutputClaim(OutputKey(7, 3), "W", "i", "send", "Charge", 0, 0, 0, "Charge", 1, b"{}", None, b"{}").attempts
     0
@@ -327,6 +343,7 @@ class OutputClaim(Struct, frozen=True):
     body: bytes
     detail: bytes | None
     context: bytes
+    cause: Cause | None = None
 
 
 class Claims(Struct, frozen=True):

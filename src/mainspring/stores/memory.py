@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from mainspring.port.clock import Clock
 from mainspring.port.records import (
+    Cause,
     Claims,
     Committed,
     Conflict,
@@ -311,7 +312,7 @@ class MemoryStore:
     def _claimed(self, key: OutputKey, output: _Output) -> OutputClaim:
         instance, row = self._at(output.ref), output.row
         event = instance.events[key.version - 1]
-        # The input that caused an output is the last one before it in the stream.
+        cause = instance.events[event.cause - 1] if event.cause is not None else None
         before = (instance.events[index].context for index in range(key.version - 1, -1, -1))
         context = next((c for c in before if c is not None), instance.row.context if instance.row else b"{}")
         return OutputClaim(
@@ -328,6 +329,7 @@ class MemoryStore:
             event.body or b"",
             event.detail,
             context,
+            Cause(cause.message_id, cause.kind, cause.cause) if cause is not None else None,
         )
 
     async def wait_for_work(self, timeout_seconds: float) -> None:

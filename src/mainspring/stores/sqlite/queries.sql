@@ -256,7 +256,8 @@ FROM slots AS s WHERE s.priority IS NOT NULL;
 UPDATE outbox SET owner = ?2 WHERE (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
 
 -- name: claimed_outputs
--- Of [instance, version]: the output, its message, and the context of the last input before it that had one.
+-- Of [instance, version]: the output, its message, the context of the last input before it that had one, and the input
+-- that it was decided for.
 SELECT
     o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
     coalesce(
@@ -269,12 +270,14 @@ SELECT
         END,
         i.context
     ),
+    n.version, n.message_id, n.kind, n.cause,
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM json_each(?1) AS j
 CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
 CROSS JOIN instances AS i ON i.key = o.instance
 LEFT JOIN events AS e ON e.instance = o.instance AND e.version = o.version
+LEFT JOIN events AS n ON n.instance = o.instance AND n.version = e.cause
 ORDER BY j.key;
 
 -- name: claimable_inputs

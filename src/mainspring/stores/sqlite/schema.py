@@ -74,7 +74,8 @@ def migrate(connection: apsw.Connection, place: Place, now_us: int) -> None:
 
 
 def _version(connection: apsw.Connection) -> int:
-    if not connection.table_exists("main", "schema_migrations"):
+    # Asked of the database and not of the connection, whose own idea of the schema may be older than another's commit.
+    if not execute(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'").get:
         return 0
     return execute(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations").get
 

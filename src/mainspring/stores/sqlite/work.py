@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import Claims, InputRow, OutputClaim, OutputKey
+from mainspring.port.records import Cause, Claims, InputRow, OutputClaim, OutputKey
 from mainspring.stores.sqlite.facts import Spot
 from mainspring.stores.sqlite.rows import read_event, read_input
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
@@ -17,7 +17,7 @@ from mainspring.stores.sqlite.writer import Transaction
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0
-_EVENT = 10
+_INPUT, _EVENT = 10, 14
 
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,8 @@ def _claim_inputs(connection: apsw.Connection, worker: int, workflows: str, limi
 
 def read_output(row: Sequence[Any]) -> OutputClaim:
     """Return the output of a row of `claimed_outputs`, or raise DamagedRecordError."""
-    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_EVENT]
+    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_INPUT]
+    input, *cause = row[_INPUT:_EVENT]
     if row[_EVENT] is None:
         raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
     event = read_event(row[_EVENT:])
@@ -94,6 +95,7 @@ def read_output(row: Sequence[Any]) -> OutputClaim:
         event.body or b"",
         event.detail,
         context,
+        None if input is None else Cause(*cause),
     )
 
 
