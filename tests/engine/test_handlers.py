@@ -227,26 +227,40 @@ def test_a_heartbeat_keeps_long_work_alive(make_app: MakeApp) -> None:
     assert attempts == [1]
 
 
-def test_a_cancelled_instance_tells_its_running_handler(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("by_another_process", [False, True])
+def test_a_cancelled_instance_tells_its_running_handler_and_drops_what_waits(
+    make_app: MakeApp, by_another_process: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.engine.RELIEVE_SECONDS", 0.05)
     begun = asyncio.Event()
-    told: list[bool] = []
+    told: list[tuple[int, bool]] = []
 
     async def work(command: Work, context: Context) -> None:
         begun.set()
         try:
             await asyncio.sleep(60)
         finally:
-            told.append(context.cancelled)
+            told.append((command.part, context.cancelled))
 
     async def main() -> None:
-        async with job(make_app(), work, retry=QUICK) as app:
-            receipt = await app.send(Start("j-1"))
+        async with job(make_app(), work, retry=QUICK, concurrency=1) as app:
+            await app.send(Start("j-1", times=3))
             await begun.wait()
-            await receipt.cancel()
-            await until(lambda: bool(told))
+            if by_another_process:
+                other = job(make_app(), work)
+                await other.start(work=False)
+                await other.instance(Job, "j-1").cancel()
+                await other.stop()
+            else:
+                await app.instance(Job, "j-1").cancel()
+            await until(lambda: _nothing_left(app))
+            await asyncio.sleep(0.05)
+
+    async def _nothing_left(app: Mainspring) -> bool:
+        return (await app.stats()).outbox == 0
 
     run(main)
-    assert told == [True]
+    assert told == [(0, True)]
 
 
 def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: MakeApp) -> None:

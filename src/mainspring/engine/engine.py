@@ -25,6 +25,7 @@ LEASE_SECONDS: Final = 30.0
 HEARTBEAT_SECONDS: Final = 10.0
 RELIEVE_SECONDS: Final = 3.0
 OVERDUE_CHECK_SECONDS: Final = 0.1
+LONG_ATTEMPTS: Final = 500
 DRAIN_SECONDS: Final = 30.0
 DRAIN_CHECK_SECONDS: Final = 0.005
 
@@ -131,8 +132,23 @@ class Engine:
                 if await self.store.relieve():
                     log.warning("relieved a dead worker")
                     self.due_at(0)
+                await self._tell_cancelled()
             except MainspringError as error:
                 log.warning("looking for dead workers failed: %s", error)
+
+    async def _tell_cancelled(self) -> None:
+        """Tell long attempts whose instance was cancelled by another process."""
+        before_us = self.store.now_us() - int(RELIEVE_SECONDS * 1e6)
+        running = {ref for runner in self.dispatcher.runners() for ref in runner.running_since(before_us)}
+        refs = sorted(running, key=str)[:LONG_ATTEMPTS]
+        for ref, loaded in zip(refs, await self.store.load(refs) if refs else [], strict=True):
+            if loaded is not None and loaded.row.status in ("cancelled", "terminated"):
+                self.cancelled(ref)
+
+    def cancelled(self, ref: Ref) -> None:
+        """Drop what is in hand for a cancelled instance."""
+        for runner in self.dispatcher.runners():
+            runner.cancel_instance(ref)
 
     async def _stop_overdue(self) -> None:
         while True:

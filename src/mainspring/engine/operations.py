@@ -71,8 +71,7 @@ class Operations:
             return self._unit(row, Cancelled(reason), "cancelled", actor, error=reason, cancels=True)
 
         await self._commit(ref, unit)
-        for runner in self._engine.dispatcher.runners():
-            runner.cancel_instance(ref)
+        self._engine.cancelled(ref)
         self._engine.tell_end(ref, "cancelled", reason)
 
     def _entry(self, ref: Ref) -> WorkflowEntry:

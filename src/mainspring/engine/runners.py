@@ -57,6 +57,10 @@ class Outcomes(Protocol):
         """Try again later, or give up."""
         ...
 
+    def dropped(self, job: Job) -> None:
+        """Settle a command whose instance was cancelled: nobody waits for its result."""
+        ...
+
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return whether a result is remembered under the command's business key, and which."""
         ...
@@ -82,7 +86,8 @@ class Runner:
         self._pumping = False
         self.active = 0
         self.running: dict[asyncio.Task[Any], list[Job]] = {}
-        self._stopped: set[asyncio.Task[Any]] = set()
+        self._overdue: set[asyncio.Task[Any]] = set()
+        self._cancelled: set[asyncio.Task[Any]] = set()
         self.breaker = breaker.BreakerState()
         self._bucket = limits.BucketState()
         self._waking = False
@@ -107,13 +112,22 @@ class Runner:
     def stop_overdue(self, now_us: int) -> None:
         """End attempts that are over their time."""
         for task, jobs in list(self.running.items()):
-            if all(job.deadline_us <= now_us for job in jobs) and task not in self._stopped:
+            if all(job.deadline_us <= now_us for job in jobs) and task not in self._overdue:
+                self._overdue.add(task)
                 self._stop(task, jobs)
 
+    def running_since(self, moment_us: int) -> set[Ref]:
+        """Return the instances whose attempts have been running since before a moment."""
+        return {job.ref for jobs in self.running.values() for job in jobs if job.started_us < moment_us}
+
     def cancel_instance(self, ref: Ref) -> None:
-        """Tell running attempts that their instance was cancelled."""
+        """Drop the commands of a cancelled instance, and tell those that run."""
+        for job in [job for job in self._ready if job.ref == ref]:
+            self._ready.remove(job)
+            self._outcomes.dropped(job)
         for task, jobs in list(self.running.items()):
-            if len(jobs) == 1 and jobs[0].ref == ref:
+            if len(jobs) == 1 and jobs[0].ref == ref and task not in self._cancelled:
+                self._cancelled.add(task)
                 self._stop(task, jobs)
 
     def cancel_all(self) -> None:
@@ -125,7 +139,6 @@ class Runner:
         for job in jobs:
             if job.context is not None:
                 job.context.cancelled = True
-        self._stopped.add(task)
         task.cancel()
 
     def _wake(self) -> None:
@@ -200,17 +213,21 @@ class Runner:
         try:
             result = await self._call(jobs)
         except asyncio.CancelledError:
-            if task not in self._stopped:
+            if task not in self._overdue and task not in self._cancelled:
                 raise
             task.uncancel()
-            self._report_failure(jobs, TimeoutError(f"{handler.name} took longer than {handler.options.timeout}"))
+            if task in self._cancelled:
+                self._outcomes.dropped(jobs[0])
+            else:
+                self._report_failure(jobs, TimeoutError(f"{handler.name} took longer than {handler.options.timeout}"))
         except Exception as error:  # noqa: BLE001  a handler may fail in any way
             self._report_failure(jobs, error)
         else:
             self._report_success(jobs, result)
         finally:
             del self.running[task]
-            self._stopped.discard(task)
+            self._overdue.discard(task)
+            self._cancelled.discard(task)
 
     async def _answered(self, job: Job) -> bool:
         known, result = await self._outcomes.remembered(self.handler, job)
