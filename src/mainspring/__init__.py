@@ -34,6 +34,7 @@ from mainspring.errors import DoNotRetryError, MainspringError
 
 if TYPE_CHECKING:
     from mainspring.app import Instance, Mainspring, Receipt
+    from mainspring.app.tuning import tune_process
     from mainspring.engine.handlers import Context
     from mainspring.engine.policies.breaker import Breaker
     from mainspring.engine.policies.limits import RateLimit
@@ -75,6 +76,7 @@ __all__ = [
     "Sent",
     "Workflow",
     "message",
+    "tune_process",
 ]
 
 # A workflow and its tests need the pure core only: the engine is imported when it is first asked for.
@@ -86,6 +88,7 @@ _LATER = {
     "RateLimit": "mainspring.engine.policies.limits",
     "Receipt": "mainspring.app",
     "Retry": "mainspring.engine.policies.retry",
+    "tune_process": "mainspring.app.tuning",
 }
 
 

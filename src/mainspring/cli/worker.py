@@ -19,6 +19,7 @@ from typing import Final
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.tuning import tune_process
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import load_app, shown_url
 from mainspring.cli.options import chosen, examples, json_option
@@ -71,6 +72,7 @@ def worker(
         return run_reloading(command, Path.cwd(), drain)
     app = load_app(address)
     set_up_logging(log_level, as_json)
+    tune_process()
     code = asyncio.run(serve(app, address, pools, name, drain))
     # A plain handler that hangs in its thread would keep the process from ending.
     if any(thread.name.startswith(HANDLER_THREADS) for thread in threading.enumerate()):

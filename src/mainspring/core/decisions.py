@@ -23,7 +23,7 @@ Out = TypeVar("Out")
 KEY_CHARACTERS: Final = 1_000
 
 
-class Send(Struct, Generic[Out_co], frozen=True):
+class Send(Struct, Generic[Out_co], frozen=True, gc=False):
     """Send a message to its one destination: a handler, another workflow, or a broker.
 
     >>> Send("charge the card")
@@ -33,7 +33,7 @@ class Send(Struct, Generic[Out_co], frozen=True):
     message: Out_co
 
 
-class Publish(Struct, Generic[Out_co], frozen=True):
+class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
     """Publish a message to whoever listens, none or many.
 
     >>> Publish("order abandoned")
@@ -43,7 +43,7 @@ class Publish(Struct, Generic[Out_co], frozen=True):
     message: Out_co
 
 
-class Reply(Struct, Generic[Out_co], frozen=True):
+class Reply(Struct, Generic[Out_co], frozen=True, gc=False):
     """Reply to whoever sent the current input, else to whoever began the instance; or to the message with id `to`.
 
     >>> Reply("in stock")
@@ -54,7 +54,7 @@ class Reply(Struct, Generic[Out_co], frozen=True):
     to: str | None = None
 
 
-class Schedule(Struct, Generic[In_co], frozen=True):
+class Schedule(Struct, Generic[In_co], frozen=True, gc=False):
     """Send a message to this very instance later: `after` a while, or `at` a moment with a time zone.
 
     `key` names it for CancelSchedule; by default it is the name of the message's type. Two schedules may share a key:
@@ -93,7 +93,7 @@ class Schedule(Struct, Generic[In_co], frozen=True):
         return self.key if self.key is not None else type_of(type(self.message)).name
 
 
-class CancelSchedule(Struct, frozen=True):
+class CancelSchedule(Struct, frozen=True, gc=False):
     """Cancel what was scheduled under a key, or under the name of a message type. Cancelling nothing is no error.
 
     >>> CancelSchedule("payment").cancel_key
@@ -112,7 +112,7 @@ class CancelSchedule(Struct, frozen=True):
         return type_of(self.key).name if isinstance(self.key, type) else self.key
 
 
-class Complete(Struct, Generic[Out_co], frozen=True):
+class Complete(Struct, Generic[Out_co], frozen=True, gc=False):
     """End the instance well, with a result if there is one. Must be the last decision of its step.
 
     >>> Complete()
@@ -122,7 +122,7 @@ class Complete(Struct, Generic[Out_co], frozen=True):
     result: Out_co | None = None
 
 
-class Fail(Struct, frozen=True):
+class Fail(Struct, frozen=True, gc=False):
     """End the instance badly. Must be the last decision of its step.
 
     >>> Fail("out of stock")
@@ -136,7 +136,7 @@ class Fail(Struct, frozen=True):
             raise InvalidDecisionError(f"Fail got reason={shown(self.reason, 200)}", "Use a string.")
 
 
-class Become(Struct, Generic[State_co], frozen=True):
+class Become(Struct, Generic[State_co], frozen=True, gc=False):
     """Record a whole state. The state-returning style is made of this; others let evolve do it.
 
     >>> Become("waiting")

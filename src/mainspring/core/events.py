@@ -22,7 +22,7 @@ Out = TypeVar("Out")
 Direction: TypeAlias = Literal["input", "output", "lifecycle"]
 
 
-class Recorded(Struct, frozen=True):
+class Recorded(Struct, frozen=True, gc=False):
     """The base of all events.
 
     >>> Began().direction
@@ -34,7 +34,7 @@ class Recorded(Struct, frozen=True):
     folded: ClassVar[bool] = True
 
 
-class Began(Recorded, frozen=True):
+class Began(Recorded, frozen=True, gc=False):
     """The instance began to exist. Always version 1.
 
     >>> Began()
@@ -42,7 +42,7 @@ class Began(Recorded, frozen=True):
     """
 
 
-class Received(Recorded, Generic[In_co], frozen=True):
+class Received(Recorded, Generic[In_co], frozen=True, gc=False):
     """An input was taken.
 
     >>> Received("paid").message
@@ -53,7 +53,7 @@ class Received(Recorded, Generic[In_co], frozen=True):
     message: In_co
 
 
-class InitiatedBy(Received[In_co], Generic[In_co], frozen=True):
+class InitiatedBy(Received[In_co], Generic[In_co], frozen=True, gc=False):
     """The input that began the instance. It is a Received too: who matches `Received(...)` cannot miss it.
 
     >>> isinstance(InitiatedBy("placed"), Received)
@@ -61,7 +61,7 @@ class InitiatedBy(Received[In_co], Generic[In_co], frozen=True):
     """
 
 
-class Sent(Recorded, Generic[Out_co], frozen=True):
+class Sent(Recorded, Generic[Out_co], frozen=True, gc=False):
     """A message was sent, to exactly one destination.
 
     >>> Sent("charge").kind
@@ -73,7 +73,7 @@ class Sent(Recorded, Generic[Out_co], frozen=True):
     message: Out_co
 
 
-class Published(Recorded, Generic[Out_co], frozen=True):
+class Published(Recorded, Generic[Out_co], frozen=True, gc=False):
     """A message was published, to none or many.
 
     >>> Published("order abandoned").kind
@@ -85,7 +85,7 @@ class Published(Recorded, Generic[Out_co], frozen=True):
     message: Out_co
 
 
-class Replied(Recorded, Generic[Out_co], frozen=True):
+class Replied(Recorded, Generic[Out_co], frozen=True, gc=False):
     """A reply was given: to the sender of the input, or to the message whose id is in `to`.
 
     >>> Replied("in stock").to is None
@@ -98,7 +98,7 @@ class Replied(Recorded, Generic[Out_co], frozen=True):
     to: str | None = None
 
 
-class Scheduled(Recorded, Generic[In_co], frozen=True):
+class Scheduled(Recorded, Generic[In_co], frozen=True, gc=False):
     """A message to the instance itself was scheduled, `after` or `at` as the author wrote it.
 
     >>> Scheduled("timed out", after=timedelta(minutes=5), at=None, key="timeout").after
@@ -113,7 +113,7 @@ class Scheduled(Recorded, Generic[In_co], frozen=True):
     key: str
 
 
-class ScheduleCancelled(Recorded, frozen=True):
+class ScheduleCancelled(Recorded, frozen=True, gc=False):
     """What was scheduled under a key was cancelled.
 
     >>> ScheduleCancelled("PaymentTimedOut").key
@@ -125,7 +125,7 @@ class ScheduleCancelled(Recorded, frozen=True):
     key: str
 
 
-class Became(Recorded, Generic[State_co], frozen=True):
+class Became(Recorded, Generic[State_co], frozen=True, gc=False):
     """The state that decide returned, recorded whole (state-returning style).
 
     >>> Became("waiting").state
@@ -135,7 +135,7 @@ class Became(Recorded, Generic[State_co], frozen=True):
     state: State_co
 
 
-class Completed(Recorded, Generic[Out_co], frozen=True):
+class Completed(Recorded, Generic[Out_co], frozen=True, gc=False):
     """The instance ended well.
 
     >>> Completed().result is None
@@ -145,7 +145,7 @@ class Completed(Recorded, Generic[Out_co], frozen=True):
     result: Out_co | None = None
 
 
-class Failed(Recorded, frozen=True):
+class Failed(Recorded, frozen=True, gc=False):
     """The instance ended badly, by its own decision.
 
     >>> Failed("out of stock").reason
@@ -155,7 +155,7 @@ class Failed(Recorded, frozen=True):
     reason: str
 
 
-class Suspended(Recorded, frozen=True):
+class Suspended(Recorded, frozen=True, gc=False):
     """Stepping stopped: by an operator, or because an input or a handler failed. Outside the fold.
 
     >>> Suspended("ZeroDivisionError: division by zero").folded
@@ -166,7 +166,7 @@ class Suspended(Recorded, frozen=True):
     reason: str
 
 
-class Resumed(Recorded, frozen=True):
+class Resumed(Recorded, frozen=True, gc=False):
     """Stepping went on. Outside the fold.
 
     >>> Resumed().folded
@@ -176,7 +176,7 @@ class Resumed(Recorded, frozen=True):
     folded: ClassVar[bool] = False
 
 
-class Cancelled(Recorded, frozen=True):
+class Cancelled(Recorded, frozen=True, gc=False):
     """The instance was ended from outside. Outside the fold.
 
     >>> Cancelled("the customer called").reason
@@ -187,7 +187,7 @@ class Cancelled(Recorded, frozen=True):
     reason: str
 
 
-class Skipped(Recorded, Generic[In_co], frozen=True):
+class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):
     """An input was passed over by an operator. Outside the fold.
 
     >>> Skipped("broken").folded
@@ -199,7 +199,7 @@ class Skipped(Recorded, Generic[In_co], frozen=True):
     message: In_co
 
 
-class Kept(Recorded, Generic[In_co], frozen=True):
+class Kept(Recorded, Generic[In_co], frozen=True, gc=False):
     """A result that came after the end, or that is no declared input: kept, not stepped. Outside the fold.
 
     >>> Kept("too late").folded

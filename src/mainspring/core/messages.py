@@ -37,7 +37,7 @@ class Kind(StrEnum):
     TIMER = "timer"
 
 
-class InstanceId(Struct, frozen=True):
+class InstanceId(Struct, frozen=True, gc=False):
     """One running case of a workflow, written `OrderFulfilment/o-1`.
 
     >>> str(InstanceId("OrderFulfilment", "o-1"))
@@ -60,7 +60,7 @@ def output_id(instance: InstanceId, version: int) -> str:
     return f"{instance.workflow}/{instance.id}/{version}"
 
 
-class Envelope(Struct, Generic[M_co], frozen=True):
+class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     """A message with its context. A decide that wants the context asks for the envelope instead of the message.
 
     >>> from dataclasses import dataclass
@@ -95,7 +95,7 @@ class Envelope(Struct, Generic[M_co], frozen=True):
         return type_of(type(self.message)).version
 
 
-class MessageType(Struct, frozen=True):
+class MessageType(Struct, frozen=True, gc=False):
     """The name, version, former names and upcasters of a type, as `@message` gives them.
 
     >>> MessageType("PlaceOrder")

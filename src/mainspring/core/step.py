@@ -43,7 +43,7 @@ Out = TypeVar("Out")
 OUTPUTS_PER_STEP: Final = 2_000
 
 
-class Output(Struct, Generic[In, Out], frozen=True):
+class Output(Struct, Generic[In, Out], frozen=True, gc=False):
     """A recorded decision that is still to be carried out, and the version at which it stands in the stream.
 
     >>> from mainspring.core.events import Sent
@@ -55,7 +55,7 @@ class Output(Struct, Generic[In, Out], frozen=True):
     event: Event[In, Out]
 
 
-class Step(Struct, Generic[In, State, Out], frozen=True):
+class Step(Struct, Generic[In, State, Out], frozen=True, gc=False):
     """The outcome of a step: what to append, the state after it, and what to carry out.
 
     >>> Step((), None, 0, ()).version

@@ -29,7 +29,7 @@ from mainspring.core.messages import Kind
 COLUMNS: Final = ("position", "kind", "direction", "event", "message")
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One recorded event with its place in the stream and, for an input, what its envelope said.
 
     >>> from mainspring.core.events import Sent
@@ -45,7 +45,7 @@ class Entry(Struct, frozen=True):
     actor: str | None = None
 
 
-class Row(Struct, frozen=True):
+class Row(Struct, frozen=True, gc=False):
     """One line of the table, all of it text.
 
     >>> from mainspring.core.events import Sent

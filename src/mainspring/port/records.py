@@ -13,7 +13,7 @@ ConflictReason: TypeAlias = Literal["version", "inbox", "lost"]
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "terminated"})
 
 
-class Ref(Struct, frozen=True):
+class Ref(Struct, frozen=True, gc=False):
     """An instance's identity.
 
     >>> str(Ref("OrderFulfilment", "o-1"))
@@ -27,7 +27,7 @@ class Ref(Struct, frozen=True):
         return f"{self.workflow}/{self.id}"
 
 
-class OutputKey(Struct, frozen=True):
+class OutputKey(Struct, frozen=True, gc=False):
     """Where an output stands: the store's key of its instance, and the version. Never used twice.
 
     >>> OutputKey(7, 3)
@@ -38,7 +38,7 @@ class OutputKey(Struct, frozen=True):
     version: int
 
 
-class Context(Struct, frozen=True, omit_defaults=True):
+class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     """What an envelope says beside message, id, kind, time and actor; stored as one JSON object.
 
     >>> Context(correlation_id="c-1").reply_to is None
@@ -52,7 +52,7 @@ class Context(Struct, frozen=True, omit_defaults=True):
     trace: str | None = None
 
 
-class EventRow(Struct, frozen=True):
+class EventRow(Struct, frozen=True, gc=False):
     """One event of a stream.
 
     `event` is the event's class name. `detail` is JSON of what it says beside its message (after, at, key, to, reason).
@@ -81,7 +81,7 @@ class EventRow(Struct, frozen=True):
     duration_us: int | None = None
 
 
-class OutputRow(Struct, frozen=True):
+class OutputRow(Struct, frozen=True, gc=False):
     """An output to be carried out; its body stands in the event of the same version.
 
     It is due `after_us` from the commit by the store's clock, or at `at_us`. `claimed` says that the committing worker
@@ -101,7 +101,7 @@ class OutputRow(Struct, frozen=True):
     claimed: bool = False
 
 
-class InputRow(Struct, frozen=True):
+class InputRow(Struct, frozen=True, gc=False):
     """An accepted input that is not stepped yet. `position` is its place in the inbox, 0 before it has one.
 
     A timer that fired and waits here keeps its `timer_key`, so that it can still be cancelled. `claimed` says that the
@@ -127,7 +127,7 @@ class InputRow(Struct, frozen=True):
     position: int = 0
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, gc=False):
     """A failed attempt at an output, which becomes due again after a while, for any worker.
 
     `attempts` counts those made. Waiting for a breaker or a limit is a Retry too, with `attempts` unchanged.
@@ -142,7 +142,7 @@ class Retry(Struct, frozen=True):
     error: str | None
 
 
-class DeadLetter(Struct, frozen=True):
+class DeadLetter(Struct, frozen=True, gc=False):
     """A message that could not be carried out, whole, with its reason.
 
     `output` is set where it came from an outbox (retrying it keeps its id), `id` once the store has it.
@@ -168,7 +168,7 @@ class DeadLetter(Struct, frozen=True):
     id: int = 0
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Struct, frozen=True, gc=False):
     """A state at a version, with a fingerprint of the code that made it. An optimisation only.
 
     >>> Snapshot(100, "f", "Waiting", 1, b"{}").version
@@ -182,7 +182,7 @@ class Snapshot(Struct, frozen=True):
     body: bytes
 
 
-class Remembered(Struct, frozen=True):
+class Remembered(Struct, frozen=True, gc=False):
     """A result kept under a business key until it expires.
 
     >>> Remembered("charge:o-1", "CardCharged", 1, b"{}", 0).key
@@ -196,7 +196,7 @@ class Remembered(Struct, frozen=True):
     expires_us: int
 
 
-class Unit(Struct, frozen=True):
+class Unit(Struct, frozen=True, gc=False):
     """One all-or-nothing piece of a batch: a step, an acceptance, a settlement, or several of these together.
 
     With `expected_version` the unit moves its instance: it appends `events` and sets status, state and error. 0 means
@@ -239,7 +239,7 @@ class Unit(Struct, frozen=True):
     snapshot: Snapshot | None = None
 
 
-class Committed(Struct, frozen=True):
+class Committed(Struct, frozen=True, gc=False):
     """The unit is durable. `key` is the store's key of the instance (0 if untouched), `positions` those of `accepts`.
 
     >>> Committed(7).positions
@@ -250,7 +250,7 @@ class Committed(Struct, frozen=True):
     positions: tuple[int, ...] = ()
 
 
-class Conflict(Struct, frozen=True):
+class Conflict(Struct, frozen=True, gc=False):
     """The unit was not applied, because somebody else was first.
 
     `version`: the instance has another version. `inbox`: inputs wait before this one, or the input was consumed.
@@ -263,7 +263,7 @@ class Conflict(Struct, frozen=True):
     reason: ConflictReason
 
 
-class Duplicate(Struct, frozen=True):
+class Duplicate(Struct, frozen=True, gc=False):
     """The unit was not applied, because its input is there already. `same` tells whether type and body are equal.
 
     >>> Duplicate(same=True).same
@@ -276,7 +276,7 @@ class Duplicate(Struct, frozen=True):
 Outcome: TypeAlias = Committed | Conflict | Duplicate
 
 
-class InstanceRow(Struct, frozen=True):
+class InstanceRow(Struct, frozen=True, gc=False):
     """The row of an instance. `context` is that of the input that began it.
 
     >>> InstanceRow(7, "W", "i", 3, "running", "Waiting", None, 1, b"{}", 0, 0).version
@@ -296,7 +296,7 @@ class InstanceRow(Struct, frozen=True):
     updated_us: int
 
 
-class Loaded(Struct, frozen=True):
+class Loaded(Struct, frozen=True, gc=False):
     """All that is needed to fold an instance: its row, a snapshot perhaps, and the events behind it.
 
     >>> Loaded(InstanceRow(7, "W", "i", 0, "running", None, None, 1, b"{}", 0, 0), None, []).events
@@ -308,7 +308,7 @@ class Loaded(Struct, frozen=True):
     events: list[EventRow]
 
 
-class Cause(Struct, frozen=True):
+class Cause(Struct, frozen=True, gc=False):
     """Which input an output was decided for, as its event says: its id, or else the output that it answered.
 
     >>> Cause("m-1", "command", None).message_id
@@ -320,7 +320,7 @@ class Cause(Struct, frozen=True):
     cause: int | None
 
 
-class OutputClaim(Struct, frozen=True):
+class OutputClaim(Struct, frozen=True, gc=False):
     """An output in a worker's hands, with the message to carry out.
 
     `cause` is the input that it was decided for, where its event names one; `context` that of the last input up to it
@@ -346,7 +346,7 @@ class OutputClaim(Struct, frozen=True):
     cause: Cause | None = None
 
 
-class Claims(Struct, frozen=True):
+class Claims(Struct, frozen=True, gc=False):
     """What a claim brought: outputs to carry out, inputs to step, and when the next thing is due, if any is known.
 
     >>> Claims([], [], None).next_due_us is None
@@ -358,7 +358,7 @@ class Claims(Struct, frozen=True):
     next_due_us: int | None
 
 
-class Stats(Struct, frozen=True):
+class Stats(Struct, frozen=True, gc=False):
     """Depths and ages, for people and for scaling.
 
     >>> Stats({}, 0, 0, 0, 0, None, 0).inbox
@@ -374,7 +374,7 @@ class Stats(Struct, frozen=True):
     workers: int
 
 
-class InstanceFilter(Struct, frozen=True):
+class InstanceFilter(Struct, frozen=True, gc=False):
     """Which instances to list; every field narrows.
 
     >>> InstanceFilter(status="suspended").workflow is None
