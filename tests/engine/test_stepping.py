@@ -136,7 +136,7 @@ def test_a_message_for_nobody_is_kept_as_a_dead_letter(make_app: MakeApp) -> Non
             )
 
             await app.retry_dead_letter(letter.id)
-            [letter] = await app.dead_letters()
+            assert await app.dead_letters() == [letter]
             await app.send(PlaceOrder("o-9"))
             await app.retry_dead_letter(letter.id)
             assert await app.dead_letters() == []

@@ -325,7 +325,7 @@ class Mainspring:
             await engine.store.restore_output(id)
             engine.due_at(0)
             return
-        # It is removed in the commit that takes it, or that buries it again for another reason.
+        # It is removed in the commit that takes it; if nobody takes it, it stays.
         await engine.intake.answered(engine.intake.from_dead_letter(letter))
 
     async def discard_dead_letter(self, id: int) -> None:

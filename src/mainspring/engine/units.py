@@ -196,10 +196,11 @@ class Units:
         )
 
     def buried(self, pending: Pending, reason: str) -> Unit:
-        """Return the unit that makes an input a dead letter."""
+        """Return the unit that makes an input a dead letter; one that was retried in vain stays the letter it is."""
         return replace(
             self.settled(pending),
-            dead_letters=(pending.as_dead_letter(reason),),
+            dead_letters=() if pending.discards else (pending.as_dead_letter(reason),),
+            discards=(),
             dedupe=pending.id if pending.cause is None else None,
         )
 
