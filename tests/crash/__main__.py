@@ -1,0 +1,52 @@
+"""`python -m tests.crash --cycles 500 --seed 7`: the kill loop, with progress and a report of one page."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.crash.files import Place
+from tests.crash.loop import ROOT, Loop
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--cycles", type=int, default=500, help="how often the worker is killed")
+    parser.add_argument("--seed", type=int, default=None, help="repeat a run, as far as timing allows")
+    parser.add_argument("--keep", action="store_true", help="keep the files of a run that went well")
+    asked = parser.parse_args()
+    seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
+    folder = Path(tempfile.mkdtemp(prefix="mainspring-crash-"))
+    sys.stdout.write(f"{asked.cycles} cycles, seed {seed}, in {folder}\n")
+    run = Loop(Place(folder), seed).run(asked.cycles, lambda cycle: _progress(cycle, asked.cycles))
+    quiet = "never" if run.quiet_seconds is None else f"{run.quiet_seconds:.1f} s after the last kill"
+    sys.stdout.write(f"\n{run.cycles} kills of the worker, {run.client_kills} of the client, in {run.seconds:.0f} s\n")
+    sys.stdout.write(f"quiet: {quiet}\n")
+    sys.stdout.flush()
+    # In a process of its own: the judge shares nothing with the judged.
+    judged = subprocess.run([sys.executable, "-m", "tests.crash.check", str(folder)], cwd=ROOT, check=False)  # noqa: S603
+    if judged.returncode == 0 and not asked.keep:
+        shutil.rmtree(folder)
+    elif judged.returncode:
+        sys.stdout.write(f"\nthe files are in {folder}; again: python -m tests.crash --seed {seed}\n")
+    return judged.returncode
+
+
+def _progress(cycle: int, cycles: int) -> None:
+    """A line that rewrites itself on a terminal, and one line in ten elsewhere."""
+    if sys.stdout.isatty():
+        done = round(40 * cycle / cycles)
+        sys.stdout.write(f"\r  {'━' * done}{'╌' * (40 - done)}  {cycle:,} of {cycles:,} kills")
+        sys.stdout.flush()
+    elif cycle % max(1, cycles // 10) == 0:
+        sys.stdout.write(f"  {cycle:,} of {cycles:,} kills\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,255 @@
+"""What is there to judge, read with plain SQL: no module of the engine or the store has a hand in it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
+
+import apsw
+from msgspec import json
+
+from tests.crash.files import Place, now_us, read_lines
+from tests.crash.journey import MESSAGES
+
+INPUTS: Final = frozenset({"InitiatedBy", "Received"})
+OUTPUTS: Final = frozenset({"Sent", "Published", "Replied", "Scheduled"})
+ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
+SAMPLED_EVENTS: Final = 300
+
+_EVENTS = """
+SELECT i.workflow || '/' || i.id, e.version, e.position, e.event, e.type, e.body, e.detail, e.kind, e.message_id,
+    e.cause, e.context, e.state, e.time_us, e.attempt
+FROM events AS e JOIN instances AS i ON i.key = e.instance ORDER BY e.instance, e.version, e.position
+"""
+_ORPHANS = "SELECT count(*) FROM events WHERE instance NOT IN (SELECT key FROM instances)"
+_DEAD_LETTERS = """
+SELECT workflow || '/' || instance, message_id, kind, type, body, attempts, output_version, reason FROM dead_letters
+"""
+_INBOX = "SELECT workflow || '/' || instance, message_id, position, type, body FROM inbox ORDER BY position"
+_OUTBOX = """
+SELECT i.workflow || '/' || i.id, o.version, o.kind, o.due_us, o.attempts
+FROM outbox AS o LEFT JOIN instances AS i ON i.key = o.instance
+"""
+_INSTANCES = "SELECT workflow || '/' || id, version, status, state FROM instances"
+
+# At a kill: the newest events, so that a later read can be compared; and what must hold at every moment.
+_NEWEST = """
+SELECT i.workflow || '/' || i.id, e.version, e.event, e.body
+FROM events AS e JOIN instances AS i ON i.key = e.instance
+WHERE e.position > (SELECT max(position) FROM events) - ?1
+"""
+_HALF_DONE = """
+SELECT i.workflow || '/' || i.id, i.version, count(e.version), max(e.version)
+FROM instances AS i JOIN events AS e ON e.instance = i.key
+WHERE i.key IN (SELECT instance FROM events WHERE position > (SELECT max(position) FROM events) - ?1)
+GROUP BY i.key HAVING i.version <> count(e.version) OR i.version <> max(e.version)
+"""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One event of a stream, as it stands in the table."""
+
+    ref: str
+    version: int
+    position: int
+    event: str
+    type: str | None
+    body: bytes | None
+    detail: dict[str, Any]
+    kind: str | None
+    message_id: str | None
+    cause: int | None
+    context: dict[str, Any]
+    state: str | None
+    time_us: int
+    attempt: int | None
+
+    @property
+    def output_id(self) -> str:
+        """The id that an output at this place has."""
+        return f"{self.ref}/{self.version}"
+
+    @property
+    def input_id(self) -> str:
+        """The id of an input; where none is stored it follows from the output that it answers."""
+        if self.message_id is not None:
+            return self.message_id
+        own = f"{self.ref}/{self.cause}"
+        return own if self.kind == "timer" else f"{own}/1"
+
+    def message(self) -> Any:
+        return None if self.type is None else json.decode(self.body or b"", type=MESSAGES[self.type])
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    ref: str
+    message_id: str
+    kind: str
+    type: str
+    body: bytes
+    attempts: int
+    output_version: int | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A row of the inbox."""
+
+    ref: str
+    message_id: str
+    position: int
+    type: str
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Owed:
+    """A row of the outbox."""
+
+    ref: str | None
+    version: int
+    kind: str
+    due_us: int
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An input as the client saw it: when it asked, what it was told, and when. Times are lines of the ledger."""
+
+    id: str
+    to: str
+    type: str
+    body: str
+    line: int
+    at_us: int
+    answer: str = "unknown"
+    status: str | None = None
+    told_line: int | None = None
+
+
+@dataclass
+class Evidence:
+    """All of it."""
+
+    streams: dict[str, list[Recorded]]
+    instances: dict[str, tuple[int, str, str | None]]
+    dead_letters: list[DeadLetter]
+    inbox: list[Waiting]
+    outbox: list[Owed]
+    asked: list[Asked]
+    effects: list[dict[str, Any]]
+    samples: list[dict[str, Any]]
+    orphans: int = 0
+    log: str = ""
+    inputs: dict[tuple[str, str], list[Recorded]] = field(default_factory=dict[tuple[str, str], list[Recorded]])
+
+    def __post_init__(self) -> None:
+        found: defaultdict[tuple[str, str], list[Recorded]] = defaultdict(list)
+        for event in self.events():
+            if event.event in INPUTS or event.event in ("Kept", "Skipped"):
+                found[event.ref, event.input_id].append(event)
+        self.inputs = dict(found)
+
+    def events(self) -> Iterator[Recorded]:
+        return (event for stream in self.streams.values() for event in stream)
+
+
+def read(place: Place) -> Evidence:
+    """Read a run's files."""
+    connection = connect(place.database)
+    streams: defaultdict[str, list[Recorded]] = defaultdict(list)
+    for ref, version, position, event, type, body, detail, kind, id, cause, context, *rest in connection.execute(
+        _EVENTS
+    ):
+        details = json.decode(detail) if detail else {}
+        contexts = json.decode(context) if context else {}
+        streams[ref].append(
+            Recorded(ref, version, position, event, type, body, details, kind, id, cause, contexts, *rest)
+        )
+    evidence = Evidence(
+        streams=dict(streams),
+        instances={ref: (version, status, state) for ref, version, status, state in connection.execute(_INSTANCES)},
+        dead_letters=[DeadLetter(*row) for row in connection.execute(_DEAD_LETTERS)],
+        inbox=[Waiting(*row) for row in connection.execute(_INBOX)],
+        outbox=[Owed(*row) for row in connection.execute(_OUTBOX)],
+        asked=read_ledger(place),
+        effects=read_lines(place.effects),
+        samples=read_lines(place.samples),
+        orphans=connection.execute(_ORPHANS).get,
+        log=place.log.read_text() if place.log.exists() else "",
+    )
+    connection.close()
+    return evidence
+
+
+def read_ledger(place: Place) -> list[Asked]:
+    """Return each asking with its answer. A client that asks again writes a new line, so a pair is an asking."""
+    asked: list[Asked] = []
+    open: dict[str, int] = {}
+    for number, line in enumerate(read_lines(place.ledger)):
+        if "ask" in line:
+            open[line["ask"]] = len(asked)
+            asked.append(Asked(line["ask"], line["to"], line["type"], line["body"], number, line["at_us"]))
+        else:
+            index = open.pop(line["told"])
+            first = asked[index]
+            asked[index] = Asked(
+                first.id,
+                first.to,
+                first.type,
+                first.body,
+                first.line,
+                first.at_us,
+                line["answer"],
+                line.get("status"),
+                number,
+            )
+    return asked
+
+
+def sample(place: Place, cycle: int) -> dict[str, Any] | None:
+    """Return what stands in the database at a kill, in short; None before there is one."""
+    if not place.database.exists():
+        return None
+    connection = connect(place.database)
+    try:
+        with connection:  # one transaction: one moment
+            if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'outbox'").get:
+                return None
+            newest: list[Any] = connection.execute(_NEWEST, (SAMPLED_EVENTS,)).fetchall()
+            return {
+                "cycle": cycle,
+                "at_us": now_us(),
+                "events": [[ref, version, event, crc32(body or b"")] for ref, version, event, body in newest],
+                "half_done": connection.execute(_HALF_DONE, (SAMPLED_EVENTS,)).fetchall(),
+                "outbox": [[ref, version, due_us] for ref, version, _, due_us, _ in connection.execute(_OUTBOX)],
+                "inbox": [[ref, id, position] for ref, id, position, _, _ in connection.execute(_INBOX)],
+            }
+    finally:
+        connection.close()
+
+
+def quiet(place: Place) -> bool:
+    """Tell whether nothing waits and every journey has ended."""
+    connection = connect(place.database)
+    try:
+        unfinished = "SELECT count(*) FROM instances WHERE workflow = 'Journey' AND status NOT IN ('completed')"
+        queries = ("SELECT count(*) FROM inbox", "SELECT count(*) FROM outbox", unfinished)
+        return all(connection.execute(query).get == 0 for query in queries)
+    finally:
+        connection.close()
+
+
+def connect(database: Path) -> apsw.Connection:
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(10_000)
+    connection.execute("PRAGMA query_only = ON")
+    return connection

@@ -1,0 +1,119 @@
+"""The loop: start, let work, kill, start again; then let everything become quiet and have it judged."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.crash.evidence import quiet, sample
+from tests.crash.files import Lines, Place
+
+ROOT: Final = Path(__file__).parent.parent.parent
+EARLIEST_SECONDS: Final = 0.05
+LATEST_SECONDS: Final = 1.0
+CLIENT_DIES: Final = 0.2
+STOP_SECONDS: Final = 30.0
+# The design's bound after the last fault: lease + longest backoff + 30 s. What is dead here is known to be dead at
+# once, so no lease has to run out.
+QUIET_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 0.02
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a loop did."""
+
+    cycles: int
+    client_kills: int
+    seconds: float
+    quiet_seconds: float | None
+
+
+class Loop:
+    """One run in one folder."""
+
+    def __init__(self, place: Place, seed: int) -> None:
+        self._place = place
+        self._seed = seed
+        self._chance = random.Random(seed)  # noqa: S311  no secret
+        self._samples = Lines(place.samples)
+        self._clients = 0
+        self._workers = 0
+
+    def run(self, cycles: int, progress: Callable[[int], None] = lambda _: None) -> Run:
+        """Kill so many times, then wait until all is quiet."""
+        started = time.monotonic()
+        client_kills = 0
+        client = self._client()
+        worker: subprocess.Popen[bytes] | None = None
+        try:
+            for cycle in range(1, cycles + 1):
+                worker = self._worker()
+                # The moment of the kill is the subject here: nothing to wait for but time.
+                time.sleep(self._chance.uniform(EARLIEST_SECONDS, LATEST_SECONDS))
+                if self._chance.random() < CLIENT_DIES:
+                    _kill(client)
+                    client_kills += 1
+                _kill(worker)
+                self._sample(cycle)
+                if client.poll() is not None:
+                    client = self._client()
+                progress(cycle)
+            _stop(client)
+            worker = self._worker()
+            quiet_seconds = self._wait_until_quiet()
+            _stop(worker)
+        finally:
+            for process in (client, worker):
+                if process is not None:
+                    _kill(process)
+        return Run(cycles, client_kills, time.monotonic() - started, quiet_seconds)
+
+    def _worker(self) -> subprocess.Popen[bytes]:
+        self._workers += 1
+        return self._start("tests.crash.worker", str(self._workers))
+
+    def _client(self) -> subprocess.Popen[bytes]:
+        self._clients += 1
+        return self._start("tests.crash.client", str(self._clients), str(self._seed))
+
+    def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
+        with self._place.log.open("ab") as log:
+            return subprocess.Popen(  # noqa: S603  our own interpreter and our own module
+                [sys.executable, "-m", module, str(self._place.folder), *arguments], cwd=ROOT, stdout=log, stderr=log
+            )
+
+    def _sample(self, cycle: int) -> None:
+        found = sample(self._place, cycle)
+        if found is not None:
+            self._samples.add(sync=False, **found)
+
+    def _wait_until_quiet(self) -> float | None:
+        """Return after how many seconds nothing was left to do; None if that did not come."""
+        started = time.monotonic()
+        while (waited := time.monotonic() - started) < QUIET_SECONDS:
+            if quiet(self._place):
+                return waited
+            time.sleep(LOOK_SECONDS)
+        return None
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(STOP_SECONDS)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to finish. It may have died by itself, which the checker finds in the log."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        process.wait(STOP_SECONDS)

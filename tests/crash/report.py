@@ -1,0 +1,73 @@
+"""One page on how it went; for each fault the cycle, the invariant and the stream."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.crash.checker import Fault, Verdict
+from tests.crash.evidence import Evidence, Recorded
+from tests.crash.loop import Run
+
+FAULTS_SHOWN = 10
+BODY_CHARACTERS = 90
+
+
+def report(run: Run | None, evidence: Evidence, verdicts: list[Verdict], seed: int | None = None) -> str:
+    """Return the page."""
+    return "\n".join([*_summary(run, evidence, seed), "", *_table(verdicts), *_faults(evidence, verdicts)])
+
+
+def _summary(run: Run | None, evidence: Evidence, seed: int | None) -> Iterator[str]:
+    if run is not None:
+        came = "never" if run.quiet_seconds is None else f"{run.quiet_seconds:.1f} s after the last kill"
+        yield f"{run.cycles} kills of the worker, {run.client_kills} of the client, in {run.seconds:.0f} s, seed {seed}"
+        yield f"quiet: {came}"
+    answers = Counter(asked.answer for asked in evidence.asked)
+    statuses = Counter(asked.status for asked in evidence.asked if asked.answer == "ok")
+    events = sum(map(len, evidence.streams.values()))
+    calls = [line for line in evidence.effects if "call" in line]
+    failures = sum("failed" in line for line in evidence.effects)
+    made = sum("effect" in line for line in evidence.effects)
+    commands = len({line["call"] for line in calls})
+    yield f"told:  {', '.join(f'{count:,} {answer}' for answer, count in answers.most_common())}"
+    yield f"       of the ok: {', '.join(f'{count:,} {status}' for status, count in statuses.most_common())}"
+    letters = len(evidence.dead_letters)
+    yield f"there: {len(evidence.instances):,} instances, {events:,} events, {letters:,} dead letters"
+    again = len(calls) - commands - failures
+    yield f"done:  {commands:,} commands, {len(calls):,} calls ({failures:,} failed, {max(again, 0):,} lost in a kill"
+    yield f"       and made again), {made:,} effects"
+
+
+def _table(verdicts: list[Verdict]) -> Iterator[str]:
+    for verdict in verdicts:
+        outcome = f"{len(verdict.faults)} FAULTS" if verdict.faults else "ok" if verdict.seen else "nothing to see"
+        number = f"{verdict.invariant:>2}" if verdict.invariant else "  "
+        yield f"{number}  {verdict.title:<72} {verdict.seen:>9,}  {outcome}"
+
+
+def _faults(evidence: Evidence, verdicts: list[Verdict]) -> Iterator[str]:
+    faults = [fault for verdict in verdicts for fault in verdict.faults]
+    told: set[str] = set()
+    for fault in faults[:FAULTS_SHOWN]:
+        yield ""
+        yield f"invariant {fault.invariant}{_cycle(evidence, fault)}: {fault.ref or ''} {fault.what}"
+        if fault.ref is not None and fault.ref not in told:
+            told.add(fault.ref)
+            yield from map(_line, evidence.streams.get(fault.ref, []))
+    if len(faults) > FAULTS_SHOWN:
+        yield f"\nand {len(faults) - FAULTS_SHOWN} more"
+
+
+def _cycle(evidence: Evidence, fault: Fault) -> str:
+    if fault.at_us is None:
+        return ""
+    after = next((sample["cycle"] for sample in evidence.samples if sample["at_us"] >= fault.at_us), None)
+    return ", after the last kill" if after is None else f", in cycle {after}"
+
+
+def _line(row: Recorded) -> str:
+    body = (row.body or b"").decode()[:BODY_CHARACTERS]
+    cause = f"of {row.cause}" if row.cause is not None else row.message_id or str(row.detail.get("key") or "")
+    cells = (f"{row.version:>5}", f"{row.time_us}", f"{row.kind or '':<8}", f"{row.event:<18}", f"{row.type or '':<11}")
+    return "  ".join((*cells, f"{cause:<24}", body)).rstrip()
