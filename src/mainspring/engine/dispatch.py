@@ -65,6 +65,7 @@ class Dispatcher:
         self.replies = Replies(store, registry, committer, intake, runtime)
         self._subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
+        self.promised = 0
         self.closing = False
 
     # ---- what is in hand
@@ -79,7 +80,7 @@ class Dispatcher:
         if self.closing or not self._registry.knows(destination) or not self.serves(destination):
             return False
         runner = self._runners.get(destination)
-        return runner is None or runner.waiting < OUTPUTS_IN_HAND
+        return self.promised + (0 if runner is None else runner.waiting) < OUTPUTS_IN_HAND
 
     def serves(self, destination: str) -> bool:
         """Tell whether this worker's pools take in the handler of this destination."""

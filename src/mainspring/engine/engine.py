@@ -179,6 +179,10 @@ class Engine:
         """Tell whether an output may be born claimed."""
         return self.dispatcher.has_room(destination)
 
+    def promise(self, count: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back."""
+        self.dispatcher.promised += count
+
     def ended(self, lane: Lane) -> None:
         """Wake those who wait for the instance's end."""
         self.tell_end(lane.ref, lane.status, lane.result)

@@ -48,6 +48,10 @@ class Followers(Protocol):
         """Tell whether an output may be born claimed."""
         ...
 
+    def promise(self, count: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back; a negative count takes them back."""
+        ...
+
 
 class Stepper:
     """Takes inputs. Everything here runs in the event loop, so a lane is never stepped twice at once."""
@@ -160,9 +164,13 @@ class Stepper:
         fault: Exception | None = None,
     ) -> None:
         lane.under_way += 1
+        if outputs:
+            self._followers.promise(len(outputs))
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
+            if outputs:
+                self._followers.promise(-len(outputs))
             if type(outcome) is Committed:
                 if fault is not None:
                     log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=fault)

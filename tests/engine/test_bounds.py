@@ -1,0 +1,85 @@
+"""Memory is bounded: inputs in flight, outputs in hand, instances remembered."""
+
+import asyncio
+
+import pytest
+
+from mainspring.engine import dispatch, intake
+from mainspring.engine.lanes import Lanes
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import Done, Job, Start, Work, job
+from tests.engine.shop import Note, PlaceOrder, Shop
+from tests.engine.test_stepping import closed_shop
+
+
+def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intake, "INPUTS_IN_FLIGHT", 10)
+    most = 0
+
+    async def main() -> None:
+        nonlocal most
+        async with closed_shop(make_app()) as app:
+            submit = app.engine.stepper.submit
+            in_flight = 0
+
+            def counted(pending: object) -> None:
+                nonlocal in_flight, most
+                in_flight += 1
+                most = max(most, in_flight)
+                submit(pending)  # pyright: ignore[reportArgumentType]
+
+            app.engine.intake.connect(counted)
+
+            async def send(n: int) -> None:
+                nonlocal in_flight
+                await app.send(PlaceOrder(f"o-{n}"))
+                in_flight -= 1
+
+            await asyncio.gather(*(send(n) for n in range(100)))
+            assert (await app.stats()).instances == {"running": 100}
+
+    run(main)
+    assert most <= 10
+
+
+def test_outputs_over_a_workers_capacity_are_left_to_whoever_has_room(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "OUTPUTS_IN_HAND", 5)
+    gate = asyncio.Event()
+    waiting: list[int] = []
+
+    async def work(command: Work) -> Done:
+        await gate.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, concurrency=2) as app:
+            receipt = await app.send(Start("j-1", times=3))
+            await app.send_many([Start(f"k-{n}", times=3) for n in range(20)])
+            [runner] = app.engine.dispatcher.runners()
+            waiting.append(runner.waiting)
+            assert (await app.stats()).outbox == 63
+            gate.set()
+            await receipt.result()
+            for n in range(20):
+                await app.instance(Job, f"k-{n}").result()
+
+    run(main)
+    assert waiting[0] <= 5 + 3
+
+
+def test_states_of_idle_instances_are_forgotten_and_read_again(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app()) as app:
+            app.engine.stepper.lanes = Lanes(limit=10)
+            await app.send_many([PlaceOrder(f"o-{n}") for n in range(50)])
+            assert app.engine.stepper.lanes.count <= 50
+            await app.send(PlaceOrder("o-50"))
+            for n in range(50):
+                await app.send(Note(f"o-{n}", "still known"))
+            await until(lambda: app.engine.stepper.lanes.count <= 12)
+            state = await app.instance(Shop, "o-0").state()
+            assert "still known" in repr(state)
+
+    run(main)
