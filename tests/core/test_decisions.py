@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import CancelSchedule, Fail, Schedule
+from mainspring import CancelSchedule, Fail, Reply, Schedule
 from mainspring.core.decisions import KEY_CHARACTERS
 from mainspring.errors import InvalidDecisionError
 from tests.core.orders import PaymentTimedOut
@@ -16,13 +16,14 @@ TIMEOUT = PaymentTimedOut("o-1")
     [
         ({}, "needs exactly one of `after` and `at`"),
         ({"after": timedelta(1), "at": datetime(2026, 1, 1, tzinfo=UTC)}, "needs exactly one of `after` and `at`"),
-        ({"after": timedelta(seconds=-1)}, "the negative delay"),
+        ({"after": timedelta(seconds=-1)}, "Use zero or more, and at most a thousand years"),
+        ({"after": timedelta.max}, "at most a thousand years"),
         ({"after": 5}, "Use a timedelta"),
         ({"at": datetime(2026, 1, 1)}, "Use a datetime with a time zone"),  # noqa: DTZ001  the mistake itself
         ({"at": "tomorrow"}, "Use a datetime with a time zone"),
-        ({"after": timedelta(1), "key": ""}, "no string of 1 to 1,000 characters"),
-        ({"after": timedelta(1), "key": "k" * (KEY_CHARACTERS + 1)}, "no string of 1 to 1,000 characters"),
-        ({"after": timedelta(1), "key": 7}, "no string of 1 to 1,000 characters"),
+        ({"after": timedelta(1), "key": ""}, "Use a string of 1 to 1,000 characters"),
+        ({"after": timedelta(1), "key": "k" * (KEY_CHARACTERS + 1)}, "Use a string of 1 to 1,000 characters"),
+        ({"after": timedelta(1), "key": 7}, "Use a string of 1 to 1,000 characters"),
     ],
 )
 def test_a_schedule_that_makes_no_sense_is_refused_where_it_is_written(arguments: Any, problem: str) -> None:
@@ -40,7 +41,23 @@ def test_a_schedule_is_cancelled_by_type_or_by_key() -> None:
     assert CancelSchedule("payment").cancel_key == "payment"
 
 
-def test_a_failure_has_a_reason_in_words() -> None:
-    bad: Any = ValueError("no")
-    with pytest.raises(InvalidDecisionError, match="Use a string"):
-        Fail(bad)
+@pytest.mark.parametrize(
+    "build",
+    [
+        Fail,
+        lambda text: Reply(TIMEOUT, to=text),
+        CancelSchedule,
+        lambda text: Schedule(TIMEOUT, after=timedelta(0), key=text),
+    ],
+    ids=["Fail", "Reply", "CancelSchedule", "Schedule"],
+)
+@pytest.mark.parametrize("text", [5, "", "a\0b", "\ud800", "x" * 10_001, ValueError("no")])
+def test_text_that_cannot_be_stored_is_refused_where_it_is_written(build: Any, text: Any) -> None:
+    with pytest.raises(InvalidDecisionError, match=r"Use a string|Leave out NUL"):
+        build(text)
+
+
+def test_cancelling_nothing_in_particular_is_refused() -> None:
+    nothing: Any = None
+    with pytest.raises(InvalidDecisionError, match="CancelSchedule got key=None"):
+        CancelSchedule(nothing)

@@ -6,6 +6,7 @@ import pytest
 
 from mainspring.engine import dispatch, intake
 from mainspring.engine.lanes import Lanes
+from mainspring.port.records import OutputClaim
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Note, PlaceOrder, Shop
@@ -81,5 +82,30 @@ def test_states_of_idle_instances_are_forgotten_and_read_again(make_app: MakeApp
             await until(lambda: app.engine.stepper.lanes.count <= 12)
             state = await app.instance(Shop, "o-0").state()
             assert "still known" in repr(state)
+
+    run(main)
+
+
+def test_a_mistake_on_one_instances_way_back_does_not_stop_the_others(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            begin = app.engine.dispatcher._begin  # noqa: SLF001  the mistake is planted there
+
+            def broken(claim: OutputClaim, message: Work) -> None:
+                if message.id == "j-0":
+                    raise RuntimeError("planted")
+                begin(claim, message)
+
+            monkeypatch.setattr(app.engine.dispatcher, "_begin", broken)
+            await app.send_many([Start(f"j-{n}") for n in range(3)])
+            await app.instance(Job, "j-1").result()
+            await app.instance(Job, "j-2").result()
+            [letter] = await app.dead_letters()
+            assert (letter.reason, letter.error) == ("it cannot be carried out", "RuntimeError: planted")
 
     run(main)

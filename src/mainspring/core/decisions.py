@@ -21,6 +21,8 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 KEY_CHARACTERS: Final = 1_000
+REASON_CHARACTERS: Final = 10_000
+LONGEST_DELAY: Final = timedelta(days=365 * 1_000)
 
 
 class Send(Struct, Generic[Out_co], frozen=True, gc=False):
@@ -53,6 +55,10 @@ class Reply(Struct, Generic[Out_co], frozen=True, gc=False):
     message: Out_co
     to: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.to is not None:
+            _check_text("Reply", "to", self.to, KEY_CHARACTERS)
+
 
 class Schedule(Struct, Generic[In_co], frozen=True, gc=False):
     """Send a message to this very instance later: `after` a while, or `at` a moment with a time zone.
@@ -78,14 +84,17 @@ class Schedule(Struct, Generic[In_co], frozen=True, gc=False):
         if self.after is not None:
             if not isinstance(self.after, timedelta):
                 raise InvalidDecisionError(f"Schedule got after={shown(self.after, 200)}", "Use a timedelta.")
-            if self.after < timedelta(0):
-                raise InvalidDecisionError(f"Schedule got the negative delay {self.after}", "Use zero or more.")
+            if not timedelta(0) <= self.after <= LONGEST_DELAY:
+                raise InvalidDecisionError(
+                    f"Schedule got the delay {self.after}", "Use zero or more, and at most a thousand years."
+                )
         elif not isinstance(self.at, datetime) or self.at.utcoffset() is None:
             raise InvalidDecisionError(
                 f"Schedule got at={shown(self.at, 200)}, which is no moment in time",
                 "Use a datetime with a time zone, such as datetime(2026, 1, 1, tzinfo=UTC).",
             )
-        _check_key(self.key)
+        if self.key is not None:
+            _check_text("Schedule", "key", self.key, KEY_CHARACTERS)
 
     @property
     def cancel_key(self) -> str:
@@ -104,7 +113,7 @@ class CancelSchedule(Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         if not isinstance(self.key, type):
-            _check_key(self.key)
+            _check_text("CancelSchedule", "key", self.key, KEY_CHARACTERS)
 
     @property
     def cancel_key(self) -> str:
@@ -132,8 +141,7 @@ class Fail(Struct, frozen=True, gc=False):
     reason: str
 
     def __post_init__(self) -> None:
-        if not isinstance(self.reason, str):
-            raise InvalidDecisionError(f"Fail got reason={shown(self.reason, 200)}", "Use a string.")
+        _check_text("Fail", "reason", self.reason, REASON_CHARACTERS)
 
 
 class Become(Struct, Generic[State_co], frozen=True, gc=False):
@@ -146,10 +154,15 @@ class Become(Struct, Generic[State_co], frozen=True, gc=False):
     state: State_co
 
 
-def _check_key(key: object) -> None:
-    if key is not None and (not isinstance(key, str) or not 0 < len(key) <= KEY_CHARACTERS):
+def _check_text(decision: str, field: str, text: object, most_characters: int) -> None:
+    """Refuse what could not be stored, or not be shown, where the author wrote it."""
+    if not isinstance(text, str) or not 0 < len(text) <= most_characters:
         raise InvalidDecisionError(
-            f"The key {shown(key, 100)} is no string of 1 to {KEY_CHARACTERS:,} characters", "Use a shorter name."
+            f"{decision} got {field}={shown(text, 100)}", f"Use a string of 1 to {most_characters:,} characters."
+        )
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise InvalidDecisionError(
+            f"{decision} got {field}={shown(text, 100)}, which is no proper text", "Leave out NUL and lone surrogates."
         )
 
 

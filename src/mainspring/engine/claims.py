@@ -124,7 +124,7 @@ class Claimer:
         for claim in map(_with_own_context, claims.outputs):
             message, error = _read(self._registry.codec, claim)
             if error is None:
-                self._dispatcher.carry_out(claim, message)
+                self._dispatcher.begin(claim, message)
             else:
                 self._dispatcher.bury(claim, "it cannot be read", error)
         for row in claims.inputs:

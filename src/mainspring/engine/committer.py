@@ -13,6 +13,7 @@ the next one is withdrawn here.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from mainspring.port.records import Committed, Conflict, Outcome, Unit
 from mainspring.port.store import Store
 
 UNITS_PER_BATCH: Final = 2_000
+
+log = logging.getLogger("mainspring.engine")
 
 Done = Callable[[Outcome | Exception], None]
 _Batch = tuple["asyncio.Task[list[Outcome]]", list[Unit], list[Done]]
@@ -110,7 +113,7 @@ class Committer:
             self._report(done, outcomes)
             # Until it was reported, more could be built on what was refused.
             for report in (*withdrawn, *self._withdraw(void)):
-                report(Conflict("version"))
+                _tell(report, Conflict("version"))
             if under_way is None:
                 under_way = self._send()
             if under_way is None:
@@ -145,7 +148,15 @@ class Committer:
 
     def _report(self, done: list[Done], outcomes: Sequence[Outcome | Exception]) -> None:
         for report, outcome in zip(done, outcomes, strict=True):
-            report(outcome)
+            _tell(report, outcome)
+
+
+def _tell(report: Done, outcome: Outcome | Exception) -> None:
+    try:
+        report(outcome)
+    except Exception:
+        # A mistake in one instance's way back must not stop the commits of all others.
+        log.exception("an outcome could not be worked up")
 
 
 def _void(units: list[Unit], outcomes: Sequence[Outcome | Exception]) -> set[tuple[str, str]]:

@@ -93,8 +93,15 @@ class Dispatcher:
 
     # ---- carrying out
 
-    def carry_out(self, claim: OutputClaim, message: Any) -> None:
-        """Begin to carry an output out. What comes of it is committed later."""
+    def begin(self, claim: OutputClaim, message: Any) -> None:
+        """Begin to carry an output out. What comes of it is committed later; what cannot even begin is buried."""
+        try:
+            self._begin(claim, message)
+        except Exception as error:
+            log.exception("%s/%s/%d cannot be carried out", claim.workflow, claim.instance, claim.output.version)
+            self.bury(claim, "it cannot be carried out", error)
+
+    def _begin(self, claim: OutputClaim, message: Any) -> None:
         match claim.kind:
             case "timer":
                 self._intake.submit(self._timer(claim, message))

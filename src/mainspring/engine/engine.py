@@ -163,7 +163,7 @@ class Engine:
     def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
         """Carry out outputs that were born claimed."""
         for claim, message in outputs:
-            self.dispatcher.carry_out(claim, message)
+            self.dispatcher.begin(claim, message)
 
     def due_at(self, due_us: int) -> None:
         """Know that something unclaimed becomes due."""
