@@ -1,10 +1,11 @@
 # The classes here are wrong on purpose, and are never run: what matters is what the error says.
 # pyright: reportInvalidTypeForm=false, reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 # pyright: reportReturnType=false, reportUnusedClass=false
+import sys
 import types
 from dataclasses import dataclass, make_dataclass
 from enum import Enum
-from typing import Any, Generic, Literal, Never, TypeVar
+from typing import Annotated, Any, Generic, Literal, Never, TypeVar
 
 import msgspec
 import pydantic
@@ -232,7 +233,18 @@ def test_a_decide_without_a_state_is_refused() -> None:
     class W(Methods, Workflow[A, S, B]):
         def decide(self, message: A) -> Any: ...
 
-    assert "has a decide that does not take a message and a state" in problem(W)
+    assert "has a decide with other parameters than it is called with. Write `def decide(self, message" in problem(W)
+
+
+def test_a_route_or_an_evolve_of_another_shape_is_refused() -> None:
+    class Router(Methods, Workflow[A, S, B]):
+        def route(self) -> Any: ...
+
+    class Evolver(Methods, Workflow[A, S, B]):
+        def evolve(self, state: S) -> Any: ...
+
+    assert "has a route with other parameters" in problem(Router)
+    assert "has a evolve with other parameters" in problem(Evolver)
 
 
 def test_a_decide_that_misses_an_input_is_refused() -> None:
@@ -261,6 +273,48 @@ def test_an_envelope_whose_message_is_imported_for_type_checkers_only_is_recogni
     W.decide.__annotations__["envelope"] = annotation
 
     assert definition_of(W).wants_envelope
+
+
+def test_an_envelope_is_recognised_behind_an_annotation_and_beside_what_cannot_be_read() -> None:
+    class W(Methods, Workflow[A, S, B]):
+        def decide(self, envelope: Any, state: S) -> Any: ...
+
+    class Other(Methods, Workflow[A, S, B]):
+        def decide(self, envelope: Any, state: S) -> Any: ...
+
+    W.decide.__annotations__["envelope"] = Annotated[Envelope[A], "with its context"]
+    Other.decide.__annotations__ |= {"envelope": "Envelope[A]", "return": "Nowhere"}
+
+    assert definition_of(W).wants_envelope
+    assert definition_of(Other).wants_envelope
+
+
+NEW_SYNTAX = """
+type Both = A | B
+type One[T] = T | B
+type Trigger = Envelope[Both]
+type Lost = A | Nowhere
+type Round = A | Round
+
+class Aliased(Methods, Workflow[Both, S, One[A]]):
+    begins = A
+    def decide(self, envelope: Trigger, state: S): ...
+
+class Missing(Methods, Workflow[Lost, S, A]): ...
+class Endless(Methods, Workflow[Round, S, A]): ...
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="the type statement came with Python 3.12")
+def test_aliases_of_the_type_statement_are_read() -> None:
+    namespace = dict(globals())
+    exec(NEW_SYNTAX, namespace)  # noqa: S102  older interpreters cannot even parse it
+
+    definition = definition_of(namespace["Aliased"])
+    assert (list(definition.inputs), list(definition.outputs)) == ([A, B], [A, B])
+    assert definition.wants_envelope
+    assert "in which name 'Nowhere' is not defined" in problem(namespace["Missing"])
+    assert "which is not a class of its own" in problem(namespace["Endless"])
 
 
 def test_a_missing_initial_state_is_named() -> None:

@@ -1,9 +1,15 @@
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
-from mainspring import Complete, Fail, Schedule, Send
+import pytest
+
+from mainspring import Complete, Fail, Mainspring, Receipt, Schedule, Send
 from mainspring.core.fold import fold
 from mainspring.core.route import route
+from mainspring.errors import InvalidDecisionError
 from mainspring.styles.history import History, HistoryWorkflow
 from mainspring.styles.history_words import (
     CompleteWorkflow,
@@ -27,6 +33,7 @@ from mainspring.styles.history_words import (
     WorkflowStarted,
 )
 from mainspring.testing import Rehearsal, given
+from tests.engine.conftest import until
 
 DAY = timedelta(days=1)
 
@@ -96,7 +103,7 @@ def test_the_history_tells_everything_in_the_styles_own_words() -> None:
     for message in (STARTED, VALIDATED, APPROVED):
         rehearsal.take(message)
 
-    assert rehearsal.state.events == [
+    assert list(rehearsal.state.events) == [
         WorkflowStarted("o-1", {"sku": "A-1"}),
         TaskScheduled("validate-1", "validate", {"sku": "A-1"}),
         VALIDATED,
@@ -128,7 +135,7 @@ def test_messages_from_outside_are_routed_and_results_come_back_by_themselves() 
     assert route(Order(), VALIDATED) is None
 
 
-def test_a_longer_history_shares_its_beginning_and_branches_do_not_mix() -> None:
+def test_histories_that_branch_do_not_mix() -> None:
     base = History().appended(WorkflowStarted("o-1", None))
     left = base.appended(TimerFired("left"))
     right = base.appended(TimerFired("right"))
@@ -136,4 +143,34 @@ def test_a_longer_history_shares_its_beginning_and_branches_do_not_mix() -> None
     assert [len(h.events) for h in (base, left, right)] == [1, 2, 2]
     assert left.events[1] == TimerFired("left")
     assert right.events[1] == TimerFired("right")
-    assert left != right
+
+
+@pytest.mark.parametrize("returned", [None, CompleteWorkflow(1), "text", [Send(RunTask("t", "t", None))], ["x"]])
+def test_what_is_no_list_of_commands_is_refused(returned: Any) -> None:
+    class Wrong(HistoryWorkflow):
+        def decide(self, events: Sequence[HistoryEvent]) -> Any:
+            return returned
+
+    given(Wrong()).when(STARTED).then_raises(InvalidDecisionError, match="Wrong decided")
+
+
+def test_it_runs_durably_like_any_other(tmp_path: Path) -> None:
+    app = Mainspring(f"sqlite:///{tmp_path / 'history.db'}")
+    app.add(Order())
+
+    @app.handler
+    async def run(task: RunTask) -> TaskCompleted:
+        return TaskCompleted(task.task_id, {"ok": True})
+
+    async def main() -> None:
+        async with app:
+            receipt = await app.send(STARTED)
+            await until(lambda: _waits(receipt))
+            await app.send(APPROVED)
+            assert await receipt.result() == WorkflowResult({"approved by": "ann"})
+            assert (await app.instance(Order, "o-1").state()).events[-1] == WorkflowCompleted({"approved by": "ann"})
+
+    async def _waits(receipt: Receipt[Any]) -> bool:
+        return len(await receipt.outputs(timers=True)) == 1
+
+    asyncio.run(main())

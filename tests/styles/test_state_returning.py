@@ -1,9 +1,11 @@
+import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mainspring import Complete, Decisions, Envelope, Send
+from mainspring import Complete, Decisions, Envelope, Mainspring, Send
 from mainspring.core.events import Became, Began, InitiatedBy, Received, Sent
 from mainspring.core.fold import fold
 from mainspring.errors import InvalidDecisionError, UndeclaredOutputError, UnknownTransitionError
@@ -112,10 +114,13 @@ def test_a_decide_that_falls_through_is_an_unknown_transition() -> None:
     given(Fine(), past).when(past).then_raises(UnknownTransitionError)
 
 
-def test_a_return_without_a_state_is_refused() -> None:
+@pytest.mark.parametrize(
+    "returned", [[Complete()], (Final(), None), (Final(), Complete()), (Final(),), (Final(), [], "more")]
+)
+def test_what_is_no_state_with_decisions_is_refused(returned: Any) -> None:
     class Forgetful(Fine):
         def decide(self, message: Input, state: State) -> Any:
-            return [Complete()]
+            return returned
 
     with pytest.raises(InvalidDecisionError, match="Return a pair"):
         Rehearsal(Forgetful()).take(ReportPublished("r-1", speeding=True))
@@ -145,3 +150,23 @@ def test_it_may_ask_for_the_envelope_too() -> None:
     rehearsal.take(ReportPublished("r-1", speeding=True), actor="ann")
 
     assert rehearsal.state == AwaitingNumber("ann")
+
+
+def test_it_runs_durably_like_any_other(tmp_path: Path) -> None:
+    app = Mainspring(f"sqlite:///{tmp_path / 'fines.db'}")
+    app.add(Fine())
+
+    @app.handler
+    async def number(command: GenerateNumber) -> NumberGenerated:
+        return NumberGenerated(command.report, "n-1")
+
+    @app.handler
+    async def issue(command: IssueFine) -> None: ...
+
+    async def main() -> None:
+        async with app:
+            receipt = await app.send(ReportPublished("r-1", speeding=True))
+            await receipt.result()
+            assert await receipt.state() == Final()
+
+    asyncio.run(main())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final, get_args, get_origin
@@ -15,7 +16,7 @@ from typing import Any, Final, get_args, get_origin
 from msgspec import Struct
 
 from mainspring.core.messages import Envelope, type_of
-from mainspring.core.type_parameters import read_type_parameters, union_members
+from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
 from mainspring.core.workflow import UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
@@ -85,6 +86,23 @@ def _check_methods(cls: type[Workflow[Any, Any, Any]]) -> None:
             )
         if inspect.isgeneratorfunction(method):
             raise DefinitionError(cls.__name__, f"has a {name} that yields", f"Return the whole, `{signature}`.")
+        if not _takes(method, signature.count(":")) and not (name == "decide" and _has_own_style(cls)):
+            raise DefinitionError(
+                cls.__name__, f"has a {name} with other parameters than it is called with", f"Write `{signature}`."
+            )
+
+
+def _takes(method: Callable[..., Any], count: int) -> bool:
+    """Tell whether a method can be called with itself and so many arguments."""
+    try:
+        inspect.signature(method).bind(*range(count + 1))
+    except TypeError:
+        return False
+    return True
+
+
+def _has_own_style(cls: type[Workflow[Any, Any, Any]]) -> bool:
+    return cls.decide_on is not Workflow.decide_on  # pyright: ignore[reportUnknownMemberType]  unbound generics
 
 
 def _check_message(cls: type[Any], message: type[Any]) -> None:
@@ -216,6 +234,7 @@ def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any],
     if isinstance(hint, str):
         # Imported for type checkers only: the name is all there is to see, and it is enough.
         return hint.partition("[")[0].rpartition(".")[2] == Envelope.__name__
+    hint = unwrapped(hint)
     if hint is Envelope or get_origin(hint) is Envelope:
         taken = union_members(get_args(hint)[0]) if get_args(hint) else {Any}
         _check_covered(cls, inputs, taken)
@@ -227,18 +246,15 @@ def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any],
 def _first_parameter_hint(cls: type[Workflow[Any, Any, Any]]) -> Any:
     parameters = list(inspect.signature(cls.decide).parameters.values())
     if len(parameters) != 3:
-        if cls.decide_on is not Workflow.decide_on:  # pyright: ignore[reportUnknownMemberType]  unbound generics
-            return Any  # another authoring style, which calls its decide in its own way
-        raise DefinitionError(
-            cls.__name__, "has a decide that does not take a message and a state", f"Write `{_SIGNATURES['decide']}`."
-        )
+        return Any  # another authoring style, which calls its decide in its own way
     hint = parameters[1].annotation
     if hint is inspect.Parameter.empty:
         return Any
     if not isinstance(hint, str):
         return hint
     try:
-        return inspect.get_annotations(cls.decide, eval_str=True)[parameters[1].name]
+        # Only this one: another annotation that cannot be read at run time is none of our business.
+        return eval(hint, dict(vars(sys.modules[cls.decide.__module__])))  # noqa: S307  the author's own annotation
     except NameError:
         return hint
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
-from typing import Annotated, Any, ForwardRef, Never, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, ForwardRef, Never, NoReturn, TypeVar, Union, get_args, get_origin
 
 from mainspring.errors import DefinitionError
 
-ROLES = ("inputs", "states", "outputs")
+ROLES: Final = ("inputs", "states", "outputs")
+ALIASES_IN_A_ROW: Final = 20
+"""An alias that leads to itself ends here."""
 
 
 def read_type_parameters(cls: type[Any], root: type[Any]) -> tuple[tuple[type[Any], ...], ...]:
@@ -42,11 +44,30 @@ def union_members(hint: Any) -> set[Any]:
     >>> sorted(member.__name__ for member in union_members(int | str))
     ['int', 'str']
     """
-    if hasattr(hint, "__value__"):
-        return union_members(hint.__value__)
+    hint = unwrapped(hint)
     if get_origin(hint) in (Union, types.UnionType):
         return {member for argument in get_args(hint) for member in union_members(argument)}
     return {hint}
+
+
+def unwrapped(hint: Any) -> Any:
+    """Return what an alias (a `type` statement, also a generic one) or an annotation stands for.
+
+    >>> from typing import Annotated
+    >>> unwrapped(Annotated[int, "of apples"])
+    <class 'int'>
+    """
+    for _ in range(ALIASES_IN_A_ROW):
+        if get_origin(hint) is Annotated:
+            hint = get_args(hint)[0]
+        elif hasattr(get_origin(hint), "__value__"):
+            alias: Any = get_origin(hint)
+            hint = _substituted(alias.__value__, dict(zip(alias.__type_params__, get_args(hint), strict=True)))
+        elif hasattr(hint, "__value__"):
+            hint = hint.__value__
+        else:
+            return hint
+    return hint
 
 
 def _arguments_for(cls: type[Any], root: type[Any]) -> tuple[Any, ...] | None:
@@ -75,18 +96,20 @@ def _substituted(argument: Any, given: dict[Any, Any]) -> Any:
     return argument[tuple(given.get(p, p) for p in parameters)] if parameters else argument
 
 
-def _members(hint: Any, cls: type[Any], role: str) -> Iterator[type[Any]]:
+def _members(hint: Any, cls: type[Any], role: str, depth: int = 0) -> Iterator[type[Any]]:
     if hint is Never or hint is NoReturn:
         return
-    if hasattr(hint, "__value__"):
-        yield from _members(hint.__value__, cls, role)
-    elif isinstance(hint, (str, ForwardRef)):
-        yield from _members(_resolved(hint, cls, role), cls, role)
-    elif get_origin(hint) in (Union, types.UnionType):
+    if isinstance(hint, (str, ForwardRef)):
+        hint = _resolved(hint, cls, role)
+    try:
+        hint = unwrapped(hint)
+    except NameError as error:
+        raise DefinitionError(
+            cls.__name__, f"has an alias among its {role} in which {error}", "Define or import the name at run time."
+        ) from None
+    if get_origin(hint) in (Union, types.UnionType) and depth < ALIASES_IN_A_ROW:
         for argument in get_args(hint):
-            yield from _members(argument, cls, role)
-    elif get_origin(hint) is Annotated:
-        yield from _members(get_args(hint)[0], cls, role)
+            yield from _members(argument, cls, role, depth + 1)
     elif isinstance(hint, type) and get_origin(hint) is None and hint not in (type(None), object, Any):
         yield hint
     else:

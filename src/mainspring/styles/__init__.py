@@ -1,1 +1,8 @@
 """Other ways to write a workflow. Each compiles to the members of Workflow; nothing outside knows that they exist."""
+
+from mainspring.core.decisions import Become
+from mainspring.core.events import Became
+from mainspring.styles.history import HistoryWorkflow
+from mainspring.styles.state_returning import StateReturningWorkflow
+
+__all__ = ["Became", "Become", "HistoryWorkflow", "StateReturningWorkflow"]

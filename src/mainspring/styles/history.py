@@ -7,13 +7,14 @@ external event belong to this style alone: its tasks are what handlers do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 
 from mainspring.core.decisions import Complete, Decision, Fail, Schedule, Send
 from mainspring.core.events import Completed, Event, Failed, Received, Scheduled, Sent
 from mainspring.core.workflow import Workflow
+from mainspring.errors import InvalidDecisionError, shown
 from mainspring.styles.history_words import (
     CompleteWorkflow,
     ExternalEventReceived,
@@ -29,6 +30,7 @@ from mainspring.styles.history_words import (
     TaskScheduled,
     TimerFired,
     TimerScheduled,
+    WaitForEvent,
     WorkflowCompleted,
     WorkflowFailed,
     WorkflowResult,
@@ -39,38 +41,18 @@ _Decision: TypeAlias = Decision[HistoryInput, HistoryOutput]
 _Event: TypeAlias = Event[HistoryInput, HistoryOutput]
 
 
-class History(Struct, frozen=True, eq=False):
-    """What has happened, oldest first. A longer history shares its beginning with the shorter one it grew from.
+class History(Struct, frozen=True):
+    """What has happened, oldest first: the state of a workflow in this style.
 
-    >>> shorter = History().appended(WorkflowStarted("o-1", None))
-    >>> longer = shorter.appended(WorkflowCompleted("done"))
-    >>> len(shorter.events), len(longer.events)
-    (1, 2)
+    >>> History().appended(WorkflowStarted("o-1", None)).events
+    (WorkflowStarted(workflow_id='o-1', input=None),)
     """
 
-    _log: list[HistoryEvent] = []
-    _length: int = 0
-
-    @property
-    def events(self) -> list[HistoryEvent]:
-        """The events, as a list of one's own."""
-        return self._log[: self._length]
+    events: tuple[HistoryEvent, ...] = ()
 
     def appended(self, event: HistoryEvent) -> History:
         """Return the history with one event more."""
-        # The shared log only ever grows behind every history that looks at it; a second branch gets a log of its own.
-        log = self._log if len(self._log) == self._length else self.events
-        log.append(event)
-        return History(log, self._length + 1)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, History) and self.events == other.events
-
-    def __hash__(self) -> int:
-        return self._length
-
-    def __repr__(self) -> str:
-        return f"History({self.events!r})"
+        return History((*self.events, event))
 
 
 class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
@@ -103,8 +85,8 @@ class HistoryWorkflow(Workflow[HistoryInput, History, HistoryOutput]):
         raise NotImplementedError
 
     def decide_on(self, asked: Any, state: History, /) -> list[_Decision]:
-        events = [*state.events, _entered(asked)]
-        return list(_new_decisions(events, self.decide(events)))
+        events = state.appended(_entered(asked)).events
+        return list(_new_decisions(type(self).__name__, events, self.decide(events)))
 
     def evolve(self, state: History, event: _Event, /) -> History | None:
         happened = _happened(event)
@@ -131,23 +113,33 @@ def _happened(event: _Event) -> HistoryEvent | None:
             return None
 
 
-def _new_decisions(events: Sequence[HistoryEvent], commands: Sequence[HistoryCommand]) -> Iterator[_Decision]:
+def _new_decisions(name: str, events: Sequence[HistoryEvent], commands: Any) -> Iterator[_Decision]:
     """Yield the decisions for what the history does not hold yet; nothing follows an end."""
+    if not isinstance(commands, (list, tuple)):
+        problem = f"{name} decided {shown(commands)}, which is no list of commands"
+        raise InvalidDecisionError(problem, "Return a list, as in [CompleteWorkflow(…)], or [] to wait.")
     tasks = {event.task_id for event in events if isinstance(event, TaskScheduled)}
     timers = {event.timer_id for event in events if isinstance(event, TimerScheduled)}
-    for command in commands:
+    for command in cast("Sequence[HistoryCommand]", commands):
         match command:
-            case ScheduleTask(task_id, task_name, input) if task_id not in tasks:
-                tasks.add(task_id)
-                yield Send(RunTask(task_id, task_name, input))
-            case StartTimer(timer_id, delay) if timer_id not in timers:
-                timers.add(timer_id)
-                yield Schedule(TimerFired(timer_id), after=delay, key=timer_id)
+            case ScheduleTask(task_id, task_name, input):
+                if task_id not in tasks:
+                    tasks.add(task_id)
+                    yield Send(RunTask(task_id, task_name, input))
+            case StartTimer(timer_id, delay):
+                if timer_id not in timers:
+                    timers.add(timer_id)
+                    yield Schedule(TimerFired(timer_id), after=delay, key=timer_id)
             case CompleteWorkflow(result):
                 yield Complete(WorkflowResult(result))
                 return
             case FailWorkflow(error):
                 yield Fail(error)
                 return
-            case _:
+            case WaitForEvent():
                 pass
+            case _:
+                problem = f"{name} decided {shown(command)}, which is no command of this style"
+                raise InvalidDecisionError(
+                    problem, "Use ScheduleTask, StartTimer, WaitForEvent, Complete… or FailWorkflow."
+                )

@@ -51,9 +51,10 @@ class StateReturningWorkflow(Workflow[In, State, Out]):
         returned = self.decide(asked, state)
         if returned is None:
             return None
-        if not isinstance(returned, tuple) or len(returned) != 2:
+        pair: Any = returned
+        if not isinstance(pair, tuple) or len(returned) != 2 or not isinstance(returned[1], (list, tuple)):
             raise InvalidDecisionError(
-                f"{type(self).__name__} decided {shown(returned)}, which is no state with decisions",
+                f"{type(self).__name__} decided {shown(returned)}, which is no state with a list of decisions",
                 "Return a pair, as in `return Waiting(), [Send(…)]`.",
             )
         after, decisions = returned
