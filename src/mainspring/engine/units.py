@@ -79,8 +79,7 @@ class Units:
             version += 1
             if isinstance(event, Received):
                 input_version = version
-                name = type(event).__name__
-                rows.append(lane.entry.recorder.input_row(name, version, now_us, pending, state_name))
+                rows.append(lane.entry.recorder.input_row(type(event).__name__, version, now_us, pending, state_name))
                 continue
             delivered = True
             if isinstance(event, Replied):
