@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: $(READY) ## Tell the examples' stories and show their streams
+demo: $(READY) ## Run all examples on a file, kill their worker in the middle, lose nothing
 	@$(BIN)/python -m examples
 
 test: $(READY) ## Run the tests
@@ -42,8 +42,8 @@ format: $(READY) ## Format the code
 bench: $(READY) ## Measure the pure core and the codec
 	@$(BIN)/python -m bench core
 
-soak: ## Long simulations and kill loops
-	@echo "make soak comes with the durable engine; there is nothing to soak yet."
+soak: $(READY) ## Kill workers and clients 500 times, and judge what is left
+	@$(BIN)/python -m tests.crash --cycles 500
 
 docs: ## Build the documentation site
 	@echo "make docs comes with the documentation site; until then, read docs/ as it is."

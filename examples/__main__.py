@@ -1,27 +1,33 @@
-"""`python -m examples`: tell the examples' stories and show the streams that they make."""
+"""`python -m examples`: run all examples on a file, kill their worker in the middle, and show that nothing is lost.
+
+`python -m examples stories`: tell the examples' stories in the pure core and show the streams that they make.
+"""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import importlib
 import importlib.util
 import os
 import pkgutil
-import shutil
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TextIO
+from pathlib import Path
 
 import examples
+from examples.demo.drive import PATIENCE_SECONDS, demo
+from examples.demo.page import BOLD, Page, counted, page
 from examples.stories import Story
-from mainspring.core.story import table, tell
-from mainspring.testing import Rehearsal
 
-BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
-COLOURS = {"input": "\x1b[36m", "output": "\x1b[33m", "": DIM}
+INSTANCES = 320
 
 DESCRIPTION = """\
+Without a command: run all examples on a SQLite file with a worker process, kill that process in the middle, start
+another, and show that nothing was lost and nothing was done twice.
+"""
+STORIES = """\
 Tell the stories of the examples. Each story sends some messages to one instance of a workflow, on the pure core: no
 database, no clock, no network. What you see is the stream it makes, which is all that mainspring would store.
 """
@@ -33,49 +39,57 @@ how to read a stream:
   event      what happened: Received is an input; Sent, Published, Replied, Scheduled record decisions
   message    what it said
 
-  python -m examples                    all of them
-  python -m examples group_checkout     one of them
-  python -m examples | less             plain text, lines uncut
+  python -m examples                            run them all, durably
+  python -m examples stories                    tell all stories
+  python -m examples stories group_checkout     tell those of one example
+  python -m examples stories | less             plain text, lines uncut
 """
 
 
-@dataclass(frozen=True)
-class Page:
-    """What the stories are written on. `width` is None where lines are not to be cut."""
-
-    out: TextIO
-    coloured: bool
-    width: int | None
-
-    def write(self, text: str = "", style: str = "") -> None:
-        if self.width is not None and len(text) > self.width:
-            text = f"{text[: self.width - 1]}…"
-        self.out.write(f"{style}{text}{RESET}\n" if self.coloured and style and text else f"{text}\n")
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tell the stories that the arguments ask for, and return the exit code."""
+    """Do what the arguments ask for, and return the exit code."""
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         # A terminal that cannot show a character shows a ? for it; that is no reason to stop.
         reconfigure(errors="replace")
     try:
         try:
-            run(arguments)
+            return run(arguments)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough. Python would complain once more when it flushes at exit, so let it flush nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+        return 0
+    except KeyboardInterrupt:
+        return 130
 
 
-def run(arguments: Sequence[str] | None) -> None:
-    """Read the command line and tell what it asks for."""
+def run(arguments: Sequence[str] | None) -> int:
+    """Read the command line and do what it asks for."""
     found = packages()
     asked = parse(arguments, found)
-    names = list(dict.fromkeys(asked.examples)) or list(found)
-    tell_all(names, page(sys.stdout, asked.colour, os.environ))
+    paper = page(sys.stdout, asked.colour, os.environ)
+    if asked.command == "stories":
+        tell_all(list(dict.fromkeys(asked.examples)) or list(found), paper)
+        return 0
+    if asked.folder is not None:
+        return run_demo(Path(asked.folder), asked.instances, paper)
+    with tempfile.TemporaryDirectory(prefix="mainspring-demo-", ignore_cleanup_errors=True) as folder:
+        return run_demo(Path(folder), asked.instances, paper)
+
+
+def run_demo(folder: Path, instances: int, paper: Page) -> int:
+    """Run the durable demo in a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        paper.say(f"{folder} is not empty: name a new folder, so that the demo counts what is its own")
+        return 2
+    try:
+        return asyncio.run(demo(folder, instances, paper))
+    except TimeoutError:
+        paper.say(f"It did not become quiet in {PATIENCE_SECONDS:.0f} s. Run it again with --folder to look into it.")
+        return 1
 
 
 def packages() -> dict[str, str]:
@@ -93,62 +107,59 @@ def stories(package: str) -> list[Story]:
     return importlib.import_module(f"{examples.__name__}.{package}.story").STORIES
 
 
-def parse(arguments: Sequence[str] | None, found: Mapping[str, str]) -> Any:
+def parse(arguments: Sequence[str] | None, found: Mapping[str, str]) -> argparse.Namespace:
     """Read the command line; on a mistake, say what would be right and exit with 2."""
     wide = max(map(len, found), default=0)
     listed = "\n".join(f"  {name:{wide}}  {summary}" for name, summary in found.items())
-    parser = argparse.ArgumentParser(
-        prog="python -m examples",
-        description=DESCRIPTION,
-        epilog=f"examples:\n{listed}\n\n{HOW_TO_READ}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("examples", nargs="*", metavar="example", help="the examples to tell; all when none is named")
-    parser.add_argument(
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
         "--colour",
         choices=["auto", "always", "never"],
         default="auto",
         help="auto: on a terminal, unless NO_COLOR is set",
     )
+    parser = argparse.ArgumentParser(
+        prog="python -m examples",
+        description=DESCRIPTION,
+        epilog=f"examples:\n{listed}\n\n{HOW_TO_READ}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[shared],
+    )
+    parser.add_argument("--instances", type=int, default=INSTANCES, help=f"how many are sent, {INSTANCES} by default")
+    parser.add_argument("--folder", help="keep the database and the handlers' file in this new folder")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    telling = commands.add_parser(
+        "stories",
+        help="tell the examples' stories in the pure core",
+        description=STORIES,
+        epilog=f"examples:\n{listed}\n\n{HOW_TO_READ}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        parents=[shared],
+    )
+    telling.add_argument("examples", nargs="*", metavar="example", help="the examples to tell; all when none is named")
     asked = parser.parse_args(arguments)
-    for name in asked.examples:
+    for name in getattr(asked, "examples", ()):
         if name not in found:
-            parser.error(f"there is no example named {name!r}; there are: {', '.join(found)}")
+            telling.error(f"there is no example named {name!r}; there are: {', '.join(found)}")
+    if asked.instances < 1:
+        parser.error("--instances needs a number from 1")
     return asked
 
 
-def page(out: TextIO, colour: str, environment: Mapping[str, str]) -> Page:
-    """Return a page that suits where it goes: coloured and cut on a terminal, plain and whole elsewhere."""
-    terminal = out.isatty()
-    coloured = colour == "always" or (colour == "auto" and terminal and not environment.get("NO_COLOR"))
-    return Page(out, coloured, shutil.get_terminal_size().columns if terminal else None)
-
-
-def tell_all(names: Sequence[str], page: Page) -> None:
+def tell_all(names: Sequence[str], paper: Page) -> None:
     """Write every story of these examples, then how much that was."""
-    told = [tell_one(name, story, page) for name in names for story in stories(name)]
-    page.write(f"{counted(len(told), 'story', 'stories')}, {counted(sum(told), 'event', 'events')}", BOLD)
+    told = [tell_one(name, story, paper) for name in names for story in stories(name)]
+    paper.write(f"{counted(len(told), 'story', 'stories')}, {counted(sum(told), 'event', 'events')}", BOLD)
 
 
-def tell_one(example: str, story: Story, page: Page) -> int:
+def tell_one(example: str, story: Story, paper: Page) -> int:
     """Write one story: its title, its stream, its last state. Return how many events the stream has."""
-    rehearsal = Rehearsal(story.workflow)
-    for message, kind in story.inputs():
-        rehearsal.take(message, kind=kind)
-    rows = tell(rehearsal.entries)
-    heading, *lines = table(rows).splitlines()
-    page.write(f"{example}: {story.title}", BOLD)
-    page.write(heading, DIM)
-    for row, line in zip(rows, lines, strict=True):
-        page.write(line, COLOURS[row.direction])
-    page.write(f"state: {rehearsal.state!r}")
-    page.write()
+    rehearsal = story.rehearse()
+    paper.write(f"{example}: {story.title}", BOLD)
+    paper.stream(rehearsal.entries)
+    paper.write(f"state: {rehearsal.state!r}")
+    paper.write()
     return rehearsal.version
-
-
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number with its noun."""
-    return f"{number:,} {one if number == 1 else many}"
 
 
 if __name__ == "__main__":

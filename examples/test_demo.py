@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from examples.__main__ import COLOURS, DIM, RESET, main, packages, page, stories
+from examples.__main__ import main, packages, stories
+from examples.demo.check import Feed, check
+from examples.demo.page import COLOURS, DIM, RESET, Page, page
+from examples.demo.scenes import scenes
+from examples.demo.screen import CLEAR, AnsiScreen, Progress
 from examples.group_checkout.workflow import GroupCheckout, InitiateGroupCheckout
-from examples.stories import Story
+from examples.stories import Story, Taken
 from mainspring import Kind
-from mainspring.testing import Rehearsal
+from mainspring.port.records import EventRow, Ref
+from mainspring.testing import envelope
 
 ROOT = Path(__file__).parent.parent
 ESCAPE = "\x1b"
@@ -53,10 +58,7 @@ def told_on_a_terminal(
 
 @pytest.mark.parametrize("story", every_story())
 def test_a_story_reaches_the_end_of_its_messages(story: Story) -> None:
-    rehearsal = Rehearsal(story.workflow)
-    for message, kind in story.inputs():
-        rehearsal.take(message, kind=kind)
-    taken = [event for event in rehearsal.events if event.direction == "input"]
+    taken = [event for event in story.rehearse().events if event.direction == "input"]
     assert len(taken) == len(story.messages)
 
 
@@ -73,11 +75,24 @@ def test_the_examples_of_the_tutorial_are_found() -> None:
 def test_a_bare_message_leaves_its_kind_to_the_rehearsal() -> None:
     message = InitiateGroupCheckout("g-1", ())
     story = Story("", GroupCheckout(), (message, (message, Kind.EVENT)))
-    assert story.inputs() == [(message, None), (message, Kind.EVENT)]
+    assert story.inputs() == [Taken(message), Taken(message, Kind.EVENT)]
+
+
+def test_a_story_may_say_who_acts() -> None:
+    message = InitiateGroupCheckout("g-1", ())
+    story = Story("", GroupCheckout(), ((message, "ann"), envelope(message, kind=Kind.EVENT, actor="bob")))
+    assert story.inputs() == [Taken(message, None, "ann"), Taken(message, Kind.EVENT, "bob")]
+
+
+def test_the_actors_of_a_story_reach_decide() -> None:
+    told = demo("stories", "document_approval").stdout
+    assert "ActionRefused(document_id='d-1', reason='somebody other than ann must check it')" in told
+    assert "Completed          DocumentApproved(document_id='d-1', maker='ann', checker='bob')" in told
+    assert "state: Archived(maker='ann', checker='bob', archive_number='archive-d-1')" in told
 
 
 def test_a_pipe_gets_plain_text_with_whole_lines() -> None:
-    told = demo("group_checkout")
+    told = demo("stories", "group_checkout")
     assert told.returncode == 0
     assert told.stderr == ""
     assert ESCAPE not in told.stdout
@@ -88,23 +103,23 @@ def test_a_pipe_gets_plain_text_with_whole_lines() -> None:
 
 
 def test_all_examples_are_told_unless_some_are_named() -> None:
-    told = demo()
+    told = demo("stories")
     assert told.returncode == 0
     for name in packages():
         assert f"{name}: {stories(name)[0].title}" in told.stdout
 
 
 def test_the_last_line_says_how_much_was_told() -> None:
-    assert demo("traffic_fine").stdout.splitlines()[-1] == "3 stories, 27 events"
+    assert demo("stories", "traffic_fine").stdout.splitlines()[-1] == "3 stories, 27 events"
 
 
 def test_an_example_named_twice_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["traffic_fine", "traffic_fine"])
+    main(["stories", "traffic_fine", "traffic_fine"])
     assert capsys.readouterr().out.endswith("\n3 stories, 27 events\n")
 
 
 def test_colour_can_be_forced_into_a_pipe() -> None:
-    told = demo("traffic_fine", "--colour", "always").stdout
+    told = demo("stories", "traffic_fine", "--colour", "always").stdout
     lines = told.splitlines()
     assert any(line.startswith(COLOURS["input"]) and "InitiatedBy" in line for line in lines)
     assert any(line.startswith(COLOURS["output"]) and "Sent" in line for line in lines)
@@ -113,25 +128,25 @@ def test_colour_can_be_forced_into_a_pipe() -> None:
 
 
 def test_a_terminal_gets_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ESCAPE in told_on_a_terminal(["traffic_fine"], monkeypatch)
+    assert ESCAPE in told_on_a_terminal(["stories", "traffic_fine"], monkeypatch)
 
 
 def test_no_color_is_honoured_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ESCAPE not in told_on_a_terminal(["traffic_fine"], monkeypatch, no_color="1")
+    assert ESCAPE not in told_on_a_terminal(["stories", "traffic_fine"], monkeypatch, no_color="1")
 
 
 def test_a_terminal_can_be_told_to_do_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ESCAPE not in told_on_a_terminal(["traffic_fine", "--colour=never"], monkeypatch)
+    assert ESCAPE not in told_on_a_terminal(["stories", "traffic_fine", "--colour=never"], monkeypatch)
 
 
 def test_lines_are_cut_to_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = told_on_a_terminal(["traffic_fine"], monkeypatch, columns=60, no_color="1").splitlines()
+    lines = told_on_a_terminal(["stories", "traffic_fine"], monkeypatch, columns=60, no_color="1").splitlines()
     assert max(map(len, lines)) == 60
     assert any(line.endswith("…") for line in lines)
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    told = demo("trafic_fine")
+    told = demo("stories", "trafic_fine")
     assert told.returncode == 2
     assert told.stdout == ""
     assert "there is no example named 'trafic_fine'" in told.stderr
@@ -144,10 +159,11 @@ def test_help_teaches_how_to_read_a_stream(capsys: pytest.CaptureFixture[str]) -
     assert exit.value.code == 0
     help = capsys.readouterr().out
     assert "how to read a stream" in help
-    assert "group_checkout    A hotel checks out a whole group at once." in help
+    listed = {name: summary for line in help.splitlines() for name, _, summary in [line.strip().partition(" ")]}
+    assert listed["group_checkout"].strip() == "A hotel checks out a whole group at once."
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"]])
+@pytest.mark.parametrize("arguments", [["stories"], ["--help"], ["--instances", "8"]])
 def test_a_reader_who_leaves_early_is_no_error(arguments: list[str]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -166,3 +182,75 @@ def test_a_reader_who_leaves_early_is_no_error(arguments: list[str]) -> None:
 
 def test_a_page_that_is_no_terminal_is_never_cut() -> None:
     assert page(io.StringIO(), "auto", {}).width is None
+
+
+def test_the_demo_kills_its_worker_and_loses_nothing() -> None:
+    told = demo()
+    assert (told.returncode, told.stderr) == (0, "")
+    assert ESCAPE not in told.stdout
+    lines = told.stdout.splitlines()
+    assert lines[0].startswith("320 instances of eight examples, on ")
+    assert any("is killed with SIGKILL" in line for line in lines)
+    assert any(line.startswith("worker 2 is started") for line in lines)
+    assert any(line.endswith("which lived through it:") for line in lines)
+    assert any("the worker is killed, another takes over" in line for line in lines)
+    assert lines[-2] == "33 still wait for a person or a timer, as they should"
+    assert lines[-1].startswith("0 lost, 0 doubled, of 441 inputs and ")
+
+
+def test_the_demo_uses_all_examples() -> None:
+    assert {scene.example for scene in scenes(8)} == set(packages())
+
+
+def test_the_demo_keeps_its_files_where_it_is_told(tmp_path: Path) -> None:
+    folder = str(tmp_path / "kept")
+    assert demo("--instances", "8", "--folder", folder).returncode == 0
+    assert {"demo.db", "effects.jsonl"} <= {file.name for file in Path(folder).iterdir()}
+    again = demo("--instances", "8", "--folder", folder)
+    assert again.returncode == 2
+    assert "is not empty" in again.stdout
+
+
+def test_a_terminal_without_rich_gets_a_line_that_rewrites_itself() -> None:
+    terminal = Terminal()
+    screen = AnsiScreen(Page(terminal, coloured=False, width=200))
+    with screen.live():
+        screen.show(Progress(ended=1, to_end=2, waiting=3, owed=4))
+        screen.note("the worker is killed")
+    half = "━" * 15 + "╌" * 15
+    assert terminal.getvalue() == (
+        f"{CLEAR}  {half}  1 of 2 ended, 3 under way or waiting, 4 owed{CLEAR}the worker is killed\n{CLEAR}"
+    )
+
+
+# A command that was carried out, in a stream with all its versions, and the input that began it all.
+STREAM: Feed = [
+    (Ref("Shop", "o-1"), EventRow(1, "Began", 0)),
+    (Ref("Shop", "o-1"), EventRow(2, "InitiatedBy", 0, "Place", kind="command", message_id="m-1")),
+    (Ref("Shop", "o-1"), EventRow(3, "Sent", 0, "Charge")),
+    (Ref("Shop", "o-1"), EventRow(4, "Received", 0, "Charged", kind="result", cause=3)),
+]
+TOLD = {"m-1": "Shop/o-1"}
+DONE = [{"called": "Shop/o-1/3"}, {"effect": "Shop/o-1/3"}]
+HANDLED = frozenset({"Charge"})
+
+
+def test_the_demos_check_finds_nothing_where_all_is_well() -> None:
+    verdict = check(TOLD, STREAM, [], [], DONE, HANDLED)
+    assert (verdict.good, verdict.inputs, verdict.commands, verdict.called_again) == (True, 1, 1, 0)
+
+
+def test_the_demos_check_finds_what_is_lost() -> None:
+    assert check(TOLD | {"m-2": "Shop/o-1"}, STREAM, [], [], DONE, HANDLED).lost == ("the input m-2 of Shop/o-1",)
+    assert check(TOLD, STREAM, [], [], [], HANDLED).lost == ("the command Shop/o-1/3",)
+    assert check(TOLD, STREAM[:2] + STREAM[3:], [], [], [], HANDLED).lost == ("version 3 of Shop/o-1",)
+
+
+def test_the_demos_check_finds_what_is_doubled() -> None:
+    twice = [*STREAM, (Ref("Shop", "o-1"), EventRow(5, "Received", 0, "Place", kind="command", message_id="m-1"))]
+    assert check(TOLD, twice, [], [], DONE, HANDLED).doubled == ("the input m-1 of Shop/o-1",)
+    assert check(TOLD, STREAM, [], [], [*DONE, DONE[1]], HANDLED).doubled == ("the effect of Shop/o-1/3",)
+    again = [*STREAM, (Ref("Shop", "o-1"), EventRow(5, "Kept", 0, "Charged", kind="result", cause=3))]
+    assert check(TOLD, again, [], [], DONE, HANDLED).doubled == ("the result of Shop/o-1/3",)
+    invented = check(TOLD, STREAM, [], [], [*DONE, {"effect": "Shop/o-9/3"}], HANDLED)
+    assert invented.doubled == ("the effect of Shop/o-9/3, which nobody recorded",)

@@ -1,0 +1,84 @@
+"""Whether anything was lost or doubled: the streams, against what the client was told and what handlers did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from mainspring.port.records import DeadLetter, EventRow, InputRow, Ref
+from mainspring.port.store import Store
+
+INPUTS: Final = frozenset({"InitiatedBy", "Received", "Kept"})
+PAGE: Final = 5_000
+
+Feed = list[tuple[Ref, EventRow]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is missing, what is there too often, and what was found to be right."""
+
+    lost: tuple[str, ...]
+    doubled: tuple[str, ...]
+    inputs: int
+    commands: int
+    called_again: int
+
+    @property
+    def good(self) -> bool:
+        return not self.lost and not self.doubled
+
+
+async def read_feed(store: Store) -> Feed:
+    """Return every event of every stream."""
+    found: Feed = []
+    after = 0
+    while page := await store.feed(after, PAGE):
+        found += [(ref, row) for _, ref, row in page]
+        after = page[-1][0]
+    return found
+
+
+def check(
+    told: Mapping[str, str],
+    feed: Feed,
+    waiting: Iterable[InputRow],
+    letters: Iterable[DeadLetter],
+    effects: list[dict[str, str]],
+    handled: frozenset[str],
+) -> Verdict:
+    """Compare. `told` are the ids of acknowledged inputs with their instances, `handled` what handlers carry out."""
+    places = Counter((str(ref), row.message_id) for ref, row in feed if row.event in INPUTS and row.message_id)
+    places.update((f"{row.workflow}/{row.instance}", row.message_id) for row in waiting)
+    buried = Counter((f"{letter.workflow}/{letter.instance}", letter.message_id) for letter in letters)
+    places.update(buried)
+    inputs = [(instance, id) for id, instance in told.items()]
+
+    sent = [(f"{ref}/{row.version}", str(ref)) for ref, row in feed if row.event == "Sent" and row.type in handled]
+    results = Counter(f"{ref}/{row.cause}" for ref, row in feed if row.kind == "result")
+    made = Counter(line["effect"] for line in effects if "effect" in line)
+    called = Counter(line["called"] for line in effects if "called" in line)
+    commands = {key for key, _ in sent}
+
+    lost = [f"the input {id} of {instance}" for instance, id in inputs if not places[instance, id]]
+    lost += [f"the command {key}" for key, instance in sent if not made[key] and not buried[instance, key]]
+    lost += _gaps(feed)
+    doubled = [f"the input {id} of {instance}" for (instance, id), count in places.items() if count > 1]
+    doubled += [f"the result of {key}" for key, count in results.items() if count > 1]
+    doubled += [f"the effect of {key}" for key, count in made.items() if count > 1]
+    doubled += [f"the effect of {key}, which nobody recorded" for key in made if key not in commands]
+    again = sum(count - 1 for count in called.values())
+    return Verdict(tuple(lost), tuple(doubled), len(inputs), len(sent), again)
+
+
+def _gaps(feed: Feed) -> list[str]:
+    last: Counter[Ref] = Counter()
+    missing: list[str] = []
+    for ref, row in feed:
+        last[ref] += 1
+        if row.version != last[ref]:
+            missing.append(f"version {last[ref]} of {ref}")
+            last[ref] = row.version
+    return missing
