@@ -29,8 +29,11 @@ def named(path: Path) -> str:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if FENCE.search(p.read_text())], ids=named)
-def test_the_python_on_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path) -> None:
+def test_the_python_on_a_page_runs_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A page is one module: what stands in a block is known in those below, and its tests run last."""
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "page.py"
     path.write_text("\n".join(block[1] for block in FENCE.finditer(page.read_text())))
     module = module_from_spec(spec := spec_from_file_location("page", path) or ModuleSpec("page", None))

@@ -24,7 +24,7 @@ from mainspring.engine.pending import Pending, encode_context, read_context
 from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.errors import shown
-from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, OutputRow, Status, Unit
+from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, OutputRow, Snapshot, Status, Unit
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -52,6 +52,20 @@ class _Plain(str):
         return str(self)
 
 
+class _Written:
+    """A step's rows as they are written one after the other."""
+
+    __slots__ = ("cancels", "claims", "outputs", "result", "rows", "status")
+
+    def __init__(self) -> None:
+        self.rows: list[EventRow] = []
+        self.outputs: list[OutputRow] = []
+        self.claims: list[tuple[OutputClaim, Any]] = []
+        self.cancels: list[str] = []
+        self.status: Status = "running"
+        self.result: Any = None
+
+
 class Units:
     """Makes units. A method that moves its lane (a step, a fault, a kept result) moves it at once."""
 
@@ -64,62 +78,28 @@ class Units:
         self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any]
     ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
         """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
-        before, now_us = lane.version, self._store.now_us()
+        before = lane.version
         state_name = lane.entry.definition.states[type(taken.state)]
-        context = self._output_context(pending)
         if before == 0:
             lane.context = encode_context(pending.context)
-        rows: list[EventRow] = []
-        outputs: list[OutputRow] = []
-        claims: list[tuple[OutputClaim, Any]] = []
-        cancels: list[str] = []
-        status: Status = "running"
-        version = input_version = before
-        for event in taken.events:
-            version += 1
-            if isinstance(event, Received):
-                input_version = version
-                rows.append(lane.entry.recorder.input_row(type(event).__name__, version, now_us, pending, state_name))
-                continue
-            delivered = True
-            if isinstance(event, Replied):
-                reply_to = self._reply_to(lane, pending, event)
-                row = lane.entry.recorder.reply_row(event, version, now_us, reply_to, input_version)
-                delivered = reply_to is not None
-            else:
-                row = lane.entry.recorder.row(event, version, now_us, cause=input_version)
-            rows.append(row)
-            output = self._output(lane, event, row) if delivered else None
-            if output is not None:
-                outputs.append(output)
-                if output.claimed:
-                    claims.append((self._claim(lane, output, row, now_us, context), _message(event)))
-            elif isinstance(event, ScheduleCancelled):
-                cancels.append(event.key)
-            elif isinstance(event, Completed):
-                status, lane.result = "completed", event.result
-            elif isinstance(event, Failed):
-                status, lane.result = "failed", event.reason
-        snapshot = None
-        every = lane.entry.workflow.snapshot_every
-        if every is not None and status == "running" and version - lane.snapshot_version >= every:
-            snapshot = lane.entry.recorder.snapshot(taken.state, version, lane.entry.fingerprint)
-            lane.snapshot_version = version
-        lane.version, lane.state, lane.status, lane.error = version, taken.state, status, None
-        lane.ending = status != "running"
+        written = self._written(lane, pending, taken, state_name)
+        ended = written.status != "running"
+        snapshot = None if ended else self._snapshot(lane, taken)
+        lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, None
+        lane.ending, lane.result = ended, written.result
         unit = Unit(
             workflow=lane.ref.workflow,
             instance=lane.ref.id,
             key=lane.key,
             expected_version=before,
-            events=tuple(rows),
-            status=status,
+            events=tuple(written.rows),
+            status=written.status,
             state=state_name,
             definition_version=lane.entry.definition.version,
             context=lane.context,
-            outputs=tuple(outputs),
-            cancels=tuple(cancels),
-            cancel_all=None if status == "running" else "timers",
+            outputs=tuple(written.outputs),
+            cancels=tuple(written.cancels),
+            cancel_all="timers" if ended else None,
             dedupe=pending.id if pending.cause is None else None,
             direct=pending.position is None,
             consumes=pending.position,
@@ -129,7 +109,47 @@ class Units:
             discards=pending.discards,
             snapshot=snapshot,
         )
-        return unit, claims
+        return unit, written.claims
+
+    def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> _Written:
+        """Return the events of a step as rows, with what is to be carried out and cancelled."""
+        recorder, now_us, context = lane.entry.recorder, self._store.now_us(), self._output_context(pending)
+        written = _Written()
+        version = cause = lane.version
+        for event in taken.events:
+            version += 1
+            if isinstance(event, Received):
+                cause = version
+                name = type(event).__name__
+                written.rows.append(recorder.input_row(name, version, now_us, pending, state_name))
+                continue
+            delivered = True
+            if isinstance(event, Replied):
+                reply_to = self._reply_to(lane, pending, event)
+                row = recorder.reply_row(event, version, now_us, reply_to, cause)
+                delivered = reply_to is not None
+            else:
+                row = recorder.row(event, version, now_us, cause=cause)
+            written.rows.append(row)
+            output = self._output(lane, event, row) if delivered else None
+            if output is not None:
+                written.outputs.append(output)
+                if output.claimed:
+                    written.claims.append((self._claim(lane, output, row, now_us, context), _message(event)))
+            elif isinstance(event, ScheduleCancelled):
+                written.cancels.append(event.key)
+            elif isinstance(event, Completed):
+                written.status, written.result = "completed", event.result
+            elif isinstance(event, Failed):
+                written.status, written.result = "failed", event.reason
+        return written
+
+    def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any]) -> Snapshot | None:
+        every = lane.entry.workflow.snapshot_every
+        if every is None or taken.version - lane.snapshot_version < every:
+            return None
+        lane.snapshot_version = taken.version
+        return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint)
 
     def faulted(self, lane: Lane, pending: Pending, error: Exception) -> Unit:
         """Return the unit of a failed step: the input waits in the inbox, the instance is suspended."""
