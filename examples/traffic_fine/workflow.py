@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from msgspec import Struct
-
 from mainspring import CancelSchedule, Complete, Decisions, Event, Publish, Received, Schedule, Send, Workflow
 
 PATIENCE = timedelta(days=1)
 
 
-# A field that may hold one of several types needs tagged ones: the tag tells, in what was stored, which of them it was.
-class SpeedingViolation(Struct, frozen=True, tag=True):
+@dataclass(frozen=True)
+class SpeedingViolation:
     limit_kmh: int
     measured_kmh: int
 
 
-class ParkingViolation(Struct, frozen=True, tag=True):
+@dataclass(frozen=True)
+class ParkingViolation:
     street: str
 
 

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mainspring import CancelSchedule, Complete, Event, Fail, Publish, Reply, Schedule, Send
+from mainspring.core.decisions import LONGEST_DELAY
 from mainspring.core.events import InitiatedBy, Received
 from mainspring.core.fold import fold
 from mainspring.core.translate import recorded, translate
@@ -13,14 +14,15 @@ from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
 from tests.core.orders import CardCharged, OrderFulfilment, OrderShipped, PaymentTimedOut, PlaceOrder
 
 texts = st.text(max_size=10)
+names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=10)
 decisions = st.one_of(
     texts.map(Send),
     texts.map(Publish),
-    st.builds(Reply, texts, to=st.none() | texts),
-    st.builds(Schedule, texts, after=st.timedeltas(min_value=timedelta(0)), key=st.text(min_size=1, max_size=5)),
-    st.text(min_size=1).map(CancelSchedule),
+    st.builds(Reply, texts, to=st.none() | names),
+    st.builds(Schedule, texts, after=st.timedeltas(timedelta(0), LONGEST_DELAY), key=names),
+    names.map(CancelSchedule),
     st.builds(Complete, st.none() | texts),
-    texts.map(Fail),
+    names.map(Fail),
 )
 counted: st.SearchStrategy[Event[Count, CountedThrice]] = st.one_of(
     texts.map(lambda text: Received(Count(text))),

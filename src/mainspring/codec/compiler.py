@@ -16,7 +16,6 @@ from msgspec import Meta, Struct
 from mainspring.codec.hints import (
     Field,
     fields_of,
-    frozen_fix,
     is_model,
     is_named_tuple,
     is_record,
@@ -39,6 +38,7 @@ from mainspring.codec.shapes import (
     Table,
     Versioned,
 )
+from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import type_of
 from mainspring.errors import RegistrationError
 

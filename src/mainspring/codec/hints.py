@@ -75,24 +75,6 @@ def is_named_tuple(cls: Any) -> bool:
     return hasattr(cls, "_fields") and isinstance(cls, type) and issubclass(cls, tuple)
 
 
-def frozen_fix(cls: type[Any]) -> str | None:
-    """Return how to freeze a record that can be changed, or None if it is frozen.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Order:
-    ...     id: str
-    >>> frozen_fix(Order)
-    '@dataclass(frozen=True)'
-    """
-    if dataclasses.is_dataclass(cls):
-        parameters: Any = vars(cls).get("__dataclass_params__")
-        return None if parameters is not None and parameters.frozen else "@dataclass(frozen=True)"
-    if issubclass(cls, Struct):
-        return None if cls.__struct_config__.frozen else f"class {cls.__name__}(Struct, frozen=True)"
-    return None if cls.model_config.get("frozen") else "model_config = ConfigDict(frozen=True)"
-
-
 def fields_of(hint: Any) -> list[Field]:
     """Return the fields of a dataclass, Struct or NamedTuple, with type variables replaced by their arguments.
 

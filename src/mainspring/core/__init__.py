@@ -4,11 +4,12 @@
     decisions       what decide returns          Send, Publish, Reply, Schedule, CancelSchedule, Complete, Fail
     events          what is recorded             Began, InitiatedBy, Received, Sent, Published, …
     workflow        what an author writes        initial_state, route, decide, evolve
-    definition      the class, read and checked  (type_parameters reads its unions)
+    definition      the class, read and checked  (type_parameters reads its unions, freezing its records)
     route           message → instance id
     translate       decisions → events
     fold            state, events → state
     step            one input taken: decide, check, translate, fold
+    failures        what a workflow may listen for when a command failed for good
     story           a stream as the table that people read
 
 Nothing here changes because a database does.

@@ -15,6 +15,7 @@ from typing import Any, Final, get_args, get_origin
 
 from msgspec import Struct
 
+from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
 from mainspring.core.workflow import UnknownTransition, Workflow
@@ -120,18 +121,10 @@ def _has_fields(cls: type[Any]) -> bool:
 
 
 def _check_frozen(cls: type[Any], data: type[Any]) -> None:
-    """Messages and states are values: what is recorded must not change afterwards."""
-    if dataclasses.is_dataclass(data):
-        frozen, fix = data.__dataclass_params__.frozen, "@dataclass(frozen=True)"  # pyright: ignore[reportAttributeAccessIssue]
-    elif issubclass(data, Struct):
-        frozen, fix = data.__struct_config__.frozen, f"class {data.__name__}(Struct, frozen=True)"
-    elif hasattr(data, "model_config"):
-        frozen, fix = bool(data.model_config.get("frozen")), "model_config = ConfigDict(frozen=True)"
-    elif issubclass(data, (enum.Enum, str, int, float, bytes)):
-        frozen, fix = True, ""
-    else:
-        frozen, fix = False, "@dataclass(frozen=True)"
-    if not frozen:
+    if not _has_fields(data) and issubclass(data, (enum.Enum, str, int, float, bytes)):
+        return
+    fix = frozen_fix(data)
+    if fix is not None:
         raise DefinitionError(cls.__name__, f"uses {data.__name__}, which can be changed", f"Freeze it: `{fix}`.")
 
 

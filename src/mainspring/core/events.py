@@ -236,4 +236,3 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
 
 ENDS: Final = (Completed, Failed)
 OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled)
-OUTSIDE_THE_FOLD: Final = (Suspended, Resumed, Cancelled, Skipped, Kept)

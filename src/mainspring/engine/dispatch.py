@@ -12,7 +12,7 @@ from mainspring.core.route import route
 from mainspring.engine.committer import Committer
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.pending import Pending, read_context
+from mainspring.engine.pending import Pending, input_of, read_context
 from mainspring.engine.recorder import answer_id, read_detail
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replies import Replies
@@ -158,24 +158,7 @@ class Dispatcher:
         if id is None:
             self.bury(claim, f"{entry.name} does not want it: its route returned None", None)
             return
-        self._intake.submit(self.input_for(claim, message, Ref(entry.name, id), Kind.COMMAND))
-
-    def input_for(self, claim: OutputClaim, message: Any, ref: Ref, kind: Kind) -> Pending:
-        """Return an output as the input of another instance; its step settles it."""
-        own = Ref(claim.workflow, claim.instance)
-        context = read_context(claim.context)
-        return Pending(
-            ref=ref,
-            message=message,
-            type=claim.type,
-            type_version=claim.type_version,
-            body=claim.body,
-            id=f"{own}/{claim.output.version}",
-            kind=kind,
-            context=Context(context.correlation_id, context.causation_id, str(own), None, context.trace),
-            time_us=self._store.now_us(),
-            settles=claim.output,
-        )
+        self._intake.submit(input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us()))
 
     # ---- how attempts end
 

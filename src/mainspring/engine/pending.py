@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
-from mainspring.port.records import Context, DeadLetter, InputRow, OutputKey, Ref, Remembered
+from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 
 ReceiptStatus: TypeAlias = Literal["pending", "stepped", "accepted", "suspended", "duplicate", "dead letter"]
 
@@ -159,3 +159,21 @@ class Pending(Struct):
             error=error,
             actor=self.actor,
         )
+
+
+def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: int) -> Pending:
+    """Return an output of one instance as the input of another; its step settles it."""
+    own = f"{claim.workflow}/{claim.instance}"
+    context = read_context(claim.context)
+    return Pending(
+        ref=ref,
+        message=message,
+        type=claim.type,
+        type_version=claim.type_version,
+        body=claim.body,
+        id=f"{own}/{claim.output.version}",
+        kind=kind,
+        context=Context(context.correlation_id, context.causation_id, own, None, context.trace),
+        time_us=time_us,
+        settles=claim.output,
+    )

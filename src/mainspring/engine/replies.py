@@ -9,11 +9,11 @@ from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
 from mainspring.engine.intake import Intake
 from mainspring.engine.loader import whole_stream
-from mainspring.engine.pending import Pending, instance_id, read_context
+from mainspring.engine.pending import input_of, instance_id, read_context
 from mainspring.engine.recorder import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.port.records import Context, Outcome, OutputClaim, Ref, Remembered, Unit
+from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -76,25 +76,10 @@ class Replies:
         scheme, _, rest = address.partition(":")
         target = instance_id(rest)
         if scheme == "instance" and target.workflow in self._registry.workflows:
-            self._intake.submit(self._input(claim, message, Ref(target.workflow, target.id)))
+            ref = Ref(target.workflow, target.id)
+            self._intake.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
         else:
             self._to_caller(claim, message, rest)
-
-    def _input(self, claim: OutputClaim, message: Any, ref: Ref) -> Pending:
-        own = Ref(claim.workflow, claim.instance)
-        context = read_context(claim.context)
-        return Pending(
-            ref=ref,
-            message=message,
-            type=claim.type,
-            type_version=claim.type_version,
-            body=claim.body,
-            id=f"{own}/{claim.output.version}",
-            kind=Kind.REPLY,
-            context=Context(context.correlation_id, context.causation_id, str(own), None, context.trace),
-            time_us=self._store.now_us(),
-            settles=claim.output,
-        )
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US

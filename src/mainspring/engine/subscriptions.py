@@ -10,6 +10,7 @@ from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.intake import Intake
+from mainspring.engine.pending import input_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.runners import MICROSECONDS, Job, envelope_of
 from mainspring.engine.runtime import Runtime
@@ -58,7 +59,7 @@ class Subscriptions:
             self._running.add(task)
             task.add_done_callback(self._running.discard)
         elif len(targets) == 1:
-            self._intake.submit(self._dispatcher.input_for(claim, message, targets[0], Kind.EVENT))
+            self._intake.submit(input_of(claim, message, targets[0], Kind.EVENT, self._store.now_us()))
         else:
             self._settle(claim, message, targets, ())
 
@@ -67,7 +68,8 @@ class Subscriptions:
         return [Ref(name, id) for name, id in routed if id is not None]
 
     def _settle(self, claim: OutputClaim, message: Any, targets: list[Ref], told: tuple[Remembered, ...]) -> None:
-        inputs = [self._dispatcher.input_for(claim, message, ref, Kind.EVENT) for ref in targets]
+        now_us = self._store.now_us()
+        inputs = [input_of(claim, message, ref, Kind.EVENT, now_us) for ref in targets]
         self._dispatcher.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
 
     async def _tell(self, claim: OutputClaim, message: Any, targets: list[Ref], subscribers: list[Handler]) -> None:
