@@ -1,8 +1,10 @@
-"""What the tests of fuzz share: the story that a failure tells, and a workflow that breaks on a duplicate."""
+"""What the kit's tests share: the story that a failure tells, and a workflow that breaks on a duplicate."""
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable
+from types import TracebackType
 
 import pytest
 
@@ -41,3 +43,15 @@ class Strict(Orders):
             case PlaceOrder(), AwaitingPayment():
                 raise ValueError("placed twice")
         return super().decide(message, state)
+
+
+def failure(check: Callable[[], object]) -> str:
+    with pytest.raises(AssertionError) as caught:
+        check()
+    return str(caught.value)
+
+
+def shown_frames(tb: TracebackType | None) -> list[str]:
+    """Return the files of those frames that pytest shows."""
+    frames = [frame for frame, _ in traceback.walk_tb(tb)]
+    return [frame.f_code.co_filename for frame in frames if not frame.f_locals.get("__tracebackhide__")]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from mainspring import Kind, Send
+from mainspring import InitiatedBy, Kind, Send
+from mainspring.core.messages import InstanceId
+from mainspring.core.story import Entry
 from mainspring.errors import InstanceEndedError, UnknownTransitionError
-from mainspring.testing import Rehearsal
+from mainspring.testing import Rehearsal, envelope
 from tests.testing.shop import CHARGED, PLACE, SHIPPED, TIMED_OUT, ChargeCard, Input, Orders, Output, State
 
 
@@ -30,6 +34,20 @@ def test_a_fired_timer_waits_no_more() -> None:
 def test_a_scheduled_message_is_taken_as_a_timer() -> None:
     rehearsal = rehearsed(PLACE, CHARGED, TIMED_OUT)
     assert rehearsal.entries[-1].kind is Kind.TIMER
+
+
+def test_an_envelope_is_taken_and_recorded_whole() -> None:
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    rehearsal = Rehearsal(Orders())
+    rehearsal.take(envelope(PLACE, id="m-7", time=noon, kind=Kind.EVENT, actor="ann"))
+    assert rehearsal.entries[1] == Entry(2, InitiatedBy(PLACE), Kind.EVENT, "m-7", noon, "ann")
+
+
+def test_an_envelope_has_the_context_of_a_message_from_another_instance() -> None:
+    asked = InstanceId("Shop", "s-1")
+    sealed = envelope(CHARGED, sender=asked, correlation_id="c-1", causation_id="m-3")
+    assert (sealed.sender, sealed.correlation_id, sealed.causation_id) == (asked, "c-1", "m-3")
+    assert envelope(CHARGED, id="m-4").correlation_id == "m-4"
 
 
 def test_the_decisions_of_the_last_step_are_kept_as_decide_returned_them() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,7 +18,6 @@ from mainspring import (
     Event,
     InitiatedBy,
     Kind,
-    Publish,
     Received,
     Reply,
     Schedule,
@@ -28,8 +26,15 @@ from mainspring import (
     Sent,
     Workflow,
 )
-from mainspring.errors import CannotBeginError, ImpureCallError, InstanceEndedError, StepError, UnknownTransitionError
-from mainspring.testing import envelope, given
+from mainspring.errors import (
+    CannotBeginError,
+    DefinitionError,
+    ImpureCallError,
+    InstanceEndedError,
+    StepError,
+    UnknownTransitionError,
+)
+from mainspring.testing import Rehearsal, envelope, fuzz, given
 from tests.testing.shop import (
     CHARGED,
     ORDER,
@@ -40,23 +45,16 @@ from tests.testing.shop import (
     AwaitingShipment,
     ChargeCard,
     Input,
-    New,
-    OrderAbandoned,
     Orders,
     Output,
     PaymentTimedOut,
     ShipOrder,
     State,
 )
+from tests.testing.stories import failure
 
 CHARGE = Send(ChargeCard(ORDER, 4200))
 TIMEOUT = Schedule(TIMED_OUT, after=timedelta(minutes=5))
-
-
-def failure(check: Callable[[], object]) -> str:
-    with pytest.raises(AssertionError) as caught:
-        check()
-    return str(caught.value)
 
 
 def mistake(check: Callable[[], object]) -> str:
@@ -164,150 +162,100 @@ def test_a_workflow_that_asks_for_the_envelope_sees_what_when_was_given() -> Non
     scenario.then(Reply(Seen("event", "ann", noon, "m-1")))
 
 
-# What fails, and how it is told.
+def test_an_envelope_is_taken_as_it_is() -> None:
+    noon = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    whole = envelope(Witness.initial_state, kind=Kind.EVENT, actor="ann", time=noon, reply_to="m-1")
+    given(Witness()).when(whole).then(Reply(Seen("event", "ann", noon, "m-1")))
 
 
-def test_a_wrong_decision_is_told_as_a_diff() -> None:
-    check = given(Orders(), PLACE).when(CHARGED)
-    text = failure(lambda: check.then(CancelSchedule(PaymentTimedOut), Publish(OrderAbandoned(ORDER)), Complete()))
-    assert (
-        text
-        == """\
-Orders decided something else
-  when:     CardCharged(order_id='o-1')
-  in state: AwaitingPayment(order_id='o-1', amount=4200)
-
-  CancelSchedule(PaymentTimedOut)
-- Publish(OrderAbandoned(order_id='o-1'))
-- Complete()
-+ Send(ShipOrder(order_id='o-1'))"""
-    )
+def test_who_did_what_in_the_past_is_told_by_envelopes() -> None:
+    ann, bob = envelope(Name("n-1"), actor="ann"), envelope(Name("n-1"), actor="bob")
+    given(Guests(), ann, bob, Name("n-1")).when(ann).then_state(Names(("ann", "bob", "nobody", "ann")))
 
 
-def test_a_decision_that_differs_in_some_fields_shows_only_these() -> None:
-    check = given(Orders()).when(PLACE)
-    text = failure(lambda: check.then(Send(ChargeCard(ORDER, 4300)), Schedule(TIMED_OUT, after=timedelta(minutes=6))))
-    assert (
-        text
-        == """\
-Orders decided something else
-  when:     PlaceOrder(order_id='o-1', amount=4200)
-  in state: New()
-
-~ Send(ChargeCard): amount: expected 4300, decided 4200
-~ Schedule(PaymentTimedOut): after: expected 0:06:00, decided 0:05:00"""
-    )
+def test_an_envelope_and_context_beside_it_are_refused() -> None:
+    text = mistake(lambda: given(Orders()).when(envelope(PLACE), actor="ann"))
+    assert text.startswith("An envelope has its own kind, actor, reply_to and time.")
 
 
-def test_an_order_that_differs_is_told_without_repeating_what_is_the_same() -> None:
-    text = failure(lambda: given(Orders()).when(PLACE).then(TIMEOUT, CHARGE))
-    assert text.splitlines()[4:] == [
-        "- Schedule(PaymentTimedOut(order_id='o-1'), after=0:05:00)",
-        "  Send(ChargeCard(order_id='o-1', amount=4200))",
-        "+ Schedule(PaymentTimedOut(order_id='o-1'), after=0:05:00)",
-    ]
+@dataclass(frozen=True)
+class Name:
+    book: str
+    text: str = ""
 
 
-def test_decisions_where_none_were_expected_are_all_shown() -> None:
-    text = failure(lambda: given(Orders()).when(PLACE).then())
-    assert text.splitlines()[4:] == [
-        "+ Send(ChargeCard(order_id='o-1', amount=4200))",
-        "+ Schedule(PaymentTimedOut(order_id='o-1'), after=0:05:00)",
-    ]
+@dataclass(frozen=True)
+class Names:
+    names: tuple[str, ...] = ()
 
 
-def test_a_state_that_differs_is_told_by_its_fields() -> None:
-    text = failure(lambda: given(Orders()).when(PLACE).then_state(AwaitingPayment("o-2", 4200)))
-    assert (
-        text
-        == """\
-Orders is in another state
-  when:     PlaceOrder(order_id='o-1', amount=4200)
-  in state: New()
+class Guests(Workflow[Name, Names, Name]):
+    """Writes down who came, which only the envelope knows."""
 
-~ AwaitingPayment: order_id: expected 'o-2', is 'o-1'"""
-    )
+    initial_state = Names()
 
+    def route(self, message: Name) -> str | None:
+        return message.book
 
-def test_a_state_of_another_type_is_shown_whole() -> None:
-    text = failure(lambda: given(Orders()).when(PLACE).then_state(New()))
-    assert text.splitlines()[4:] == ["- New()", "+ AwaitingPayment(order_id='o-1', amount=4200)"]
+    def decide(self, message: Envelope[Name], state: Names) -> Decisions[Name, Name] | None:
+        return [Send(Name(message.message.book, message.actor or "nobody"))]
+
+    def evolve(self, state: Names, event: Event[Name, Name]) -> Names | None:
+        return Names((*state.names, event.message.text)) if isinstance(event, Sent) else None
 
 
-def test_events_that_differ_are_told_as_a_diff() -> None:
-    text = failure(lambda: given(Orders(), PLACE, CHARGED).when(SHIPPED).then_events(Received(SHIPPED)))
-    assert text.splitlines()[4:] == [
-        "  Received(message=OrderShipped(order_id='o-1'))",
-        "+ Completed(result=None)",
-    ]
+# What must not reach beyond one scenario.
 
 
-def test_an_unexpected_error_fails_with_its_text_and_is_chained() -> None:
-    with pytest.raises(AssertionError) as caught:
-        given(Orders()).when(CHARGED).then()
-    assert isinstance(caught.value.__cause__, CannotBeginError)
-    assert (
-        str(caught.value)
-        == """\
-Orders raised an error
-  when:     CardCharged(order_id='o-1')
-  in state: New()
-
-CannotBeginError: Orders cannot begin with CardCharged: it begins with PlaceOrder.
-  message: CardCharged(order_id='o-1')
-  state:   New()
-Send PlaceOrder first, or add CardCharged to `begins`."""
-    )
+@dataclass(frozen=True)
+class Basket:
+    items: list[str]
 
 
-def test_an_unexpected_error_fails_a_check_of_the_state_too() -> None:
-    assert failure(lambda: given(Orders()).when(CHARGED).then_state(New())).startswith("Orders raised an error")
+class Careless(Workflow[Name, Basket, Name]):
+    initial_state = Basket([])
+
+    def route(self, message: Name) -> str | None:
+        return message.book
+
+    def decide(self, message: Name, state: Basket) -> Decisions[Name, Name] | None:
+        return []
+
+    def evolve(self, state: Basket, event: Event[Name, Name]) -> Basket | None:
+        if isinstance(event, Received):
+            state.items.append(event.message.text)
 
 
-def test_an_error_that_did_not_come_says_what_was_decided_instead() -> None:
-    text = failure(lambda: given(Orders(), PLACE, CHARGED).when(SHIPPED).then_raises(UnknownTransitionError))
-    assert (
-        text
-        == """\
-Orders raised nothing, expected UnknownTransitionError; it decided
-  when:     OrderShipped(order_id='o-1')
-  in state: AwaitingShipment(order_id='o-1')
-
-+ Complete()"""
-    )
+def test_an_evolve_that_changes_its_state_in_place_never_spoils_the_class() -> None:
+    given(Careless(), Name("b-1", "pen")).when(Name("b-1", "ink")).then_state(Basket(["pen", "ink"]))
+    assert Careless.initial_state == Basket([])
 
 
-def test_an_error_of_another_type_is_chained() -> None:
-    with pytest.raises(AssertionError, match="raised another error than UnknownTransitionError") as caught:
-        given(Orders()).when(CHARGED).then_raises(UnknownTransitionError)
-    assert isinstance(caught.value.__cause__, CannotBeginError)
+# A class that cannot work.
 
 
-def test_an_error_with_another_text_shows_both() -> None:
-    text = failure(lambda: given(Orders()).when(CHARGED).then_raises(CannotBeginError, match="begins with Refund"))
-    assert text.splitlines()[4:6] == [
-        "- begins with Refund",
-        "+ Orders cannot begin with CardCharged: it begins with PlaceOrder.",
-    ]
+class Broken(Orders):
+    begins = ShipOrder
 
 
-def test_an_error_in_the_past_says_which_item_it_was() -> None:
-    with pytest.raises(UnknownTransitionError) as caught:
-        given(Orders(), PLACE, PLACE)
-    assert caught.value.__notes__[-1] == (
-        "while given() took number 2 of its past, PlaceOrder(order_id='o-1', amount=4200)"
-    )
+class Stateless(Workflow[Name, Names, Name]):
+    def route(self, message: Name) -> str | None:
+        return message.book
+
+    def decide(self, message: Name, state: Names) -> Decisions[Name, Name] | None:
+        return []
+
+    def evolve(self, state: Names, event: Event[Name, Name]) -> Names | None:
+        return None
 
 
-def test_the_kits_own_frames_are_hidden_from_pytest() -> None:
-    with pytest.raises(AssertionError) as caught:
-        given(Orders()).when(PLACE).then()
-    shown_frames = [
-        frame.f_code.co_filename
-        for frame, _ in traceback.walk_tb(caught.tb)
-        if not frame.f_locals.get("__tracebackhide__")
-    ]
-    assert shown_frames == [__file__]
+@pytest.mark.parametrize("workflow", [Broken(), Stateless()])
+@pytest.mark.parametrize("begin", [given, Rehearsal, lambda workflow: fuzz(workflow, [PLACE])])
+def test_a_class_that_cannot_work_is_refused_before_anything_is_tried(
+    begin: Callable[[Any], object], workflow: Workflow[Any, Any, Any]
+) -> None:
+    with pytest.raises(DefinitionError, match=r"has no initial state|begins with ShipOrder"):
+        begin(workflow)
 
 
 # The purity guard.
@@ -355,7 +303,8 @@ def test_a_decision_in_the_past_is_refused() -> None:
         (Received(CHARGED), "Pass the input message itself."),
         (Send(ShipOrder(ORDER)), "Pass the input message itself."),
         (ShipOrder, "ShipOrder is a class. Pass a message: ShipOrder(...)."),
-        (envelope(CHARGED), "An envelope was passed."),
+        (envelope(Received(CHARGED)), "Pass the input message itself."),
+        (envelope(ShipOrder), "ShipOrder is a class. Pass a message: ShipOrder(...)."),
     ],
 )
 def test_something_else_than_a_message_is_refused(message: object, text: str) -> None:

@@ -44,12 +44,16 @@ def show(decision: Decision[Any, Any]) -> str:
             return _short(decision)
 
 
+def _itself(value: Any) -> Any:
+    return value
+
+
 def diff(
-    expected: Sequence[T], came: Sequence[T], *, text: Callable[[T], str], key: Callable[[T], Any], verb: str
+    expected: Sequence[T], came: Sequence[T], *, text: Callable[[T], str], verb: str, key: Callable[[T], Any] = _itself
 ) -> list[str]:
     """Return the lines of a diff: `  same`, `- expected`, `+ came`, and `~` for what differs only in some fields.
 
-    >>> lines = diff([Send("a"), Fail("b")], [Send("a"), Fail("c")], text=show, key=lambda d: d, verb="decided")
+    >>> lines = diff([Send("a"), Fail("b")], [Send("a"), Fail("c")], text=show, verb="decided")
     >>> print(*lines, sep=chr(10))
       Send('a')
     ~ Fail: reason: expected 'b', decided 'c'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from mainspring.core.messages import Envelope, Kind
+from mainspring.core.messages import Envelope, InstanceId, Kind
 
 T = TypeVar("T")
 
@@ -20,11 +20,24 @@ def envelope(
     kind: Kind = Kind.COMMAND,
     actor: str | None = None,
     reply_to: str | None = None,
+    sender: InstanceId | None = None,
+    correlation_id: str | None = None,
+    causation_id: str | None = None,
 ) -> Envelope[T]:
-    """Return a message in an envelope, for a workflow that asks for one.
+    """Return a message in an envelope, for a workflow that asks for one. A message correlates with itself by default.
 
     >>> from mainspring.testing.samples import Count
     >>> envelope(Count("c-1"), actor="ann").actor
     'ann'
     """
-    return Envelope(message, id=id, time=time, correlation_id=id, kind=kind, actor=actor, reply_to=reply_to)
+    return Envelope(
+        message,
+        id=id,
+        time=time,
+        correlation_id=id if correlation_id is None else correlation_id,
+        kind=kind,
+        causation_id=causation_id,
+        sender=sender,
+        reply_to=reply_to,
+        actor=actor,
+    )

@@ -13,6 +13,7 @@ from mainspring.core.messages import Envelope
 from mainspring.core.story import table, tell
 from mainspring.core.workflow import Workflow
 from mainspring.errors import names
+from mainspring.testing.causes import cause_of
 from mainspring.testing.orders import Draw, Failure, Move, Property, Rules, Run
 from mainspring.testing.rehearsal import check_workflow
 
@@ -103,7 +104,8 @@ def fuzz(
     )
     if found is not None:
         failure, repeatable = found
-        raise FuzzFailure(type(workflow).__name__, failure, repeatable=repeatable, seed=chosen) from failure.cause
+        story = FuzzFailure(type(workflow).__name__, failure, repeatable=repeatable, seed=chosen)
+        raise story from cause_of(failure.cause)
     return tally.result()
 
 

@@ -96,7 +96,7 @@ def _check_repeated(name: str, arguments: tuple[Any, ...], first: Any, second: A
         return
     call = f"{name}({', '.join(shown(argument, 200) for argument in arguments)})"
     is_list = isinstance(first, list | tuple) and isinstance(second, list | tuple)
-    lines = diff(first, second, text=show, key=_itself, verb="then") if is_list else value_diff(first, second, "then")  # pyright: ignore[reportUnknownArgumentType]
+    lines = diff(first, second, text=show, verb="then") if is_list else value_diff(first, second, "then")  # pyright: ignore[reportUnknownArgumentType]
     text = "\n".join([f"{call} gave two answers:", *lines])
     raise Broken(f"{name} is deterministic", text.replace(": expected ", ": first "))
 
@@ -104,7 +104,3 @@ def _check_repeated(name: str, arguments: tuple[Any, ...], first: Any, second: A
 def _same(one: Any, other: Any) -> bool:
     # By their text too: a NaN is not equal to itself, and a class may compare by identity.
     return bool(one == other) or (type(one) is type(other) and repr(one) == repr(other))
-
-
-def _itself(value: Any) -> Any:
-    return value

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
 from mainspring.core.decisions import Decision
+from mainspring.core.definition import definition_of
 from mainspring.core.events import ENDS, Completed, Event, Failed, Received, ScheduleCancelled, Scheduled
 from mainspring.core.fold import fold
-from mainspring.core.messages import Kind
+from mainspring.core.messages import Envelope, Kind
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
-from mainspring.errors import InstanceEndedError
+from mainspring.errors import DefinitionError, InstanceEndedError
 from mainspring.testing.envelopes import EPOCH, envelope
 from mainspring.testing.watch import Method, guarded, watched
 
@@ -41,7 +43,8 @@ class Rehearsal(Generic[In, State, Out]):
         self.workflow = workflow
         self.watched = watched(workflow, self._around)
         """The workflow as it is called here: through the guard."""
-        self.state: State = workflow.initial_state
+        # A copy: an evolve that changes its state in place must not change the class for all other tests.
+        self.state: State = copy.deepcopy(workflow.initial_state)
         self.entries: list[Entry] = []
         self.decisions: Sequence[Decision[In, Out]] = ()
         """What the last step decided, as decide returned it."""
@@ -71,26 +74,53 @@ class Rehearsal(Generic[In, State, Out]):
 
     def take(
         self,
-        message: In,
+        message: In | Envelope[In],
         *,
         kind: Kind | None = None,
         actor: str | None = None,
         reply_to: str | None = None,
-        time: datetime = EPOCH,
+        time: datetime | None = None,
     ) -> Step[In, State, Out]:
-        """Take one input and return its step. A message that was scheduled before counts as a timer."""
+        """Take one input and return its step. A message that was scheduled before counts as a timer.
+
+        An envelope is taken as it is; a bare message gets one, with this context.
+        """
         __tracebackhide__ = True
+        sealed = self.sealed(message, kind, actor, reply_to, time)
         if self.end is not None:
-            raise InstanceEndedError(type(self.workflow).__name__, message, self.state, self.end)
-        if kind is None:
-            kind = Kind.TIMER if self.was_scheduled(message) else Kind.COMMAND
-        id = f"message-{self.version + 1}"
-        enveloped = envelope(message, id=id, time=time, kind=kind, actor=actor, reply_to=reply_to)
-        taken = step(self.watched, self.state, self.version, enveloped, begins=not self.entries)
+            raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
+        taken = step(self.watched, self.state, self.version, sealed, begins=not self.entries)
         self.state = taken.state
         self.decisions = self._decided or ()
-        self._append(taken.events, Entry(0, taken.events[0], kind, id, time, actor))
+        self._append(taken.events, Entry(0, taken.events[0], sealed.kind, sealed.id, sealed.time, sealed.actor))
         return taken
+
+    def sealed(
+        self,
+        message: In | Envelope[In],
+        kind: Kind | None,
+        actor: str | None,
+        reply_to: str | None,
+        time: datetime | None,
+    ) -> Envelope[In]:
+        """Return the envelope in which a message would be taken now."""
+        __tracebackhide__ = True
+        if isinstance(message, Envelope):
+            if (kind, actor, reply_to, time) != (None, None, None, None):
+                raise TypeError(
+                    "An envelope has its own kind, actor, reply_to and time. Write them there: envelope(message, …)."
+                )
+            return cast("Envelope[In]", message)
+        if kind is None:
+            kind = Kind.TIMER if self.was_scheduled(message) else Kind.COMMAND
+        return envelope(
+            message,
+            id=f"message-{self.version + 1}",
+            time=EPOCH if time is None else time,
+            kind=kind,
+            actor=actor,
+            reply_to=reply_to,
+        )
 
     def was_scheduled(self, message: object) -> bool:
         """Tell whether this very message was scheduled at some time."""
@@ -138,12 +168,20 @@ class Rehearsal(Generic[In, State, Out]):
 def check_workflow(workflow: object, caller: str) -> None:
     """Raise a TypeError that says what to write when something else than a workflow's instance was given.
 
+    A class that cannot work is a DefinitionError at once, before a test could take it for an error that it expects.
+
     >>> from mainspring.testing.samples import Counter
     >>> check_workflow(Counter, "given")
     Traceback (most recent call last):
     TypeError: given() needs a workflow's instance and got the class Counter. Write given(Counter(), ...).
     """
+    __tracebackhide__ = True
     if isinstance(workflow, Workflow):
+        try:
+            definition_of(type(workflow))  # pyright: ignore[reportUnknownArgumentType]  whatever its parameters are
+        except DefinitionError as error:
+            # The text says it all; the way to it through the core would only bury it.
+            raise error.with_traceback(None) from None
         return
     if isinstance(workflow, type):
         name = workflow.__name__

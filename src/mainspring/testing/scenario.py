@@ -13,8 +13,8 @@ from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import Workflow
 from mainspring.errors import shown
+from mainspring.testing.causes import cause_of
 from mainspring.testing.difference import diff, show, value_diff
-from mainspring.testing.envelopes import EPOCH
 from mainspring.testing.rehearsal import Rehearsal, check_workflow
 
 In = TypeVar("In")
@@ -24,10 +24,13 @@ Out = TypeVar("Out")
 _DECISIONS = tuple(get_origin(member) or member for member in get_args(Decision))
 
 
-def given(workflow: Workflow[In, State, Out], *past: In | Event[In, Out], guard: bool = True) -> Given[In, State, Out]:
+def given(
+    workflow: Workflow[In, State, Out], *past: In | Envelope[In] | Event[In, Out], guard: bool = True
+) -> Given[In, State, Out]:
     """Begin a scenario: a workflow, and what happened before. Inputs are stepped for real; events are taken as is.
 
-    decide and evolve run under the purity guard, unless `guard=False`.
+    Where it matters who did something, or when, put the input into an `envelope`. decide and evolve run under the
+    purity guard, unless `guard=False`.
 
     >>> from mainspring import Complete
     >>> from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
@@ -39,14 +42,15 @@ def given(workflow: Workflow[In, State, Out], *past: In | Event[In, Out], guard:
     rehearsal = Rehearsal(workflow, guard=guard)
     for place, item in enumerate(past, 1):
         _check_past(item)
+        before = rehearsal.state
         try:
             if isinstance(item, Recorded):
                 rehearsal.record(cast("Event[In, Out]", item))
             else:
-                rehearsal.take(cast("In", item))
-        except Exception as error:
-            error.add_note(f"while given() took number {place} of its past, {shown(item, 200)}")
-            raise
+                rehearsal.take(cast("In | Envelope[In]", item))
+        except Exception as error:  # noqa: BLE001  whatever it is, the scenario cannot begin
+            head = f"{type(workflow).__name__} raised an error at number {place} of its past"
+            raise AssertionError(_story(head, "given", item, before, [_text(error)])) from cause_of(error)
     return Given(rehearsal)
 
 
@@ -63,24 +67,27 @@ class Given(Generic[In, State, Out]):
 
     def when(
         self,
-        message: In,
+        message: In | Envelope[In],
         *,
         kind: Kind | None = None,
         actor: str | None = None,
-        time: datetime = EPOCH,
+        time: datetime | None = None,
         reply_to: str | None = None,
     ) -> When[In, State, Out]:
-        """Let a message come, in an envelope with this context. One that was scheduled before counts as a timer."""
+        """Let a message come, in an envelope with this context. One that was scheduled before counts as a timer.
+
+        An envelope of your own is taken as it is.
+        """
         __tracebackhide__ = True
         _check_message(message)
         rehearsal = self._rehearsal
-        before = rehearsal.state
+        sealed = rehearsal.sealed(message, kind, actor, reply_to, time)
+        workflow, came, before = rehearsal.workflow, sealed.message, rehearsal.state
         try:
-            taken = rehearsal.take(message, kind=kind, actor=actor, time=time, reply_to=reply_to)
+            taken = rehearsal.take(sealed)
         except Exception as error:  # noqa: BLE001  whatever it is, then_raises may expect it
-            return When(rehearsal.workflow, message, before, error=error)
-        decisions = rehearsal.decisions
-        return When(rehearsal.workflow, message, before, decisions=decisions, events=taken.events, state=taken.state)
+            return When(workflow, came, before, error=error)
+        return When(workflow, came, before, decisions=rehearsal.decisions, events=taken.events, state=taken.state)
 
 
 class When(Generic[In, State, Out]):
@@ -130,7 +137,7 @@ class When(Generic[In, State, Out]):
         __tracebackhide__ = True
         self._check_taken()
         if list(events) != list(self._events):
-            self._fail("recorded something else", diff(events, self._events, text=shown, key=_same, verb="recorded"))
+            self._fail("recorded something else", diff(events, self._events, text=shown, verb="recorded"))
         return self
 
     def then_state(self, state: State) -> When[In, State, Out]:
@@ -164,8 +171,8 @@ class When(Generic[In, State, Out]):
 
     def _fail(self, what: str, lines: Sequence[str], cause: Exception | None = None) -> None:
         __tracebackhide__ = True
-        head = f"{self._name} {what}\n  when:     {shown(self._message)}\n  in state: {shown(self._before)}"
-        raise AssertionError("\n".join([head, "", *lines])) from cause
+        story = _story(f"{self._name} {what}", "when", self._message, self._before, lines)
+        raise AssertionError(story) from cause_of(cause)
 
 
 def _check_past(item: object) -> None:
@@ -185,9 +192,9 @@ def _check_message(message: object) -> None:
     if isinstance(message, type):
         raise TypeError(f"{message.__name__} is a class. Pass a message: {message.__name__}(...).")
     if isinstance(message, Envelope):
-        raise TypeError("An envelope was passed. Pass its message; when() takes kind, actor, time and reply_to.")
-    if isinstance(message, (Recorded, *_DECISIONS)):
-        raise TypeError(f"{shown(message, 200)} was passed to when(). Pass the input message itself.")
+        _check_message(cast("Envelope[object]", message).message)
+    elif isinstance(message, (Recorded, *_DECISIONS)):
+        raise TypeError(f"{shown(message, 200)} was passed as a message. Pass the input message itself.")
 
 
 def _check_decision(decision: object) -> None:
@@ -201,8 +208,9 @@ def _check_decision(decision: object) -> None:
     raise TypeError(f"then() got {shown(decision, 200)}, which is no decision. Wrap it, as in Send(...).")
 
 
-def _same(event: Event[Any, Any]) -> Any:
-    return event
+def _story(head: str, label: str, item: object, before: object, lines: Sequence[str]) -> str:
+    context = [f"  {f'{label}:':<9} {shown(item)}", f"  in state: {shown(before)}"]
+    return "\n".join([head, *context, "", *lines])
 
 
 def _text(error: Exception) -> str:
