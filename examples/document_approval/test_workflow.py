@@ -21,7 +21,6 @@ from examples.document_approval.workflow import (
     InReview,
     InRevision,
     New,
-    Output,
     RejectDocument,
     RequestReview,
     RequestRevision,
@@ -30,29 +29,21 @@ from examples.document_approval.workflow import (
     RevisionTimedOut,
     SubmitDocument,
 )
-from mainspring import CancelSchedule, Complete, Event, Kind, Publish, Reply, Schedule, Send
+from mainspring import CancelSchedule, Complete, Envelope, Kind, Publish, Reply, Schedule, Send
 from mainspring.errors import CannotBeginError, InstanceEndedError, UnknownTransitionError
-from mainspring.testing import Rehearsal, given
+from mainspring.testing import envelope, given
 
-SUBMITTED = ("ann", SubmitDocument("d-1", "prices.pdf"))
-RETURNED = ("bob", RejectDocument("d-1", 1, "a typo"))
-REVISED = ("ann", ReviseDocument("d-1", "prices-2.pdf"))
-APPROVED = ("bob", ApproveDocument("d-1", 1))
+SUBMITTED = envelope(SubmitDocument("d-1", "prices.pdf"), actor="ann")
+RETURNED = envelope(RejectDocument("d-1", 1, "a typo"), actor="bob")
+REVISED = envelope(ReviseDocument("d-1", "prices-2.pdf"), actor="ann")
+APPROVED = envelope(ApproveDocument("d-1", 1), actor="bob")
 LAST_ROUND = (
     SUBMITTED,
     RETURNED,
     REVISED,
-    ("bob", RejectDocument("d-1", 2, "a gap")),
-    ("ann", ReviseDocument("d-1", "prices-3.pdf")),
+    envelope(RejectDocument("d-1", 2, "a gap"), actor="bob"),
+    envelope(ReviseDocument("d-1", "prices-3.pdf"), actor="ann"),
 )
-
-
-def after(*actions: tuple[str, Input]) -> list[Event[Input, Output]]:
-    """Return what is recorded once people have done these things."""
-    rehearsal = Rehearsal(DocumentApproval())
-    for actor, message in actions:
-        rehearsal.take(message, actor=actor)
-    return rehearsal.events
 
 
 def test_whoever_hands_a_document_in_is_its_maker() -> None:
@@ -96,7 +87,7 @@ def test_nothing_can_be_done_to_a_document_before_it_is_handed_in(action: Input)
 
 def test_somebody_else_may_approve() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED))
+        given(DocumentApproval(), SUBMITTED)
         .when(ApproveDocument("d-1", 1), actor="bob")
         .then(
             CancelSchedule(ReviewTimedOut),
@@ -111,7 +102,7 @@ def test_somebody_else_may_approve() -> None:
 @pytest.mark.parametrize("verdict", [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "a typo")])
 def test_neither_the_maker_nor_a_nobody_may_check(verdict: Input, actor: str | None) -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED))
+        given(DocumentApproval(), SUBMITTED)
         .when(verdict, actor=actor)
         .then(Reply(ActionRefused("d-1", "somebody other than ann must check it")))
         .then_state(InReview(1, "prices.pdf", maker="ann"))
@@ -120,7 +111,7 @@ def test_neither_the_maker_nor_a_nobody_may_check(verdict: Input, actor: str | N
 
 def test_the_maker_may_not_approve_a_later_draft_either() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED, REVISED))
+        given(DocumentApproval(), SUBMITTED, RETURNED, REVISED)
         .when(ApproveDocument("d-1", 2), actor="ann")
         .then(Reply(ActionRefused("d-1", "somebody other than ann must check it")))
         .then_state(InReview(2, "prices-2.pdf", maker="ann"))
@@ -129,7 +120,7 @@ def test_the_maker_may_not_approve_a_later_draft_either() -> None:
 
 def test_a_rejected_document_goes_back_to_its_maker() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED))
+        given(DocumentApproval(), SUBMITTED)
         .when(RejectDocument("d-1", 1, "a typo"), actor="bob")
         .then(
             CancelSchedule(ReviewTimedOut),
@@ -143,7 +134,7 @@ def test_a_rejected_document_goes_back_to_its_maker() -> None:
 
 def test_a_revised_document_is_checked_again() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED))
+        given(DocumentApproval(), SUBMITTED, RETURNED)
         .when(ReviseDocument("d-1", "prices-2.pdf"), actor="ann")
         .then(
             CancelSchedule(RevisionTimedOut),
@@ -157,7 +148,7 @@ def test_a_revised_document_is_checked_again() -> None:
 @pytest.mark.parametrize("actor", ["bob", None])
 def test_only_the_maker_may_revise(actor: str | None) -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED))
+        given(DocumentApproval(), SUBMITTED, RETURNED)
         .when(ReviseDocument("d-1", "prices-2.pdf"), actor=actor)
         .then(Reply(ActionRefused("d-1", "only ann may revise it")))
         .then_state(InRevision(1, maker="ann", checker="bob", reason="a typo"))
@@ -165,7 +156,7 @@ def test_only_the_maker_may_revise(actor: str | None) -> None:
 
 
 def test_the_last_round_may_still_end_well() -> None:
-    given(DocumentApproval(), *after(*LAST_ROUND)).when(ApproveDocument("d-1", 3), actor="bob").then_state(
+    given(DocumentApproval(), *LAST_ROUND).when(ApproveDocument("d-1", 3), actor="bob").then_state(
         Archiving(maker="ann", checker="bob")
     )
 
@@ -173,7 +164,7 @@ def test_the_last_round_may_still_end_well() -> None:
 def test_a_document_that_fails_its_last_round_is_given_up() -> None:
     given_up = DocumentGivenUp("d-1", "ann", "rejected 3 times, at last for a wrong date")
     (
-        given(DocumentApproval(), *after(*LAST_ROUND))
+        given(DocumentApproval(), *LAST_ROUND)
         .when(RejectDocument("d-1", 3, "a wrong date"), actor="bob")
         .then(Reply(given_up), Publish(given_up), Complete())
         .then_state(GivenUp("ann", "rejected 3 times, at last for a wrong date"))
@@ -182,7 +173,7 @@ def test_a_document_that_fails_its_last_round_is_given_up() -> None:
 
 def test_a_document_that_nobody_checks_is_given_up() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED))
+        given(DocumentApproval(), SUBMITTED)
         .when(ReviewTimedOut("d-1"))
         .then(Publish(DocumentGivenUp("d-1", "ann", "nobody checked it")), Complete())
         .then_state(GivenUp("ann", "nobody checked it"))
@@ -191,7 +182,7 @@ def test_a_document_that_nobody_checks_is_given_up() -> None:
 
 def test_a_document_that_nobody_revises_is_given_up() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED))
+        given(DocumentApproval(), SUBMITTED, RETURNED)
         .when(RevisionTimedOut("d-1"))
         .then(Publish(DocumentGivenUp("d-1", "ann", "nobody revised it")), Complete())
         .then_state(GivenUp("ann", "nobody revised it"))
@@ -200,7 +191,7 @@ def test_a_document_that_nobody_revises_is_given_up() -> None:
 
 def test_an_archived_document_completes_with_both_names() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, APPROVED))
+        given(DocumentApproval(), SUBMITTED, APPROVED)
         .when(DocumentArchived("d-1", "archive-d-1"), kind=Kind.RESULT)
         .then(Complete(DocumentApproved("d-1", maker="ann", checker="bob")))
         .then_state(Archived(maker="ann", checker="bob", archive_number="archive-d-1"))
@@ -213,7 +204,7 @@ def test_an_archived_document_completes_with_both_names() -> None:
 )
 def test_a_second_click_after_an_approval_gets_the_first_clicks_outcome(second: Input) -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, APPROVED))
+        given(DocumentApproval(), SUBMITTED, APPROVED)
         .when(second, actor="cho")
         .then(Reply(DocumentApproved("d-1", maker="ann", checker="bob")))
         .then_state(Archiving(maker="ann", checker="bob"))
@@ -223,7 +214,7 @@ def test_a_second_click_after_an_approval_gets_the_first_clicks_outcome(second: 
 @pytest.mark.parametrize("second", [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "a gap")])
 def test_a_second_click_after_a_rejection_gets_the_first_clicks_outcome(second: Input) -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED))
+        given(DocumentApproval(), SUBMITTED, RETURNED)
         .when(second, actor="cho")
         .then(Reply(DocumentReturned("d-1", "bob", "a typo")))
         .then_state(InRevision(1, maker="ann", checker="bob", reason="a typo"))
@@ -233,7 +224,7 @@ def test_a_second_click_after_a_rejection_gets_the_first_clicks_outcome(second: 
 @pytest.mark.parametrize("verdict", [ApproveDocument("d-1", 1), RejectDocument("d-1", 1, "a typo")])
 def test_a_click_meant_for_an_older_draft_does_not_judge_the_new_one(verdict: Input) -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED, REVISED))
+        given(DocumentApproval(), SUBMITTED, RETURNED, REVISED)
         .when(verdict, actor="bob")
         .then(Reply(ActionRefused("d-1", "round 1 is over, round 2 is in review")))
         .then_state(InReview(2, "prices-2.pdf", maker="ann"))
@@ -241,13 +232,13 @@ def test_a_click_meant_for_an_older_draft_does_not_judge_the_new_one(verdict: In
 
 
 @pytest.mark.parametrize("past", [(SUBMITTED,), (SUBMITTED, RETURNED), (SUBMITTED, APPROVED)])
-def test_handing_the_same_document_in_again_asks_nobody_again(past: tuple[tuple[str, Input], ...]) -> None:
-    given(DocumentApproval(), *after(*past)).when(SubmitDocument("d-1", "prices.pdf"), actor="ann").then()
+def test_handing_the_same_document_in_again_asks_nobody_again(past: tuple[Envelope[Input], ...]) -> None:
+    given(DocumentApproval(), *past).when(SubmitDocument("d-1", "prices.pdf"), actor="ann").then()
 
 
 def test_handing_a_revision_in_twice_opens_one_round() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED, REVISED))
+        given(DocumentApproval(), SUBMITTED, RETURNED, REVISED)
         .when(ReviseDocument("d-1", "prices-2.pdf"), actor="ann")
         .then(Reply(ActionRefused("d-1", "round 2 is in review")))
         .then_state(InReview(2, "prices-2.pdf", maker="ann"))
@@ -256,7 +247,7 @@ def test_handing_a_revision_in_twice_opens_one_round() -> None:
 
 def test_a_review_timeout_that_the_approval_overtook_is_ignored() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, APPROVED))
+        given(DocumentApproval(), SUBMITTED, APPROVED)
         .when(ReviewTimedOut("d-1"))
         .then()
         .then_state(Archiving(maker="ann", checker="bob"))
@@ -265,7 +256,7 @@ def test_a_review_timeout_that_the_approval_overtook_is_ignored() -> None:
 
 def test_a_review_timeout_that_the_rejection_overtook_is_ignored() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED))
+        given(DocumentApproval(), SUBMITTED, RETURNED)
         .when(ReviewTimedOut("d-1"))
         .then()
         .then_state(InRevision(1, maker="ann", checker="bob", reason="a typo"))
@@ -274,7 +265,7 @@ def test_a_review_timeout_that_the_rejection_overtook_is_ignored() -> None:
 
 def test_a_revision_timeout_that_the_revision_overtook_is_ignored() -> None:
     (
-        given(DocumentApproval(), *after(SUBMITTED, RETURNED, REVISED))
+        given(DocumentApproval(), SUBMITTED, RETURNED, REVISED)
         .when(RevisionTimedOut("d-1"))
         .then()
         .then_state(InReview(2, "prices-2.pdf", maker="ann"))
@@ -282,9 +273,9 @@ def test_a_revision_timeout_that_the_revision_overtook_is_ignored() -> None:
 
 
 def test_an_archive_number_that_nobody_asked_for_is_an_unknown_transition() -> None:
-    given(DocumentApproval(), *after(SUBMITTED)).when(
-        DocumentArchived("d-1", "archive-d-1"), kind=Kind.RESULT
-    ).then_raises(UnknownTransitionError, match="DocumentArchived in state InReview")
+    given(DocumentApproval(), SUBMITTED).when(DocumentArchived("d-1", "archive-d-1"), kind=Kind.RESULT).then_raises(
+        UnknownTransitionError, match="DocumentArchived in state InReview"
+    )
 
 
 def test_an_approval_cannot_begin_a_document() -> None:
@@ -294,8 +285,8 @@ def test_an_approval_cannot_begin_a_document() -> None:
 
 
 def test_nothing_is_decided_after_the_end() -> None:
-    past = after(SUBMITTED, APPROVED, ("archive", DocumentArchived("d-1", "archive-d-1")))
-    given(DocumentApproval(), *past).when(ApproveDocument("d-1", 1), actor="bob").then_raises(InstanceEndedError)
+    archived = DocumentArchived("d-1", "archive-d-1")
+    given(DocumentApproval(), SUBMITTED, APPROVED, archived).when(APPROVED).then_raises(InstanceEndedError)
 
 
 def test_a_document_is_archived_once_and_the_workflow_takes_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,7 +295,7 @@ def test_a_document_is_archived_once_and_the_workflow_takes_the_result(monkeypat
     result = asyncio.run(handlers.archive_document(command))
     assert asyncio.run(handlers.archive_document(command)) == result
     assert handlers.archive == {"archive-d-1": command}
-    given(DocumentApproval(), *after(SUBMITTED, APPROVED)).when(result, kind=Kind.RESULT).then_state(
+    given(DocumentApproval(), SUBMITTED, APPROVED).when(result, kind=Kind.RESULT).then_state(
         Archived(maker="ann", checker="bob", archive_number="archive-d-1")
     )
 
