@@ -114,11 +114,14 @@ class Instance(Generic[In, State, Out]):
         future = engine.end_of(self._ref)
         deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
         try:
-            # It may have ended before, or may end in another process: only rows are truth.
+            # It may have ended before, or may end in another process: only rows are truth. Where it runs here and now,
+            # they are asked only if its end does not come soon.
+            running_here = engine.stepper.is_running(self._ref)
             while not future.done():
-                end = await self._recorded_end()
+                end = None if running_here else await self._recorded_end()
                 if end is not None:
                     return end
+                running_here = False
                 left = (deadline_us - engine.store.now_us()) / 1e6
                 if left <= 0:
                     row = await self.row()

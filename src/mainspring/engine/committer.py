@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
@@ -27,7 +27,7 @@ UNITS_PER_BATCH: Final = 2_000
 log = logging.getLogger("mainspring.engine")
 
 Done = Callable[[Outcome | Exception], None]
-_Batch = tuple["asyncio.Task[list[Outcome]]", list[Unit], list[Done]]
+_Batch = tuple[Awaitable[list[Outcome]], list[Unit], list[Done]]
 
 
 class Committer:
@@ -102,11 +102,11 @@ class Committer:
                 if under_way is None:
                     self._idle.set()
                     continue
-            task, units, done = under_way
-            outcomes = await self._outcomes(task, len(done))
+            commit, units, done = under_way
+            outcomes = await self._outcomes(commit, len(done))
             void = _void(units, outcomes)
             withdrawn = self._withdraw(void)
-            under_way = self._send()
+            under_way = self._send(at_once=True)
             if under_way is not None:
                 # Let it start: the store works on the next batch while the outcomes of this one are worked up here.
                 await asyncio.sleep(0)
@@ -128,7 +128,8 @@ class Committer:
         self._units, self._done = [unit for unit, _ in kept], [done for _, done in kept]
         return [done for unit, done in waiting if _moves(unit, void)]
 
-    def _send(self) -> _Batch | None:
+    def _send(self, *, at_once: bool = False) -> _Batch | None:
+        """Take the next batch and commit it: in a task that starts at once, or when it is awaited."""
         if not self._units:
             return None
         units, done = self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
@@ -136,11 +137,13 @@ class Committer:
         self.batches += 1
         self.committed += len(units)
         commit: Any = self._store.commit(self.worker, units)
-        return asyncio.get_running_loop().create_task(commit, name="mainspring-commit"), units, done
+        if at_once:
+            commit = asyncio.get_running_loop().create_task(commit, name="mainspring-commit")
+        return commit, units, done
 
-    async def _outcomes(self, task: asyncio.Task[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
+    async def _outcomes(self, commit: Awaitable[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
         try:
-            return await task
+            return await commit
         except FaultyUnitError as error:
             return error.outcomes
         except Exception as error:  # noqa: BLE001  whatever it is, every unit of the batch learns of it

@@ -79,6 +79,11 @@ class Stepper:
         lane.queue.append(pending)
         self.advance(lane)
 
+    def is_running(self, ref: Ref) -> bool:
+        """Tell whether an instance is known here and has not ended."""
+        lane = self.lanes.get(ref)
+        return lane is not None and lane.loaded and not lane.ended
+
     def forget(self, ref: Ref) -> None:
         """Know an instance no longer, because somebody moved it behind the lane's back."""
         lane = self.lanes.get(ref)
