@@ -261,7 +261,7 @@ def late_inputs(checker: Checker) -> Iterable[Fault]:
         end = next((e for e in checker.evidence.streams.get(asked.to, ()) if e.event in ENDS), None)
         if end is None:
             yield Fault(10, f"{asked.id} was called late, and its instance never ended", asked.to, asked.at_us)
-        if checker.letters[asked.to, asked.id] != 1:
+        if not checker.letters[asked.to, asked.id]:
             yield Fault(10, f"{asked.id} was late and is not kept", asked.to, asked.at_us)
     for letter in checker.evidence.dead_letters:
         stream = checker.evidence.streams.get(letter.ref, [])

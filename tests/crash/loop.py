@@ -69,7 +69,7 @@ class Loop:
                 progress(cycle)
             _stop(client)
             worker = self._worker()
-            quiet_seconds = self._wait_until_quiet()
+            quiet_seconds = self._wait_until_quiet(worker)
             _stop(worker)
         finally:
             for process in (client, worker):
@@ -96,10 +96,10 @@ class Loop:
         if found is not None:
             self._samples.add(sync=False, **found)
 
-    def _wait_until_quiet(self) -> float | None:
+    def _wait_until_quiet(self, worker: subprocess.Popen[bytes]) -> float | None:
         """Return after how many seconds nothing was left to do; None if that did not come."""
         started = time.monotonic()
-        while (waited := time.monotonic() - started) < QUIET_SECONDS:
+        while (waited := time.monotonic() - started) < QUIET_SECONDS and worker.poll() is None:
             if quiet(self._place):
                 return waited
             time.sleep(LOOK_SECONDS)

@@ -34,9 +34,22 @@ def _summary(run: Run | None, evidence: Evidence, seed: int | None) -> Iterator[
     yield f"       of the ok: {', '.join(f'{count:,} {status}' for status, count in statuses.most_common())}"
     letters = len(evidence.dead_letters)
     yield f"there: {len(evidence.instances):,} instances, {events:,} events, {letters:,} dead letters"
-    again = len(calls) - commands - failures
-    yield f"done:  {commands:,} commands, {len(calls):,} calls ({failures:,} failed, {max(again, 0):,} lost in a kill"
-    yield f"       and made again), {made:,} effects"
+    lost = _lost_calls(evidence)
+    yield f"done:  {commands:,} commands, {made:,} effects, {len(calls):,} calls"
+    yield f"       of the calls: {failures:,} failed, {lost:,} lost in a kill and made again"
+
+
+def _lost_calls(evidence: Evidence) -> int:
+    """Return how many calls did not come back: another one for the same command followed without a failure."""
+    lost = 0
+    running: set[str] = set()
+    for line in evidence.effects:
+        if "failed" in line:
+            running.discard(line["failed"])
+        elif "call" in line:
+            lost += line["call"] in running
+            running.add(line["call"])
+    return lost
 
 
 def _table(verdicts: list[Verdict]) -> Iterator[str]:
