@@ -15,9 +15,9 @@ from typing import Any, Final
 import apsw
 
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
+from mainspring.stores.rows import event_values
 from mainspring.stores.sqlite.changes import OWNER, Changes
 from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
-from mainspring.stores.sqlite.rows import event_values
 from mainspring.stores.sqlite.sql import scalar
 
 SMALLEST_SEGMENT: Final = 16

@@ -8,8 +8,8 @@ from typing import Any, Final
 import apsw
 
 from mainspring.port.records import DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
-from mainspring.stores.sqlite.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
 
 _INSTANCES: Final = Ladder(QUERIES["insert_instances"])

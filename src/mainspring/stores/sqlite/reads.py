@@ -20,7 +20,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
 )
-from mainspring.stores.sqlite.rows import read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.rows import read_dead_letter, read_event, read_input, read_snapshot
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 from mainspring.stores.sqlite.work import read_output
 

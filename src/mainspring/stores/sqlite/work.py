@@ -10,8 +10,8 @@ import apsw
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Cause, Claims, InputRow, OutputClaim, OutputKey
+from mainspring.stores.rows import read_event, read_input
 from mainspring.stores.sqlite.facts import Spot
-from mainspring.stores.sqlite.rows import read_event, read_input
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
