@@ -151,8 +151,9 @@ def test_a_message_for_an_ended_instance_is_kept_as_a_dead_letter(make_app: Make
     async def main() -> None:
         async with shop(make_app()) as app:
             await (await app.send(PlaceOrder("o-1"))).result()
-            receipt = await app.send(Note("o-1", "late"))
+            receipt = await app.send(Note("o-1", "late"), id="late")
             assert receipt.status == "dead letter"
+            assert (await app.send(Note("o-1", "late"), id="late")).status == "duplicate"
             [letter] = await app.dead_letters()
             assert letter.reason == "Shop/o-1 has completed already"
             await app.discard_dead_letter(letter.id)

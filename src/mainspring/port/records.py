@@ -207,7 +207,8 @@ class Unit(Struct, frozen=True, gc=False):
     this worker held and gives back, in their old order. `settles` are outputs that must still be this worker's, and so
     must those of `retries`. `cancels` are keys of timers, both waiting and fired but not stepped; `cancel_all` is all
     timers, or all outputs that no worker holds. `accepts` go into the inbox; one that is there already is skipped (its
-    position is 0), and a unit of nothing but one such is a Duplicate. `discards` are ids of dead letters to remove.
+    position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own input where that
+    is a dead letter already. `discards` are ids of dead letters to remove.
 
     >>> Unit("W", "i").expected_version is None
     True

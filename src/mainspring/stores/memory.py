@@ -178,7 +178,7 @@ class MemoryStore:
     def _duplicate(self, instance: _Instance, unit: Unit) -> Duplicate | None:
         known = own = None
         if unit.dedupe is not None:
-            known = instance.known(unit.dedupe, besides=unit.consumes)
+            known = instance.known(unit.dedupe, besides=unit.consumes) or self._buried(unit)
             # It stands in the step, or, where there was none, in what is accepted or buried instead.
             carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
             own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
@@ -188,6 +188,14 @@ class MemoryStore:
         if known is None:
             return None
         return Duplicate(same=own is not None and (own.type, own.body) == (known.type, known.body))
+
+    def _buried(self, unit: Unit) -> DeadLetter | None:
+        """Return the dead letter that a unit would write again: a message that nobody takes is kept once."""
+        for own in unit.dead_letters:
+            for letter, _ in self._dead.values():
+                if own.message_id == unit.dedupe and _place(letter) == _place(own):
+                    return letter
+        return None
 
     def _apply(self, worker: int, unit: Unit) -> Committed:
         ref = Ref(unit.workflow, unit.instance)
@@ -409,6 +417,10 @@ class MemoryStore:
 
     def _at(self, ref: Ref) -> _Instance:
         return self._instances.get(ref) or _Instance()
+
+
+def _place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
+    return letter.workflow, letter.instance, letter.message_id, letter.output
 
 
 def _cancels(unit: Unit, output: _Output) -> bool:

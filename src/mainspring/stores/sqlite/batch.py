@@ -59,6 +59,7 @@ class Segment:
         self._closed: set[int] = set()
         # Whether any unit did what may force a cut later; most segments never do.
         self._delicate = False
+        self._letters: dict[tuple[Name, str], tuple[str | None, bytes | None]] = {}
         self._keys: Iterator[int] | None = None
         self._positions: Iterator[int] | None = None
 
@@ -116,6 +117,8 @@ class Segment:
     def _duplicate(self, unit: Unit) -> Duplicate | None:
         if unit.dedupe is not None:
             known = self._message((unit.workflow, unit.instance), unit.dedupe, besides=unit.consumes)
+            if known is None and unit.dead_letters:
+                known = self._letter(unit)
             if known is None:
                 return None
             # It stands in the step, or, where there was none, in what is accepted or buried instead.
@@ -127,6 +130,14 @@ class Segment:
         if known is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
             return None
         return Duplicate(same=known == (row.type, row.body))
+
+    def _letter(self, unit: Unit) -> tuple[str | None, bytes | None] | None:
+        """Return type and body of the dead letter that a unit would write again: what nobody takes is kept once."""
+        for letter in unit.dead_letters:
+            if letter.message_id == unit.dedupe and letter.output is None:
+                spot = ((letter.workflow, letter.instance), letter.message_id)
+                return self._letters.get(spot) or self._facts.letters.get(spot)
+        return None
 
     def _message(
         self, name: Name, message_id: str, besides: int | None = None
@@ -187,6 +198,8 @@ class Segment:
         }
         for letter in unit.dead_letters:
             self.changes.bury(letter, rows.get(letter.output) if letter.output else None)
+            if letter.output is None:
+                self._letters[(letter.workflow, letter.instance), letter.message_id] = (letter.type, letter.body)
 
     def _cancel(self, unit: Unit, known: Known) -> None:
         self.changes.cancel(known, unit.cancels, unit.cancel_all)

@@ -77,6 +77,7 @@ class Facts:
         self._consumed: list[tuple[int, str, str]] = []
         self._direct: list[Name] = []
         self._buried: list[Spot] = []
+        self._letters: list[tuple[str, str, str]] = []
         self._cancels = False
         self._collect(units)
         self.workers = self._ask_workers({worker for worker, _ in units})
@@ -86,6 +87,7 @@ class Facts:
         self.timers = {(i, v) for i, v, *_, key in self._ask("output_rows", spots) if key is not None}
         self.outputs = {(i, v): rest for i, v, *rest in self._ask("output_rows", self._buried)}
         self.taken = self._ask_taken()
+        self.letters = {((w, i), m): (type, body) for w, i, m, type, body in self._ask("dead_messages", self._letters)}
         self._ask_inbox()
 
     def _collect(self, units: Sequence[Owned]) -> None:
@@ -135,6 +137,8 @@ class Facts:
         for letter in unit.dead_letters:
             if letter.output is not None:
                 self._buried.append((letter.output.instance, letter.output.version))
+            elif letter.message_id == unit.dedupe:
+                self._letters.append((letter.workflow, letter.instance, letter.message_id))
 
     def _ask(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return rows(self._connection, query, packed(values)) if values else []

@@ -40,6 +40,14 @@ SELECT e.instance, e.message_id, e.type, e.body
 FROM json_each(?1) AS j
 CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
 
+-- name: dead_messages
+-- Of [workflow, instance, message_id]: those that nobody took before, and that are kept already.
+SELECT d.workflow, d.instance, d.message_id, d.type, d.body
+FROM json_each(?1) AS j
+CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_message
+ON d.workflow = j.value ->> 0 AND d.instance = j.value ->> 1 AND d.message_id = j.value ->> 2
+WHERE d.output_kind IS NULL;
+
 -- name: inbox_has_rows
 -- Whether anything waits at all (mostly not, and then nothing else of the inbox is looked at), and for a resumption.
 SELECT EXISTS (SELECT 1 FROM inbox), EXISTS (SELECT 1 FROM inbox WHERE owner = -1);

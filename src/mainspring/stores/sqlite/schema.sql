@@ -22,6 +22,8 @@ CREATE TABLE dead_letters (
     checksum INTEGER NOT NULL
 ) STRICT;
 
+CREATE INDEX dead_letters_by_message ON dead_letters (workflow, instance, message_id) WHERE output_kind IS NULL;
+
 CREATE TABLE events (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
     instance INTEGER NOT NULL,

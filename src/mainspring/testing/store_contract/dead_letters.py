@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mainspring.port.records import DeadLetter, OutputKey, Retry, Unit
+from mainspring.port.records import DeadLetter, Duplicate, OutputKey, Retry, Unit
 from mainspring.testing.store_contract.rig import (
     ORDERS,
     Rig,
@@ -45,6 +45,22 @@ class DeadLetterTests(Suite):
         (kept,) = await rig.store.dead_letters(10)
         assert kept.id > 0
         assert replace(kept, id=0) == whole
+
+    @behaviour
+    async def test_a_message_that_nobody_takes_is_kept_once(self, rig: Rig) -> None:
+        unit = replace(_dead(letter("m-1")), dedupe="m-1")
+        other = replace(_dead(letter("m-1", body=b'{"other":1}')), dedupe="m-1")
+        await rig.done(unit)
+        assert await rig.commit(unit, other) == [Duplicate(same=True), Duplicate(same=False)]
+        assert len(await rig.store.dead_letters(10)) == 1
+
+    @behaviour
+    async def test_a_message_that_nobody_takes_is_kept_once_inside_a_batch(self, rig: Rig) -> None:
+        unit = replace(_dead(letter("m-1")), dedupe="m-1")
+        elsewhere = Unit(ORDERS, "o-2", dead_letters=(replace(letter("m-1"), instance="o-2"),), dedupe="m-1")
+        first, again, other = await rig.commit(unit, unit, elsewhere)
+        assert (type(first).__name__, again, type(other).__name__) == ("Committed", Duplicate(same=True), "Committed")
+        assert len(await rig.store.dead_letters(10)) == 2
 
     @behaviour
     async def test_a_dead_letter_from_an_outbox_names_its_output(self, rig: Rig) -> None:

@@ -143,6 +143,9 @@ CREATE TABLE dead_letters (
     checksum INTEGER NOT NULL
 ) STRICT;
 
+-- A message that nobody takes is kept once, however often it is sent.
+CREATE INDEX dead_letters_by_message ON dead_letters (workflow, instance, message_id) WHERE output_kind IS NULL;
+
 -- Results kept under a business key until they expire.
 CREATE TABLE results (
     key TEXT PRIMARY KEY,
