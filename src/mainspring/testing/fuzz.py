@@ -14,7 +14,7 @@ from mainspring.core.story import table, tell
 from mainspring.core.workflow import Workflow
 from mainspring.errors import names
 from mainspring.testing.causes import cause_of
-from mainspring.testing.orders import Draw, Failure, Move, Property, Rules, Run
+from mainspring.testing.orders import Draw, Failure, Move, Property, Rules, Run, shortest
 from mainspring.testing.rehearsal import check_workflow
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def fuzz(
     them into an `envelope`. `answers` maps a type of output to a function from the output to what its handler would
     answer: a message, a strategy, a list of them, or None. Timers that the workflow scheduled fire at any time, also
     after they were cancelled (not with `late_timers=False`), and messages come twice (not with `duplicates=False`). A
-    message that the workflow refuses is skipped, unless `fail_on_unknown`.
+    message that the workflow refuses is skipped and another one tried in its place, unless `fail_on_unknown`. Messages
+    without a route come as results do: past route, to the instance that has begun.
 
     These always hold: route, decide and evolve are pure and deterministic and change neither their arguments nor the
     workflow; a replay of the stream gives the same state; nothing follows the end; no other error is raised. Your own
@@ -104,6 +105,8 @@ def fuzz(
     )
     if found is not None:
         failure, repeatable = found
+        if repeatable:
+            failure = shortest(failure, lambda: Run(workflow, rules, draw=lambda answer: answer))
         story = FuzzFailure(type(workflow).__name__, failure, repeatable=repeatable, seed=chosen)
         raise story from cause_of(failure.cause)
     return tally.result()
