@@ -233,6 +233,15 @@ IMPURE: dict[str, Snippet] = {
         top="from datetime import datetime\nclass Clock:\n    def hour(self): return datetime.now().hour",
         more="    clock = Clock()",
     ),
+    "a method that changes an object of the module": impure(
+        "mutation",
+        "calls self.prices.append",
+        "return [Send(Done(str(PRICES.add(message.id).prices)))]",
+        top="class PriceList:\n"
+        "    def __init__(self):\n        self.prices = []\n"
+        "    def add(self, price):\n        self.prices.append(price)\n        return self\n"
+        "PRICES = PriceList()",
+    ),
     "heappush": impure(
         "mutation",
         "calls heapq.heappush on state.items",
@@ -321,6 +330,12 @@ PURE: dict[str, Snippet] = {
     "a constructor that sets its own fields": Snippet(
         "return [Send(Done(Label(message.id).text))]",
         top="class Label:\n    def __init__(self, text):\n        self.text = text.upper()",
+    ),
+    "a method that changes an object made here": Snippet(
+        "return [Send(Done(str(PriceList().add(message.id).prices)))]",
+        top="class PriceList:\n"
+        "    def __init__(self):\n        self.prices = []\n"
+        "    def add(self, price):\n        self.prices.append(price)\n        return self",
     ),
     "a default that is a clock, but not used": Snippet(
         "return [Send(Done(str(Stamped(message.id)) + str(Stamped(at=message.id))))]",

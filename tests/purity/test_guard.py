@@ -156,6 +156,24 @@ def test_the_error_says_where_the_author_called() -> None:
     assert (error.where, error.file, error.line) == ("Orders.decide", __file__, decide.__code__.co_firstlineno + 1)
 
 
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("now", "Take the time from the message or its envelope; to wait, return Schedule."),
+        ("sleep", "Take the time from the message or its envelope; to wait, return Schedule."),
+        ("choice", "Let the sender put the value into the message, or ask a handler for it."),
+        ("uuid4", "Let the sender put the value into the message, or ask a handler for it."),
+        ("print", "Send a message to a handler that does it."),
+        ("a logger", "Send a message to a handler that does it."),
+        ("standard output", "Send a message to a handler that does it."),
+    ],
+)
+def test_the_error_says_what_to_do_about_this_very_call(name: str, fix: str) -> None:
+    error = call_of(IMPURE[name][0])
+    assert error.fix == fix
+    assert str(error).endswith(f"). {fix}")
+
+
 def test_an_error_that_the_author_swallows_is_raised_at_the_end() -> None:
     def careless() -> float:
         try:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mainspring.errors.base import MainspringError, names, shown
 
+_TAKE_OR_ASK: Final = "Take the value from the message, or ask a handler for it."
 _PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third"}
 
 
@@ -186,11 +187,10 @@ class ImpureCallError(MainspringError):
     'Orders.decide called time.time (orders.py, line 12). Take the value from the message, or ask a handler for it.'
     """
 
-    def __init__(self, where: str, call: str, file: str, line: int) -> None:
+    def __init__(self, where: str, call: str, file: str, line: int, fix: str = _TAKE_OR_ASK) -> None:
         self.where = where
         self.call = call
         self.file = file
         self.line = line
-        super().__init__(
-            f"{where} called {call} ({file}, line {line}). Take the value from the message, or ask a handler for it."
-        )
+        self.fix = fix
+        super().__init__(f"{where} called {call} ({file}, line {line}). {fix}")

@@ -18,7 +18,7 @@ from types import BuiltinFunctionType, CodeType, FrameType, TracebackType
 from typing import Any, Final
 
 from mainspring.errors import ImpureCallError
-from mainspring.purity.rules import PUBLIC_NAMES, rule_of, rule_of_method
+from mainspring.purity.rules import FIXES, PUBLIC_NAMES, Rule, rule_of, rule_of_method
 
 _C_MODULES: Final = frozenset(
     {"time", "io", "_io", "posix", "nt", "_socket", "_posixsubprocess", "_sqlite3", "sqlite3", "_uuid"}
@@ -108,14 +108,15 @@ class PurityGuard:
             if module is None:
                 self._watch_method(frame, arg)
             elif module in _C_MODULES:
-                if rule_of(module, arg.__name__) is not None:
-                    self._catch(frame, f"{PUBLIC_NAMES.get(module, module)}.{arg.__name__}")
+                rule = rule_of(module, arg.__name__)
+                if rule is not None:
+                    self._catch(frame, f"{PUBLIC_NAMES.get(module, module)}.{arg.__name__}", rule)
             elif (module, arg.__name__) in _C_CALLS:
-                self._catch(frame, arg.__name__)
+                self._catch(frame, arg.__name__, "io")
         elif event == "call":
             module = frame.f_globals.get("__name__")
             if module in _PYTHON_MODULES or frame.f_code.co_name in _PYTHON_CALLS.get(module, ()):
-                self._catch(frame, _name(frame))
+                self._catch(frame, _name(frame), "random" if module == "uuid" else "io")
             elif frame.f_code is _SEEDED_HERE and frame.f_locals.get("x") is not None:
                 self._seeded.append(frame.f_locals["self"])
 
@@ -123,12 +124,13 @@ class PurityGuard:
         owner = method.__self__
         if type(owner) in _INNOCENT_OWNERS:
             return
-        if rule_of_method(owner, method.__name__) is None or any(owner is seeded for seeded in self._seeded):
+        rule = rule_of_method(owner, method.__name__)
+        if rule is None or any(owner is seeded for seeded in self._seeded):
             return
         cls = owner if isinstance(owner, type) else type(owner)
-        self._catch(frame, f"{cls.__name__}.{method.__name__}")
+        self._catch(frame, f"{cls.__name__}.{method.__name__}", rule)
 
-    def _catch(self, frame: FrameType, call: str) -> None:
+    def _catch(self, frame: FrameType, call: str, rule: Rule) -> None:
         frames = list(self._inside(frame))
         if any(inner.f_globals.get("__name__") in _ERRANDS for inner in frames):
             return
@@ -137,7 +139,7 @@ class PurityGuard:
         entered = next((_name(inner) for inner in reversed(frames[:place]) if not _is_generated(inner)), call)
         if entered != call:
             call = f"{entered}, which called {call}"
-        self._caught = ImpureCallError(self._where, call, author.f_code.co_filename, author.f_lineno)
+        self._caught = ImpureCallError(self._where, call, author.f_code.co_filename, author.f_lineno, FIXES[rule])
         raise self._caught
 
     def _inside(self, frame: FrameType | None) -> Iterator[FrameType]:

@@ -230,10 +230,12 @@ def _owners_of_call(
 
 
 def _self_owner(function: Any, self_value: Any, owner: str, workflow: object) -> frozenset[tuple[str, Owner]]:
+    """Return whose value a method's `self` is. What decide made is decide's own, and may be changed by its methods."""
     parameters = _parameters(function)
-    if not parameters or owner == "own":
+    if not parameters:
         return frozenset()
-    return frozenset({(parameters[0], "self" if self_value is workflow else "foreign")})
+    kind: Owner = "own" if owner == "own" else "self" if self_value is workflow else "foreign"
+    return frozenset({(parameters[0], kind)})
 
 
 def _without_self(function: FunctionType, owners: frozenset[tuple[str, Owner]]) -> frozenset[tuple[str, Owner]]:
