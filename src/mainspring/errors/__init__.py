@@ -31,6 +31,8 @@ MainspringError
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
     ├── StoreBusyError          somebody else holds the database's lock for too long
+    ├── StoreUnreachableError   the database's server does not answer
+    ├── UnknownOutcomeError     the answer to a commit was lost, and the database cannot be asked
     ├── StoreFullError          the disk, or a limit set on the database, is full
     ├── StoreReadOnlyError      the database may not be written
     ├── NewerSchemaError        a newer release has changed the database
@@ -83,6 +85,8 @@ from mainspring.errors.storing import (
     StoreError,
     StoreFullError,
     StoreReadOnlyError,
+    StoreUnreachableError,
+    UnknownOutcomeError,
 )
 
 __all__ = [
@@ -116,9 +120,11 @@ __all__ = [
     "StoreError",
     "StoreFullError",
     "StoreReadOnlyError",
+    "StoreUnreachableError",
     "TooManyOutputsError",
     "UndeclaredInputError",
     "UndeclaredOutputError",
+    "UnknownOutcomeError",
     "UnknownTransitionError",
     "UnknownTypeError",
     "WaitTimeoutError",

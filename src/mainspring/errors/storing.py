@@ -43,6 +43,25 @@ class StoreBusyError(StoreError):
         )
 
 
+class StoreUnreachableError(StoreError):
+    """The database's server does not answer, or has no connection for us."""
+
+    def __init__(self, store: str, why: str) -> None:
+        self.why = why
+        super().__init__(store, f"cannot be reached ({why})", "It is tried again; look at the server and the network.")
+
+
+class UnknownOutcomeError(StoreError):
+    """The answer to a commit was lost, and the database could not be asked since. It did all of it or nothing."""
+
+    def __init__(self, store: str) -> None:
+        super().__init__(
+            store,
+            "lost the answer to a commit, and cannot be asked what became of it",
+            "Send it again with the same id: it counts once.",
+        )
+
+
 class StoreFullError(StoreError):
     """The disk, or a limit set on the database, is full."""
 

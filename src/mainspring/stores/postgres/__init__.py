@@ -1,0 +1,26 @@
+"""A store in PostgreSQL: as many workers as you like, on many machines, and no coordinator among them.
+
+```
+ commit(units)                                    the transaction (READ COMMITTED)
+   BEGIN
+   lock     the worker and the instances ───────▶ row locks, in the order of keys
+   facts    what the batch asks, in one statement ─▶ a snapshot behind the locks
+   judge    each unit in order, over what earlier ones do (in Python)
+   write    all tables in one statement ────────▶ arrays, whatever the number of units
+   COMMIT                                         then, if there is work that nobody holds: NOTIFY
+```
+
+- A batch costs these five round trips, and one more for each rare thing in it (cancelling, the inbox, dead letters).
+- Locks before facts: a statement that waited for a lock sees all other rows as they were before it waited.
+- What has no row to lock is protected by unique indexes: whoever violates one rolls back, and the batch is tried again.
+- A commit whose answer is lost is looked up by its transaction's number (`pg_xact_status`), never guessed.
+- A worker holds an advisory lock on a connection of its own: the server frees it when the worker is gone. Behind a
+  pooler in transaction mode (`?pooler=transaction`) there is no such connection; then only its lease counts.
+- Due times and leases are judged by the database's clock.
+- The feed is ordered by transaction numbers. It ends before the oldest transaction that has not ended: a long
+  transaction that writes, anywhere on the server, makes the feed wait, and nothing else.
+"""
+
+from mainspring.stores.postgres.store import PostgresStore
+
+__all__ = ["PostgresStore"]

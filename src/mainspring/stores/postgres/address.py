@@ -1,0 +1,73 @@
+"""Where the database is: a URL, with what is ours in it taken out."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from mainspring.errors import SettingError
+
+DEFAULT_SCHEMA: Final = "mainspring"
+DEFAULT_CONNECTIONS: Final = 5
+_SCHEMA_BYTES: Final = 63
+
+
+class Address:
+    """A server, a database, and a schema in it.
+
+    >>> address = Address("postgresql://ann:secret@db.example/shop?schema=orders&sslmode=require")
+    >>> address.schema, address.pooled, address.connections
+    ('orders', False, 5)
+    >>> str(address)
+    'postgresql://db.example/shop?schema=orders'
+    >>> address.dsn
+    'postgresql://ann:secret@db.example/shop?sslmode=require'
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("postgresql", "postgres"):
+            raise SettingError("The store's URL", parts.scheme, "Write postgresql://user@host/database?schema=shop.")
+        settings = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self.schema = _schema(settings.pop("schema", DEFAULT_SCHEMA))
+        self.pooled = _pooled(settings.pop("pooler", "session"))
+        self.connections = _connections(settings.pop("connections", str(DEFAULT_CONNECTIONS)))
+        self.dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote)))
+        # Without user and password: this is what errors and logs say.
+        host = parts.netloc.rpartition("@")[2]
+        self._shown = f"postgresql://{host}{parts.path}?schema={self.schema}"
+
+    def __str__(self) -> str:
+        return self._shown
+
+    @property
+    def lock_class(self) -> int:
+        """The first of the two numbers of this schema's advisory locks."""
+        number = blake2b(self.schema.encode(), digest_size=4).digest()
+        return int.from_bytes(number, "big", signed=True)
+
+    @property
+    def channel(self) -> str:
+        """The channel on which processes tell each other of work; short, however long the schema's name is."""
+        return f"mainspring_{blake2b(self.schema.encode(), digest_size=8).hexdigest()}"
+
+
+def _schema(name: str) -> str:
+    if not name or len(name.encode()) > _SCHEMA_BYTES or name.startswith("pg_") or "\0" in name:
+        raise SettingError("The store's schema", name, "Use a name of 1 to 63 bytes that does not begin with pg_.")
+    return name
+
+
+def _pooled(pooler: str) -> bool:
+    if pooler not in ("session", "transaction"):
+        raise SettingError(
+            "The store's pooler", pooler, "Write pooler=transaction behind one in that mode, or nothing."
+        )
+    return pooler == "transaction"
+
+
+def _connections(text: str) -> int:
+    if not text.isdecimal() or not 2 <= int(text) <= 1_000:
+        raise SettingError("The store's connections", text, "Write a number from 2 to 1000.")
+    return int(text)

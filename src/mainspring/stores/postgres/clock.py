@@ -1,0 +1,49 @@
+"""Time: the database's, by which leases and due times are judged, or that of a test."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from mainspring.port.clock import Clock
+
+
+class DatabaseClock:
+    """The database's time as far as it is known here: measured now and then, and carried on in between.
+
+    The machine's own time of day does not matter, wherever it is set to.
+
+    >>> clock = DatabaseClock(monotonic_us=lambda: 50)
+    >>> clock.measured(1_000_000, sent_us=40, came_us=60)
+    >>> clock.now_us()
+    1000000
+    """
+
+    def __init__(self, monotonic_us: Callable[[], int] | None = None) -> None:
+        self.monotonic_us = monotonic_us or _monotonic_us
+        self._offset_us = time.time_ns() // 1_000 - self.monotonic_us()
+
+    def measured(self, database_us: int, sent_us: int, came_us: int) -> None:
+        """Learn what the database said its time was, somewhere between these two moments of ours."""
+        self._offset_us = database_us - (sent_us + came_us) // 2
+
+    def now_us(self) -> int:
+        return self.monotonic_us() + self._offset_us
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def _monotonic_us() -> int:
+    return time.monotonic_ns() // 1_000
+
+
+def is_machines(clock: Clock) -> bool:
+    """Tell whether a clock tells this machine's time of day: then the database's is the better one.
+
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> is_machines(VirtualClock())
+    False
+    """
+    return abs(clock.now_us() - time.time_ns() // 1_000) < 1_000_000

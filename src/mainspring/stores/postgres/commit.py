@@ -1,0 +1,101 @@
+"""Group commit: a batch in one transaction, tried again if somebody was quicker, and unit by unit if one is faulty."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from mainspring.errors import FaultyUnitError, StoreError, StoreUnreachableError
+from mainspring.port.records import Outcome, Unit
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.changes import Changes
+from mainspring.stores.postgres.facts import Facts, Name, Questions
+from mainspring.stores.postgres.faults import AGAIN, FAULTY, LOST, translated
+from mainspring.stores.postgres.judge import Judge
+from mainspring.stores.postgres.transaction import Transaction, Transactions
+
+TRIES: Final = 8
+LONGEST_PAUSE_SECONDS: Final = 0.2
+
+
+class Committer:
+    """Commits batches. `now_us` overrides the database's clock, `on_news` hears of work that nobody holds."""
+
+    def __init__(
+        self,
+        address: Address,
+        transactions: Transactions,
+        now_us: Callable[[], int | None],
+        on_news: Callable[[], None],
+    ) -> None:
+        self._address = address
+        self._transactions = transactions
+        self._now_us = now_us
+        self._on_news = on_news
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        """Apply units in order, and return an outcome each, when they are durable."""
+        if not units:
+            return []
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._once(worker, units)
+            except FAULTY:
+                return await self._unit_by_unit(worker, units)
+            except (*AGAIN, *LOST, StoreUnreachableError):
+                # What was lost was not committed: that has been asked.
+                if not left:
+                    raise
+            # Whoever was in the way has just ended. A little patience only, and not the same for everybody.
+            tried = TRIES - left
+            await asyncio.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2**tried)))  # noqa: S311
+        raise AssertionError
+
+    async def _once(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        async with self._transactions.transaction() as transaction:
+            outcomes, changes = await self._apply(transaction, worker, units, set(), 0)
+        if changes.news:
+            self._on_news()
+        return outcomes
+
+    async def _apply(
+        self, transaction: Transaction, worker: int, units: Sequence[Unit], void: set[Name], events: int
+    ) -> tuple[list[Outcome], Changes]:
+        """Apply units inside a transaction that has appended so many events before."""
+        facts = Facts(worker, Questions(units))
+        await facts.lock(transaction)
+        await facts.ask(transaction)
+        facts.first_position += events
+        now_us = self._now_us()
+        changes = Changes(worker, facts.database_us if now_us is None else now_us)
+        outcomes = Judge(worker, facts, changes, void).decide(units)
+        await changes.write(transaction, facts.first_position)
+        return outcomes, changes
+
+    async def _unit_by_unit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        """Commit what can be committed of a batch in which a unit is faulty: each behind a savepoint."""
+        void: set[Name] = set()
+        outcomes: list[Outcome | StoreError] = []
+        events, news = 0, False
+        async with self._transactions.transaction() as transaction:
+            for unit in units:
+                await transaction.session.run("SAVEPOINT unit")
+                try:
+                    (outcome,), changes = await self._apply(transaction, worker, [unit], void, events)
+                except FAULTY as fault:
+                    await transaction.session.run("ROLLBACK TO SAVEPOINT unit")
+                    if unit.expected_version is not None:
+                        void.add((unit.workflow, unit.instance))
+                    outcomes.append(translated(str(self._address), fault))
+                    continue
+                await transaction.session.run("RELEASE SAVEPOINT unit")
+                events += len(changes.events)
+                news |= changes.news
+                outcomes.append(outcome)
+        if news:
+            self._on_news()
+        if any(isinstance(outcome, StoreError) for outcome in outcomes):
+            raise FaultyUnitError(str(self._address), outcomes)
+        return [outcome for outcome in outcomes if not isinstance(outcome, StoreError)]

@@ -1,0 +1,106 @@
+"""What goes wrong with the server, in the words of `mainspring.errors`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+
+from mainspring.errors import (
+    DamagedStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+)
+
+LOCK_SECONDS: Final = 5.0
+STATEMENT_SECONDS: Final = 30.0
+IDLE_SECONDS: Final = 30.0
+
+
+class Surprise(Exception):  # noqa: N818  nothing is wrong: it is never seen outside
+    """Somebody else changed what this batch is about to change, since it was read. The batch is tried again."""
+
+
+# The same batch, tried again from the start, meets what was in its way as a fact.
+AGAIN: Final = (
+    Surprise,
+    asyncpg.UniqueViolationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+)
+
+# The session is gone, or cannot be had. Nothing can be known of what it was about to commit without asking.
+LOST: Final = (
+    OSError,
+    EOFError,
+    TimeoutError,
+    asyncio.IncompleteReadError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.DatabaseDroppedError,
+)
+
+# The caller gave something that cannot be stored; the database is well.
+FAULTY: Final = (
+    ValueError,  # before a word was said to the server: of a number that is too large, or of text that is none
+    asyncpg.DataError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.NotNullViolationError,
+)
+
+
+def translated(store: str, cause: BaseException) -> StoreError:
+    """Return what a failure means for the user.
+
+    >>> str(translated("postgresql://db/shop", ConnectionRefusedError("refused")))
+    'postgresql://db/shop cannot be reached (refused). It is tried again; look at the server and the network.'
+    """
+    if isinstance(cause, StoreError):
+        return cause
+    error = _translated(store, cause)
+    error.__cause__ = cause
+    return error
+
+
+def _translated(store: str, cause: BaseException) -> StoreError:
+    match cause:
+        case asyncpg.TooManyConnectionsError():
+            return StoreUnreachableError(store, "it has no connection left")
+        case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError() | asyncpg.SerializationError():
+            return StoreBusyError(store, LOCK_SECONDS)
+        case Surprise() | asyncpg.UniqueViolationError():
+            return StoreBusyError(store, 0)
+        case asyncpg.QueryCanceledError():
+            fix = "Try again; look at what keeps the server busy."
+            return StoreError(
+                store, f"took more than {STATEMENT_SECONDS:g} s for a statement, or was told to stop", fix
+            )
+        case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError():
+            return StoreFullError(store)
+        case asyncpg.ReadOnlySQLTransactionError():
+            return StoreReadOnlyError(store)
+        case asyncpg.InsufficientPrivilegeError():
+            return StoreError(store, f"is not allowed to this user ({cause})", "Grant what is missing.")
+        case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():
+            return StoreError(
+                store, f"refuses the connection ({cause})", "Check database, user and password in the URL."
+            )
+        case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
+            return DamagedStoreError(store, str(cause))
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
+            return DamagedStoreError(store, str(cause))
+        case _ if isinstance(cause, LOST):
+            return StoreUnreachableError(store, str(cause) or type(cause).__name__)
+        case _:
+            problem = f"cannot do what it was asked ({type(cause).__name__}: {cause})"
+            return StoreError(store, problem, "Correct what the store was given.")

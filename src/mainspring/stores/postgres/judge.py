@@ -1,0 +1,215 @@
+"""Units in, outcomes out: each unit in order, over the facts and what earlier units have changed.
+
+Nothing here waits and nothing is written; `mainspring.stores.memory` says the same in fewer words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
+from mainspring.stores.postgres.changes import Changes
+from mainspring.stores.postgres.facts import Facts, Known, Message, Name, Spot
+from mainspring.stores.rows import event_values
+
+
+class Judge:
+    """Decides a batch. `void` are the instances of which a unit was refused: what follows was built on that one."""
+
+    def __init__(self, worker: int, facts: Facts, changes: Changes, void: set[Name]) -> None:
+        self._worker = worker
+        # What a worker that is not known any more takes would be in nobody's hands.
+        self._owner = worker if facts.registered else None
+        self._facts = facts
+        self._instances = facts.questions.instances
+        self._changes = changes
+        self._void = void
+        self._taken: dict[tuple[bytes, str], EventRow] = {}
+        self._cancelled: dict[int, Known] = {}
+        self._letters: dict[tuple[str, str, str], Message] = {}
+
+    def decide(self, units: Sequence[Unit]) -> list[Outcome]:
+        """Return an outcome for each unit."""
+        outcomes: list[Outcome] = []
+        for unit, known in zip(units, self._facts.questions.known, strict=True):
+            refusal = self._refusal(unit, known)
+            if refusal is not None and unit.expected_version is not None:
+                self._void.add((known.workflow, known.id))
+            outcomes.append(refusal or self._apply(unit, known))
+        return outcomes
+
+    # ---- judging
+
+    def _refusal(self, unit: Unit, known: Known) -> Conflict | Duplicate | None:
+        if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit, known)):
+            return duplicate
+        for output in unit.settles:
+            if not self._owns((output.instance, output.version)):
+                return Conflict("lost")
+        if unit.retries:
+            for retry in unit.retries:
+                if not self._owns((retry.output.instance, retry.output.version)):
+                    return Conflict("lost")
+        if unit.consumes is not None and not self._waits(known, unit.consumes):
+            return Conflict("inbox")
+        if unit.expected_version is not None and (
+            unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
+        ):
+            return Conflict("version")
+        if unit.direct and (known.accepted or (self._facts.queued and self._queue_is_left(known))):
+            return Conflict("inbox")
+        return None
+
+    def _duplicate(self, unit: Unit, known: Known) -> Duplicate | None:
+        if unit.dedupe is not None:
+            found = self._message(known, unit.dedupe, besides=unit.consumes)
+            if found is None and unit.dead_letters:
+                found = self._letter(unit)
+            if found is None:
+                return None
+            # It stands in the step, or, where there was none, in what is accepted or buried instead.
+            carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
+            own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
+            return Duplicate(same=own is not None and found == (own.type, own.body))
+        row = unit.accepts[0]
+        found = self._message(self._instances[row.workflow, row.instance], row.message_id)
+        if found is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
+            return None
+        return Duplicate(same=found == (row.type, row.body))
+
+    def _letter(self, unit: Unit) -> Message | None:
+        """Return type and body of the dead letter that a unit would write again: what nobody takes is kept once."""
+        for letter in unit.dead_letters:
+            if letter.message_id == unit.dedupe and letter.output is None:
+                spot = (letter.workflow, letter.instance, letter.message_id)
+                kept = (m for id, m in self._facts.letters.get(spot, ()) if id not in self._changes.discarded)
+                return self._letters.get(spot) or next(kept, None)
+        return None
+
+    def _message(self, known: Known, message_id: str, besides: int | None = None) -> Message | None:
+        """Return type and body of the input with this id, stepped or waiting; not counting the position `besides`."""
+        spot = (known.name, message_id)
+        if self._taken and (new := self._taken.get(spot)):
+            return new.type, new.body
+        if known.accepted and message_id in known.accepted:
+            row = known.accepted[message_id][1]
+            return row.type, row.body
+        if old := self._facts.taken.get(spot):
+            return old
+        waiting = self._facts.waiting.get(spot)
+        if waiting is None or waiting[0] == besides or waiting[0] in known.consumed:
+            return None
+        _, timer_key, message = waiting
+        return None if known.cancelled_fired(timer_key) else message
+
+    def _owns(self, spot: Spot) -> bool:
+        changes = self._changes
+        born = changes.outputs.get(spot)
+        if born is not None:
+            return born.owner == self._worker
+        if spot in changes.settled or spot in changes.retried:
+            return False
+        fact = self._facts.outputs.get(spot)
+        if fact is None:
+            return True
+        if fact.kind is None or fact.owner != self._worker:
+            return False
+        known = self._cancelled.get(spot[0])
+        if known is None:
+            return True
+        return fact.key not in known.cancelled_keys and not (fact.kind == "timer" and known.cancelled_timers)
+
+    def _waits(self, known: Known, position: int) -> bool:
+        """Tell whether an input of this instance waits at a position."""
+        spot = (position, known.name)
+        if spot not in self._facts.consumable or position in known.consumed:
+            return False
+        return not known.cancelled_fired(self._facts.consumable[spot])
+
+    def _queue_is_left(self, known: Known) -> bool:
+        """Tell whether inputs wait for an instance, of those that waited before this batch."""
+        left = sum(
+            count for timer_key, count in self._facts.queued.get(known.name, ()) if not known.cancelled_fired(timer_key)
+        )
+        taken = (self._facts.consumable[position, known.name] for position in known.consumed)
+        return left > sum(not known.cancelled_fired(timer_key) for timer_key in taken)
+
+    # ---- applying
+
+    def _apply(self, unit: Unit, known: Known) -> Committed:
+        changes = self._changes
+        born = [changes.settle((output.instance, output.version)) for output in unit.settles]
+        if unit.consumes is not None:
+            changes.consume(known, unit.consumes)
+        if unit.releases:
+            changes.release(known, unit.releases)
+        for retry in unit.retries:
+            changes.retry(retry)
+        if unit.cancels or unit.cancel_all:
+            self._cancel(unit, known)
+        if unit.expected_version is not None:
+            self._move(unit, known)
+        positions = tuple([self._accept(row) for row in unit.accepts]) if unit.accepts else ()
+        if unit.dead_letters:
+            rows = dict(zip(unit.settles, born, strict=True))
+            for letter in unit.dead_letters:
+                output = letter.output if letter.output in rows else None
+                fact = output and (rows[output] or self._facts.outputs[output.instance, output.version])
+                changes.bury(letter, fact or None)
+                if letter.output is None:
+                    self._letters[letter.workflow, letter.instance, letter.message_id] = (letter.type, letter.body)
+        if unit.discards:
+            changes.discarded += unit.discards
+        for result in unit.remembers:
+            changes.results[result.key] = result
+        return Committed(0 if unit.expected_version is None else known.key, positions)
+
+    def _cancel(self, unit: Unit, known: Known) -> None:
+        self._changes.cancel(known, unit.cancels, unit.cancel_all, self._facts.outputs)
+        known.cancelled_keys |= frozenset(unit.cancels)
+        known.cancelled_timers |= unit.cancel_all == "timers"
+        if known.key:
+            self._cancelled[known.key] = known
+
+    def _move(self, unit: Unit, known: Known) -> None:
+        """Append events, set the instance's row and record outputs."""
+        changes = self._changes
+        if not known.moved:
+            known.moved = True
+            known.since = known.version
+            if known.key:
+                changes.moved.append(known)
+            else:
+                known.key = next(self._facts.keys)
+                known.definition_version = unit.definition_version
+                known.context = unit.context or b"{}"
+                changes.begun.append(known)
+        self._append(unit, known)
+        known.status, known.state, known.error = unit.status, unit.state, unit.error
+        for output in unit.outputs:
+            changes.record(known.key, output, self._owner if output.claimed else None)
+        if unit.snapshot is not None:
+            changes.snapshots[known.key] = unit.snapshot
+
+    def _append(self, unit: Unit, known: Known) -> None:
+        key, version, rows = known.key, known.version, self._changes.events
+        for event in unit.events:
+            version += 1
+            if event.version != version:
+                raise ValueError(f"the event for version {version} of {known.workflow}/{known.id} says {event.version}")
+            rows.append(event_values(key, event))
+            if event.message_id is not None:
+                self._taken[known.name, event.message_id] = event
+            if event.context is not None:
+                known.context_version = version
+        if version != known.version:
+            known.version = version
+            known.position = self._facts.first_position + len(rows)
+
+    def _accept(self, row: InputRow) -> int:
+        known = self._instances[row.workflow, row.instance]
+        if self._message(known, row.message_id) is not None:
+            return 0
+        position = next(self._facts.positions)
+        self._changes.accept(known, position, row, self._owner if row.claimed else None)
+        return position

@@ -1,0 +1,135 @@
+"""A connection that tells others that this process lives, and that tells it when others have work for it.
+
+The server keeps the advisory locks of a session until it ends, however it ends. So a worker whose lock is free is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+from mainspring.errors import StoreError
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.faults import LOST
+from mainspring.stores.postgres.session import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    Session,
+    connect,
+)
+
+# Notifications are told one after the other to every listening process: a rush of work is told once.
+NOTIFY_SECONDS: Final = 0.01
+# All hear of new work at the same moment; if all looked at that moment, most would look in vain.
+SPREAD_SECONDS: Final = 0.005
+
+_log = logging.getLogger(__name__)
+
+
+class Presence:
+    """Holds the locks of this process's workers, listens, and notifies. It connects again when it has to."""
+
+    def __init__(self, address: Address, statements: Mapping[str, str], on_news: Callable[[], None]) -> None:
+        self._address = address
+        self._statements = statements
+        self._on_news = on_news
+        self._session: Session | None = None
+        self._alone = asyncio.Lock()
+        self.workers: set[int] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._telling: asyncio.Task[None] | None = None
+        self._closed = False
+
+    async def open(self) -> None:
+        """Connect and listen."""
+        async with self._alone:
+            await self._connect()
+
+    async def close(self) -> None:
+        """Disconnect: from now on others may relieve this process's workers."""
+        self._closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._session is not None:
+            await self._session.close()
+
+    async def hold(self, worker: int) -> None:
+        """Take a worker's lock, before anybody can know the worker."""
+        async with self._alone:
+            if self._session is None or self._session.closed:
+                await self._connect()
+            if self._session is not None:
+                await self._session.rows(self._statements["lock_worker"], self._address.lock_class, worker)
+            self.workers.add(worker)
+
+    async def drop(self, worker: int) -> None:
+        """Give a worker's lock up, when nobody knows the worker any more."""
+        if worker not in self.workers:
+            return
+        self.workers.discard(worker)
+        async with self._alone:
+            if self._session is not None and not self._session.closed:
+                await self._session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
+
+    def tell(self) -> None:
+        """Tell other processes, soon, that there is work which nobody holds."""
+        if not self._closed and (self._telling is None or self._telling.done()):
+            self._telling = self._spawn(self._tell())
+
+    async def _tell(self) -> None:
+        async with self._alone:
+            if self._session is None or self._session.closed:
+                return  # it is a hint: others look themselves too
+            try:
+                await self._session.rows(self._statements["notify"], self._address.channel)
+            except LOST:
+                return
+        await asyncio.sleep(NOTIFY_SECONDS)
+
+    async def _connect(self) -> None:
+        session = await connect(self._address)
+        try:
+            await session.listen(self._address.channel, lambda pid: self._heard(pid, session))
+            for worker in sorted(self.workers):
+                await session.rows(self._statements["lock_worker"], self._address.lock_class, worker)
+        except BaseException:
+            session.drop()
+            raise
+        session.when_lost(self._lost)
+        self._session = session
+
+    def _heard(self, pid: int, session: Session) -> None:
+        if pid != session.pid:  # this process's own news are known already
+            spread = random.uniform(0, SPREAD_SECONDS)  # noqa: S311  no secret
+            asyncio.get_running_loop().call_later(spread, self._on_news)
+
+    def _lost(self) -> None:
+        if not self._closed:
+            self._spawn(self._come_back())
+
+    async def _come_back(self) -> None:
+        """Connect again, and take the locks again: at once, for others may relieve this process's workers meanwhile."""
+        pause = 0.0
+        while not self._closed:
+            try:
+                async with self._alone:
+                    if self._session is None or self._session.closed:
+                        await self._connect()
+            except (StoreError, *LOST) as error:
+                pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * pause))
+                _log.warning("not connected, will try again: %s", error)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
+            else:
+                self._on_news()  # whatever was told in between was not heard
+                return
+
+    def _spawn(self, body: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(body)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

@@ -1,0 +1,646 @@
+-- Every statement of the PostgreSQL store, by name. A list of values travels as one array for each column, so that a
+-- batch of any size is a handful of statements. `mainspring.` stands for the application's own schema.
+
+
+-- ---------------------------------------------------------------- opening
+
+-- name: server
+-- The server's major version, whether it loses what it has acknowledged, and in which encoding it keeps texts.
+SELECT
+    current_setting('server_version_num')::integer / 10000,
+    current_setting('synchronous_commit') = 'off',
+    current_setting('server_encoding');
+
+-- name: feed_is_ahead
+-- Whether the next transaction would get positions that are used already: after a move to another server.
+SELECT (coalesce(max(position), 0) >> 20) - (SELECT base FROM mainspring.feed)
+    >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+FROM mainspring.events;
+
+-- name: move_feed
+-- Let positions go on behind those that are there.
+UPDATE mainspring.feed AS f SET base = n.base
+FROM (
+    SELECT (coalesce(max(position), 0) >> 20) + 1 - pg_current_xact_id()::text::bigint AS base FROM mainspring.events
+) AS n
+WHERE n.base > f.base;
+
+-- name: record_migration
+-- It was applied in this transaction.
+INSERT INTO mainspring.schema_migrations (version, name, applied_us)
+VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+
+-- name: schema_version
+-- The newest migration.
+SELECT coalesce(max(version), 0) FROM mainspring.schema_migrations;
+
+
+-- ---------------------------------------------------------------- commit: the checks
+
+-- name: lock
+-- Lock the worker (so that nobody relieves it meanwhile) and the named instances, in the order of their keys so that two
+-- batches never wait for each other. The first row is about the transaction: its number with the feed's base, the base,
+-- the time, and the worker if it is known; the others are about instances: which name, key, version, position, and
+-- whether it is suspended. Everything else is read by a later statement: this one, if it had to wait for a lock, sees
+-- other tables as they were before.
+WITH worker AS MATERIALIZED (
+    SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE
+), locked AS MATERIALIZED (
+    SELECT n.place, i.key, i.version, i.position, i.status
+    FROM unnest($2::bytea[]) WITH ORDINALITY AS n (name, place)
+    JOIN mainspring.instances AS i ON i.name = n.name
+    ORDER BY i.key
+    FOR NO KEY UPDATE OF i
+)
+SELECT
+    pg_current_xact_id()::text::bigint + f.base, f.base, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    (SELECT key FROM worker), false
+FROM mainspring.feed AS f
+UNION ALL
+SELECT place, key, version, position, status = 'suspended' FROM locked;
+
+-- name: bury_alone
+-- Wait for whoever buries messages that nobody takes: there is no row to lock for such a message.
+SELECT pg_advisory_xact_lock($1::integer, $2::integer);
+
+-- name: facts
+-- All that a batch asks, in one snapshot behind the locks; a number says which question a row answers. Mostly nothing
+-- but the last row comes back.
+-- 1 inputs that are in their stream already · 2 inputs that wait in the inbox · 3 which of the inputs to be consumed are
+-- there · 4 how many inputs wait for instances that want to be stepped directly, by timer key · 5 outputs that are not
+-- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
+-- positions in the inbox and new keys of instances
+SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
+FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS n (instance, message_id, place)
+JOIN mainspring.events AS e
+ON e.instance = n.instance AND hashtextextended(e.message_id, 0) = hashtextextended(n.message_id, 0)
+    AND e.message_id = n.message_id
+UNION ALL
+SELECT 2, n.place, b.position, NULL, b.timer_key, b.type, NULL, b.body, NULL, NULL
+FROM unnest($3::bytea[], $4::bytea[]) WITH ORDINALITY AS n (name, message, place)
+JOIN mainspring.inbox AS b ON b.name = n.name AND b.message = n.message
+UNION ALL
+SELECT 3, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+FROM unnest($5::bigint[], $6::bytea[]) WITH ORDINALITY AS n (position, name, place)
+JOIN mainspring.inbox AS b ON b.position = n.position AND b.name = n.name
+UNION ALL
+SELECT 4, n.place, count(*), NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+FROM unnest($7::bytea[]) WITH ORDINALITY AS n (name, place)
+JOIN mainspring.inbox AS b ON b.name = n.name
+GROUP BY n.place, b.timer_key
+UNION ALL
+SELECT 5, n.place, o.owner, o.priority, o.kind, o.destination, o.key, NULL, NULL, NULL
+FROM unnest($8::bigint[], $9::bigint[], $10::boolean[]) WITH ORDINALITY AS n (instance, version, wanted, place)
+LEFT JOIN mainspring.outbox AS o ON o.instance = n.instance AND o.version = n.version
+WHERE n.wanted OR o.owner IS DISTINCT FROM $11::bigint
+UNION ALL
+SELECT 6, n.place, d.id, NULL, NULL, d.type, NULL, d.body, NULL, NULL
+FROM unnest($12::text[], $13::text[], $14::text[]) WITH ORDINALITY AS n (workflow, instance, message_id, place)
+JOIN mainspring.dead_letters AS d
+ON hashtextextended(d.message_id, 0) = hashtextextended(n.message_id, 0) AND d.output_kind IS NULL
+    AND d.message_id = n.message_id AND d.instance = n.instance AND d.workflow = n.workflow
+UNION ALL
+SELECT
+    7, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+    ARRAY(SELECT nextval('mainspring.inbox_positions') FROM generate_series(1, $15::bigint)),
+    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $16::bigint));
+
+
+-- ---------------------------------------------------------------- commit: the changes
+
+-- name: write
+-- What almost every batch does, in one statement: outputs settled, instances begun and moved, events appended, outputs
+-- recorded. No row is touched twice. Returns how many outputs were settled: fewer than asked for means that another
+-- worker cancelled some since the facts were read.
+WITH settled AS (
+    DELETE FROM mainspring.outbox AS o
+    USING unnest($1::bigint[], $2::bigint[]) AS s (instance, version)
+    WHERE o.instance = s.instance AND o.version = s.version AND o.owner = $3::bigint
+    RETURNING 1
+), begun AS (
+    INSERT INTO mainspring.instances (
+        name, key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us,
+        context_version, position
+    )
+    SELECT
+        name, key, workflow, id, version, status, state, error, definition_version, context, $4::bigint, $4::bigint,
+        context_version, position
+    FROM unnest(
+        $5::bytea[], $6::bigint[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[],
+        $13::bigint[], $14::bytea[], $15::bigint[], $16::bigint[]
+    ) AS n (
+        name, key, workflow, id, version, status, state, error, definition_version, context, context_version, position
+    )
+), moved AS (
+    UPDATE mainspring.instances AS i SET
+        version = n.version,
+        status = n.status,
+        state = n.state,
+        error = n.error,
+        updated_us = $4::bigint,
+        context_version = coalesce(n.context_version, i.context_version),
+        position = n.position
+    FROM unnest(
+        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::bigint[], $23::bigint[]
+    ) AS n (key, version, status, state, error, context_version, position)
+    WHERE i.key = n.key
+), appended AS (
+    INSERT INTO mainspring.events (
+        position, instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context,
+        actor, state, attempt, duration_us, checksum
+    )
+    SELECT
+        $24::bigint + place, instance, version, event, time_us, type, type_version, body, detail, kind, message_id,
+        cause, context, actor, state, attempt, duration_us, checksum
+    FROM unnest(
+        $25::bigint[], $26::bigint[], $27::text[], $28::bigint[], $29::text[], $30::bigint[], $31::bytea[],
+        $32::bytea[], $33::text[], $34::text[], $35::bigint[], $36::bytea[], $37::text[], $38::text[], $39::bigint[],
+        $40::bigint[], $41::bigint[]
+    ) WITH ORDINALITY AS n (
+        instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context, actor,
+        state, attempt, duration_us, checksum, place
+    )
+), recorded AS (
+    INSERT INTO mainspring.outbox (
+        instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
+    )
+    SELECT instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
+    FROM unnest(
+        $42::bigint[], $43::bigint[], $44::text[], $45::text[], $46::bigint[], $47::bigint[], $48::text[],
+        $49::bigint[], $50::bigint[], $51::text[]
+    ) AS n (instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error)
+)
+SELECT count(*) FROM settled;
+
+-- name: delete_outputs
+-- Settled before something is cancelled. Returns how many there were.
+WITH settled AS (
+    DELETE FROM mainspring.outbox AS o
+    USING unnest($1::bigint[], $2::bigint[]) AS s (instance, version)
+    WHERE o.instance = s.instance AND o.version = s.version AND o.owner = $3::bigint
+    RETURNING 1
+)
+SELECT count(*) FROM settled;
+
+-- name: cancel_keys
+-- Outputs with one of these keys: cancelled, whoever holds them.
+DELETE FROM mainspring.outbox AS o
+USING unnest($1::bigint[], $2::text[]) AS n (instance, key)
+WHERE o.instance = n.instance AND o.key = n.key;
+
+-- name: cancel_timers
+-- All timers of these instances.
+DELETE FROM mainspring.outbox WHERE instance = ANY ($1::bigint[]) AND kind = 'timer';
+
+-- name: cancel_unclaimed
+-- All outputs of these instances that nobody holds.
+DELETE FROM mainspring.outbox WHERE instance = ANY ($1::bigint[]) AND owner IS NULL;
+
+-- name: retry_outputs
+-- Free again, and due later. Returns how many there were.
+WITH retried AS (
+    UPDATE mainspring.outbox AS o SET owner = NULL, due_us = n.due_us, attempts = n.attempts, last_error = n.error
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+        AS n (instance, version, due_us, attempts, error)
+    WHERE o.instance = n.instance AND o.version = n.version AND o.owner = $6::bigint
+    RETURNING 1
+)
+SELECT count(*) FROM retried;
+
+-- name: delete_inputs
+-- Consumed. Returns how many there were.
+WITH consumed AS (
+    DELETE FROM mainspring.inbox WHERE position = ANY ($1::bigint[]) RETURNING 1
+)
+SELECT count(*) FROM consumed;
+
+-- name: cancel_fired
+-- Timers that fired and wait for their step: those of a key, or all where it is NULL.
+DELETE FROM mainspring.inbox AS b
+USING unnest($1::bytea[], $2::text[]) AS n (name, key)
+WHERE b.name = n.name AND b.timer_key IS NOT NULL AND (n.key IS NULL OR b.timer_key = n.key);
+
+-- name: delete_dead_letters
+-- Discarded.
+DELETE FROM mainspring.dead_letters WHERE id = ANY ($1::bigint[]);
+
+-- name: await_instances
+-- Inputs wait for instances of these names, which have not begun. Whoever begins one meanwhile violates the index, and
+-- tries again.
+INSERT INTO mainspring.instances (
+    key, version, definition_version, created_us, updated_us, position, name, workflow, id, status, context
+)
+SELECT -nextval('mainspring.instance_keys'), 0, 0, $4::bigint, $4::bigint, 0, n.name, n.workflow, n.id, '', ''
+FROM unnest($1::bytea[], $2::text[], $3::text[]) AS n (name, workflow, id);
+
+-- name: stop_awaiting
+-- They begin now.
+DELETE FROM mainspring.instances WHERE key = ANY ($1::bigint[]);
+
+-- name: insert_inputs
+-- Accepted.
+INSERT INTO mainspring.inbox (
+    name, message, position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor,
+    cause, timer_key, owner, checksum
+)
+SELECT * FROM unnest(
+    $1::bytea[], $2::bytea[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::bigint[],
+    $10::bytea[], $11::bigint[], $12::bytea[], $13::text[], $14::bigint[], $15::text[], $16::bigint[], $17::bigint[]
+);
+
+-- name: release_inputs
+-- Given back by the worker that held them: to anybody, or, where the new owner says so, to nobody until a resumption.
+UPDATE mainspring.inbox AS b SET owner = n.owner
+FROM unnest($1::bigint[], $2::bigint[]) AS n (position, owner)
+WHERE b.position = n.position AND b.owner = $3::bigint;
+
+-- name: park_inputs
+-- Their instances are suspended: what nobody holds waits for the resumption.
+UPDATE mainspring.inbox SET owner = -1 WHERE name = ANY ($1::bytea[]) AND owner IS NULL;
+
+-- name: unpark_inputs
+-- Not suspended any more.
+UPDATE mainspring.inbox SET owner = NULL WHERE name = ANY ($1::bytea[]) AND owner = -1;
+
+-- name: insert_dead_letters
+-- Kept whole.
+INSERT INTO mainspring.dead_letters (
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum
+)
+SELECT * FROM unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[], $8::bigint[], $9::bytea[],
+    $10::text[], $11::text[], $12::bigint[], $13::text[], $14::bigint[], $15::bigint[], $16::text[], $17::text[],
+    $18::bigint[], $19::text[], $20::bigint[]
+);
+
+-- name: replace_snapshots
+-- The newest only.
+INSERT INTO mainspring.snapshots (instance, version, fingerprint, type, type_version, body, checksum)
+SELECT * FROM unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[], $7::bigint[]
+)
+ON CONFLICT (instance) DO UPDATE SET
+    version = excluded.version,
+    fingerprint = excluded.fingerprint,
+    type = excluded.type,
+    type_version = excluded.type_version,
+    body = excluded.body,
+    checksum = excluded.checksum;
+
+-- name: replace_results
+-- Remembered; the newest counts.
+INSERT INTO mainspring.results (name, key, type, type_version, body, expires_us)
+SELECT * FROM unnest($1::bytea[], $2::text[], $3::text[], $4::bigint[], $5::bytea[], $6::bigint[])
+ON CONFLICT (name) DO UPDATE SET
+    type = excluded.type,
+    type_version = excluded.type_version,
+    body = excluded.body,
+    expires_us = excluded.expires_us;
+
+-- name: sweep_results
+-- Forget a few that have expired. Those that another transaction is at are left to it.
+DELETE FROM mainspring.results WHERE name = ANY (ARRAY(
+    SELECT name FROM mainspring.results
+    WHERE expires_us <= $1 ORDER BY expires_us LIMIT 1000 FOR UPDATE SKIP LOCKED
+));
+
+-- name: outcome
+-- What became of a transaction.
+SELECT pg_xact_status($1::text::xid8);
+
+-- name: end_transaction
+-- End the session in which a transaction is still open, if there is one. Nobody will ever commit it.
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::text::xid8::xid;
+
+
+-- ---------------------------------------------------------------- claiming
+
+-- name: next_due
+-- When the next output that nobody holds is due for these destinations; whether inputs of these workflows are free; the
+-- time; whether the worker is known; and the transaction's number if it has changed anything. One step through the index
+-- per destination and priority.
+WITH RECURSIVE slots (destination, priority) AS (
+    SELECT n.destination, (
+        SELECT max(o.priority) FROM mainspring.outbox AS o WHERE o.owner IS NULL AND o.destination = n.destination
+    )
+    FROM (SELECT DISTINCT destination FROM unnest($1::text[]) AS u (destination)) AS n
+    UNION ALL
+    SELECT s.destination, (
+        SELECT max(o.priority) FROM mainspring.outbox AS o
+        WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority < s.priority
+    )
+    FROM slots AS s WHERE s.priority IS NOT NULL
+)
+SELECT
+    (
+        SELECT min((
+            SELECT min(d.due_us) FROM mainspring.outbox AS d
+            WHERE d.owner IS NULL AND d.destination = s.destination AND d.priority = s.priority
+        ))
+        FROM slots AS s WHERE s.priority IS NOT NULL
+    ),
+    EXISTS (
+        SELECT 1 FROM unnest($2::text[]) AS w (workflow)
+        WHERE EXISTS (SELECT 1 FROM mainspring.inbox AS b WHERE b.owner IS NULL AND b.workflow = w.workflow)
+    ),
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    EXISTS (SELECT 1 FROM mainspring.workers WHERE key = $3::bigint),
+    pg_current_xact_id_if_assigned()::text::bigint;
+
+-- name: hold_worker
+-- The worker, if it is known. Nobody relieves it before this transaction ends.
+SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE;
+
+-- name: claim_outputs
+-- Take the most urgent due outputs for these destinations, and return each with its message, the context of the last
+-- input before it that had one, and the input that it was decided for. What another worker is about to take is left to
+-- it. At most `$4` rows of each destination and priority are looked at: a long queue costs no more than a short one.
+WITH RECURSIVE slots (destination, priority) AS (
+    SELECT n.destination, (
+        SELECT max(o.priority) FROM mainspring.outbox AS o WHERE o.owner IS NULL AND o.destination = n.destination
+    )
+    FROM (SELECT DISTINCT destination FROM unnest($2::text[]) AS u (destination)) AS n
+    UNION ALL
+    SELECT s.destination, (
+        SELECT max(o.priority) FROM mainspring.outbox AS o
+        WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority < s.priority
+    )
+    FROM slots AS s WHERE s.priority IS NOT NULL
+), picked AS MATERIALIZED (
+    SELECT d.instance, d.version
+    FROM slots AS s CROSS JOIN LATERAL (
+        SELECT o.instance, o.version, o.due_us FROM mainspring.outbox AS o
+        WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority = s.priority AND o.due_us <= $3::bigint
+        ORDER BY o.due_us, o.instance, o.version LIMIT $4::bigint
+        FOR UPDATE SKIP LOCKED
+    ) AS d
+    WHERE s.priority IS NOT NULL
+    ORDER BY s.priority DESC, d.due_us, d.instance, d.version LIMIT $4::bigint
+), owned AS (
+    UPDATE mainspring.outbox AS o SET owner = $1::bigint
+    FROM picked AS p WHERE o.instance = p.instance AND o.version = p.version
+    RETURNING o.instance, o.version, o.kind, o.destination, o.attempts, o.due_us, o.priority
+)
+SELECT
+    o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
+    coalesce(
+        CASE WHEN i.context_version <= o.version THEN
+            (SELECT c.context FROM mainspring.events AS c
+             WHERE c.instance = o.instance AND c.version = i.context_version)
+        ELSE
+            (SELECT c.context FROM mainspring.events AS c
+             WHERE c.instance = o.instance AND c.version <= o.version AND c.context IS NOT NULL
+             ORDER BY c.version DESC LIMIT 1)
+        END,
+        i.context
+    ),
+    n.version, n.message_id, n.kind, n.cause,
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM owned AS o
+JOIN mainspring.instances AS i ON i.key = o.instance
+LEFT JOIN mainspring.events AS e ON e.instance = o.instance AND e.version = o.version
+LEFT JOIN mainspring.events AS n ON n.instance = o.instance AND n.version = e.cause
+ORDER BY o.priority DESC, o.due_us, o.instance, o.version;
+
+-- name: set_outputs_aside
+-- Damaged: nobody's.
+UPDATE mainspring.outbox AS o SET owner = 0
+FROM unnest($1::bigint[], $2::bigint[]) AS n (instance, version)
+WHERE o.instance = n.instance AND o.version = n.version;
+
+-- name: claim_inputs
+-- Take the oldest free inputs of these workflows, except those behind an input that another worker holds or is about to
+-- take: of each instance only a beginning of its queue.
+WITH others AS MATERIALIZED (
+    SELECT name, min(position) AS first FROM mainspring.inbox
+    WHERE owner IS NOT NULL AND owner > -1 AND owner <> $1::bigint GROUP BY name
+), picked AS MATERIALIZED (
+    SELECT f.position, f.name
+    FROM unnest($2::text[]) AS w (workflow) CROSS JOIN LATERAL (
+        SELECT b.position, b.name FROM mainspring.inbox AS b
+        WHERE b.owner IS NULL AND b.workflow = w.workflow
+            AND NOT EXISTS (SELECT 1 FROM others AS o WHERE o.name = b.name AND o.first < b.position)
+            AND NOT EXISTS (
+                SELECT 1 FROM mainspring.instances AS i WHERE i.name = b.name AND i.status = 'suspended'
+            )
+        ORDER BY b.position LIMIT $3::bigint
+        FOR UPDATE OF b SKIP LOCKED
+    ) AS f
+    ORDER BY f.position LIMIT $3::bigint
+), blocked AS MATERIALIZED (
+    SELECT p.name, (
+        SELECT min(e.position) FROM mainspring.inbox AS e
+        WHERE e.name = p.name AND e.position < p.last AND e.owner IS DISTINCT FROM $1::bigint
+            AND e.position <> ALL (p.positions)
+    ) AS first
+    FROM (SELECT name, max(position) AS last, array_agg(position) AS positions FROM picked GROUP BY name) AS p
+), owned AS (
+    UPDATE mainspring.inbox AS b SET owner = $1::bigint
+    FROM picked AS p JOIN blocked AS k ON k.name = p.name
+    WHERE b.position = p.position AND (k.first IS NULL OR k.first > p.position)
+    RETURNING
+        b.position, b.workflow, b.instance, b.message_id, b.kind, b.type, b.type_version, b.body, b.time_us, b.context,
+        b.actor, b.cause, b.timer_key, b.owner, b.checksum
+)
+SELECT * FROM owned ORDER BY position;
+
+-- name: set_inputs_aside
+-- Damaged: nobody's. Those behind them are free again, and wait.
+UPDATE mainspring.inbox AS b SET owner = n.owner
+FROM unnest($1::bigint[], $2::bigint[]) AS n (position, owner)
+WHERE b.position = n.position;
+
+-- name: dead_output
+-- The outbox row that a dead letter was.
+SELECT output_instance, output_version, output_kind, output_destination, output_priority, output_key
+FROM mainspring.dead_letters WHERE id = $1 AND output_kind IS NOT NULL FOR UPDATE;
+
+-- name: restore_output
+-- Due now, with no attempts made. Returns the transaction's number.
+INSERT INTO mainspring.outbox (instance, version, kind, destination, priority, key, due_us, attempts)
+VALUES ($1, $2, $3, $4, $5, $6, coalesce($7::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), 0)
+RETURNING pg_current_xact_id()::text::bigint;
+
+
+-- ---------------------------------------------------------------- workers
+
+-- name: new_worker
+-- A new epoch.
+SELECT nextval('mainspring.worker_keys');
+
+-- name: lock_worker
+-- Say that this session's worker lives.
+SELECT pg_advisory_lock($1::integer, $2::integer);
+
+-- name: unlock_worker
+-- It does not any more.
+SELECT pg_advisory_unlock($1::integer, $2::integer);
+
+-- name: insert_worker
+-- From now on it can hold things. The time is the database's, where none is given; so it is below.
+INSERT INTO mainspring.workers (key, name, lease_us, ends_us, session)
+VALUES ($1, $2, $3, $3 + coalesce($4::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $5);
+
+-- name: extend_worker
+-- Alive.
+UPDATE mainspring.workers
+SET ends_us = lease_us + coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+WHERE key = $1
+RETURNING key;
+
+-- name: newest
+-- The time, and the newest migration: a worker must not go on with tables that it does not know.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, max(version) FROM mainspring.schema_migrations;
+
+-- name: gone_workers
+-- Workers out of their lease, and those whose session is gone. Shortly after a start of the server all sessions are gone,
+-- and their workers are about to be back. The locks that are found free are kept until the transaction ends.
+SELECT key FROM mainspring.workers
+WHERE ends_us <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) OR CASE
+    WHEN NOT session OR key = ANY ($4::bigint[]) OR 
+        clock_timestamp() - pg_postmaster_start_time() < make_interval(secs => $2::double precision)
+    THEN false
+    ELSE pg_try_advisory_xact_lock($3::integer, key::integer)
+END
+ORDER BY key;
+
+-- name: delete_workers
+-- Forget them; their keys are never given again. First of all: it waits for what they are about to commit.
+DELETE FROM mainspring.workers WHERE key = ANY ($1::bigint[]) RETURNING key, pg_current_xact_id()::text::bigint;
+
+-- name: free_outputs
+-- Give back what these workers hold. They are few and rarely gone: a scan is cheaper than an index at every step.
+UPDATE mainspring.outbox SET owner = NULL WHERE owner = ANY ($1::bigint[]);
+
+-- name: free_inputs
+-- Give back what these workers hold.
+UPDATE mainspring.inbox SET owner = NULL WHERE owner = ANY ($1::bigint[]);
+
+-- name: notify
+-- Tell other processes that there is work which nobody holds.
+SELECT pg_notify($1, '');
+
+
+-- ---------------------------------------------------------------- reading
+
+-- name: load_instances
+-- The instances of these names, each with its snapshot if it has one. The first column says which of the list it is.
+SELECT
+    n.place, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
+    i.created_us, i.updated_us, s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
+FROM unnest($1::bytea[]) WITH ORDINALITY AS n (name, place)
+JOIN mainspring.instances AS i ON i.name = n.name AND i.key > 0
+LEFT JOIN mainspring.snapshots AS s ON s.instance = i.key;
+
+-- name: load_events
+-- The events of instances behind a version and up to another.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n (instance, after, last)
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.events AS o
+    WHERE o.instance = n.instance AND o.version > n.after AND o.version <= n.last ORDER BY o.version
+) AS e;
+
+-- name: stream
+-- The events of one instance behind a version.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM mainspring.events AS e
+WHERE e.instance = (SELECT key FROM mainspring.instances WHERE name = $1) AND e.version > $2
+ORDER BY e.version LIMIT $3;
+
+-- name: feed
+-- The events of all instances behind a position, of transactions before the oldest that has not ended: later ones get
+-- higher positions, and the oldest itself does so too.
+SELECT
+    e.position, i.workflow, i.id,
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM mainspring.events AS e JOIN mainspring.instances AS i ON i.key = e.instance
+WHERE e.position > $1 AND e.position < (
+    (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + base FROM mainspring.feed) << 20
+)
+ORDER BY e.position LIMIT $2;
+
+-- name: inbox
+-- What waits for an instance, in order.
+SELECT
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+FROM mainspring.inbox WHERE name = $1 ORDER BY position LIMIT $2;
+
+-- name: instances
+-- Instances that match, in the order of their beginning. A filter that is NULL does not filter.
+SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
+FROM mainspring.instances
+WHERE key > $1
+    AND ($2::text IS NULL OR workflow = $2)
+    AND ($3::text IS NULL OR status = $3)
+    AND ($4::text IS NULL OR state = $4)
+    AND ($5::text IS NULL OR starts_with(id, $5))
+ORDER BY key LIMIT $6;
+
+-- name: instance_outputs
+-- The outputs of one instance: timers, or all but timers; the next due first.
+SELECT instance, version FROM mainspring.outbox
+WHERE instance = (SELECT key FROM mainspring.instances WHERE name = $1) AND (kind = 'timer') = $2
+ORDER BY due_us, instance, version LIMIT $3;
+
+-- name: all_outputs
+-- The outputs of all instances: timers, or all but timers; the next due first. A scan: for people, not for workers.
+SELECT instance, version FROM mainspring.outbox
+WHERE (kind = 'timer') = $1 ORDER BY due_us, instance, version LIMIT $2;
+
+-- name: outputs
+-- Outputs with their messages, as a claim returns them.
+SELECT
+    o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
+    coalesce(
+        (SELECT c.context FROM mainspring.events AS c
+         WHERE c.instance = o.instance AND c.version <= o.version AND c.context IS NOT NULL
+         ORDER BY c.version DESC LIMIT 1),
+        i.context
+    ),
+    n.version, n.message_id, n.kind, n.cause,
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (instance, version, place)
+JOIN mainspring.outbox AS o ON o.instance = w.instance AND o.version = w.version
+JOIN mainspring.instances AS i ON i.key = o.instance
+LEFT JOIN mainspring.events AS e ON e.instance = o.instance AND e.version = o.version
+LEFT JOIN mainspring.events AS n ON n.instance = o.instance AND n.version = e.cause
+ORDER BY w.place;
+
+-- name: dead_letters
+-- In the order of their arrival; all, or those of a list.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM mainspring.dead_letters WHERE id > $1 AND ($3::bigint[] IS NULL OR id = ANY ($3)) ORDER BY id LIMIT $2;
+
+-- name: remembered
+-- A result that has not expired.
+SELECT key, type, type_version, body, expires_us FROM mainspring.results WHERE name = $1 AND expires_us > $2;
+
+-- name: holds
+-- The outputs that a worker holds. A scan, like free_outputs.
+SELECT instance, version FROM mainspring.outbox WHERE owner = $1 ORDER BY instance, version;
+
+-- name: status_counts
+-- How many instances have each status.
+SELECT status, count(*) FROM mainspring.instances WHERE key > 0 GROUP BY status;
+
+-- name: depths
+-- How much waits, and since when the oldest due output does.
+SELECT
+    (SELECT count(*) FROM mainspring.inbox),
+    (SELECT count(*) FROM mainspring.outbox WHERE kind <> 'timer'),
+    (SELECT count(*) FROM mainspring.outbox WHERE kind = 'timer'),
+    (SELECT count(*) FROM mainspring.dead_letters),
+    (SELECT min(due_us) FROM mainspring.outbox WHERE due_us <= $1),
+    (SELECT count(*) FROM mainspring.workers);

@@ -1,0 +1,126 @@
+"""The read side: questions outside transactions, each a statement or two."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import (
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    OutputClaim,
+    OutputKey,
+    Ref,
+    Remembered,
+    Stats,
+)
+from mainspring.stores.postgres.session import Row
+from mainspring.stores.postgres.sql import digest, name_of
+from mainspring.stores.postgres.work import read_output
+from mainspring.stores.rows import read_dead_letter, read_event, read_input, read_snapshot
+
+Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
+
+_INSTANCE = slice(1, 12)
+_SNAPSHOT = slice(12, 19)
+
+
+async def load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
+    """Return each instance with what is needed to fold it: events up to the version that its row has."""
+    found: dict[int, Loaded] = {}
+    for row in await ask("load_instances", [name_of(ref.workflow, ref.id) for ref in refs]):
+        found[row[0] - 1] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
+    by_key = {loaded.row.key: loaded for loaded in found.values()}
+    if by_key:
+        behind = [_after(loaded) for loaded in by_key.values()]
+        last = [loaded.row.version for loaded in by_key.values()]
+        for row in await ask("load_events", list(by_key), behind, last):
+            by_key[row[0]].events.append(read_event(row))
+    for loaded in by_key.values():
+        _check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+    return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
+
+
+async def stream(ask: Ask, ref: Ref, after: int, limit: int) -> list[EventRow]:
+    """Return the events of an instance behind a version."""
+    found = await ask("stream", name_of(ref.workflow, ref.id), after, limit)
+    events = [read_event(row) for row in found]
+    if found:
+        _check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+    return events
+
+
+async def feed(ask: Ask, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+    """Return the events of all instances behind a position."""
+    found = await ask("feed", after, limit)
+    return [(row[0], Ref(row[1], row[2]), read_event(row[3:])) for row in found]
+
+
+async def inbox(ask: Ask, ref: Ref, limit: int) -> list[InputRow]:
+    """Return what waits for an instance."""
+    return [read_input(row) for row in await ask("inbox", name_of(ref.workflow, ref.id), limit)]
+
+
+async def instances(ask: Ask, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
+    """Return instances that match."""
+    # Rows with a negative key are no instances.
+    asked = (max(after, 0), where.workflow, where.status, where.state, where.id_prefix, limit)
+    return [InstanceRow(*row) for row in await ask("instances", *asked)]
+
+
+async def outputs(ask: Ask, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+    """Return outputs that are not carried out yet, the next due first."""
+    if ref is None:
+        spots = await ask("all_outputs", timers, limit)
+    else:
+        spots = await ask("instance_outputs", name_of(ref.workflow, ref.id), timers, limit)
+    if not spots:
+        return []
+    rows = await ask("outputs", [spot[0] for spot in spots], [spot[1] for spot in spots])
+    return [read_output(row) for row in rows]
+
+
+async def dead_letters(ask: Ask, limit: int, after: int, ids: Sequence[int] | None) -> list[DeadLetter]:
+    """Return dead letters, all or some."""
+    return [read_dead_letter(row) for row in await ask("dead_letters", after, limit, ids)]
+
+
+async def remembered(ask: Ask, key: str, now_us: int) -> Remembered | None:
+    """Return a result that has not expired."""
+    found = await ask("remembered", digest(key), now_us)
+    return Remembered(*found[0]) if found else None
+
+
+async def holds(ask: Ask, worker: int) -> list[OutputKey]:
+    """Return the outputs that a worker holds."""
+    return [OutputKey(*row) for row in await ask("holds", worker)]
+
+
+async def stats(ask: Ask, now_us: int) -> Stats:
+    """Return depths and ages."""
+    counts = {row[0]: row[1] for row in await ask("status_counts")}
+    (depths,) = await ask("depths", now_us)
+    return Stats(counts, *depths)
+
+
+def _after(loaded: Loaded) -> int:
+    return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:
+    """Refuse a stream with gaps: a fold over it would be a wrong state."""
+    expected = after
+    for event in events:
+        expected += 1
+        if event.version != expected:
+            break
+    else:
+        if expected == version:
+            return
+        expected += 1
+    raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")

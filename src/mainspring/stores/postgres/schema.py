@@ -1,0 +1,113 @@
+"""The schema as the sum of its forward migrations, each run once, in one transaction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from typing import Final, NamedTuple
+
+from mainspring.errors import NewerSchemaError, StoreError
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.session import Session
+from mainspring.stores.postgres.sql import quoted, within
+
+OLDEST_SERVER: Final = 14
+# The advisory lock under which migrations run: its second number. Those of workers are positive.
+MIGRATING: Final = -1
+_BEGIN: Final = "BEGIN; SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0"
+_LEDGER: Final = """
+CREATE TABLE mainspring.schema_migrations (
+    version bigint PRIMARY KEY,
+    applied_us bigint NOT NULL,
+    name text COLLATE "C" NOT NULL
+)
+"""
+
+
+class Migration(NamedTuple):
+    """One step of the schema.
+
+    >>> Migration(1, "streams_and_work", "CREATE …").version
+    1
+    """
+
+    version: int
+    name: str
+    sql: str
+
+
+def migrations() -> list[Migration]:
+    """Return all migrations that this release knows, in order.
+
+    >>> [m.version for m in migrations()][:1]
+    [1]
+    """
+    files = resources.files("mainspring.stores.postgres").joinpath("migrations").iterdir()
+    found: list[Migration] = []
+    for file in sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name):
+        version, _, name = file.name.removesuffix(".sql").partition("_")
+        found.append(Migration(int(version), name, file.read_text("utf-8")))
+    return found
+
+
+class Schema:
+    """A schema on its way to the newest version."""
+
+    def __init__(self, session: Session, address: Address, statements: Mapping[str, str]) -> None:
+        self._session = session
+        self._address = address
+        self._statements = statements
+        self._ledger = f"{quoted(address.schema)}.schema_migrations"
+
+    async def check_server(self) -> None:
+        """Refuse a server that would lose what it has acknowledged, or that this store does not know."""
+        ((version, forgets, encoding),) = await self._session.rows(self._statements["server"])
+        store = str(self._address)
+        if version < OLDEST_SERVER:
+            raise StoreError(store, f"is PostgreSQL {version}", f"Use PostgreSQL {OLDEST_SERVER} or newer.")
+        if forgets:
+            raise StoreError(
+                store,
+                "has synchronous_commit=off: a crash of the server would lose what it has acknowledged",
+                "Set it to on for this user or database: ALTER DATABASE … SET synchronous_commit = on.",
+            )
+        if encoding != "UTF8":
+            raise StoreError(store, f"has the encoding {encoding}", "Use a database with the encoding UTF8.")
+
+    async def migrate(self) -> None:
+        """Bring it up to date. Safe when several processes do so at once, and when one is killed at any moment.
+
+        Each migration is a transaction: all of it and its entry in the ledger, or nothing.
+        """
+        known = migrations()
+        while (version := await self._version()) < len(known):
+            await self._session.run(_BEGIN)
+            try:
+                lock = "SELECT pg_advisory_xact_lock($1::integer, $2::integer)"
+                await self._session.rows(lock, self._address.lock_class, MIGRATING)
+                if await self._version() == version:  # nobody else was quicker
+                    await self._apply(known[version])
+                await self._session.run("COMMIT")
+            except Exception:
+                if not self._session.closed:
+                    await self._session.run("ROLLBACK")
+                raise
+        if version > len(known):
+            raise NewerSchemaError(str(self._address), version, len(known))
+        if await self._session.value(self._statements["feed_is_ahead"]):
+            await self._session.rows(self._statements["move_feed"])
+
+    async def _apply(self, migration: Migration) -> None:
+        schema = self._address.schema
+        if migration.version == 1:
+            # Only if it is not there: creating needs a right that an application's user may not have.
+            if await self._session.value("SELECT to_regnamespace($1)::text", quoted(schema)) is None:
+                await self._session.run(f"CREATE SCHEMA {quoted(schema)}")
+            await self._session.run(within(schema, _LEDGER))
+        await self._session.run(within(schema, migration.sql))
+        await self._session.rows(self._statements["record_migration"], migration.version, migration.name)
+
+    async def _version(self) -> int:
+        if await self._session.value("SELECT to_regclass($1)::text", self._ledger) is None:
+            return 0
+        return await self._session.value(self._statements["schema_version"])

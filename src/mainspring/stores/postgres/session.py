@@ -1,0 +1,181 @@
+"""Connections to the server: how one is made, typed, and kept for the next who needs one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+
+from mainspring.errors import StoreClosedError
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.faults import FAULTY, IDLE_SECONDS, LOCK_SECONDS, LOST, STATEMENT_SECONDS, translated
+
+CONNECT_SECONDS: Final = 5.0
+FIRST_PAUSE_SECONDS: Final = 0.05
+LONGEST_PAUSE_SECONDS: Final = 2.0
+STATEMENTS_CACHED: Final = 200
+
+# Every statement here is made for an index; but statistics of a queue are mostly those of another moment, and a plan
+# made for an empty table would scan a full one. So plans are made once, without looking at the values.
+SETTINGS: Final = {
+    "application_name": "mainspring",
+    "lock_timeout": f"{LOCK_SECONDS:g}s",
+    "statement_timeout": f"{STATEMENT_SECONDS:g}s",
+    "idle_in_transaction_session_timeout": f"{IDLE_SECONDS:g}s",
+    "default_transaction_isolation": "read committed",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "jit": "off",
+}
+
+Row: TypeAlias = Sequence[Any]
+
+
+class Session:
+    """One connection. The only place that knows asyncpg's, whose types are partly unknown."""
+
+    def __init__(self, raw: Any) -> None:
+        self.raw = raw
+
+    async def rows(self, statement: str, *values: Any) -> list[Row]:
+        """Return all rows of a statement: one round trip, once it is prepared."""
+        return await self.raw.fetch(statement, *values)
+
+    async def value(self, statement: str, *values: Any) -> Any:
+        """Return the first value of a statement's first row, or None."""
+        return await self.raw.fetchval(statement, *values)
+
+    async def run(self, script: str) -> None:
+        """Execute statements without values: one round trip for all of them."""
+        await self.raw.execute(script)
+
+    @property
+    def closed(self) -> bool:
+        return self.raw.is_closed()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a transaction is open."""
+        return self.raw.is_in_transaction()
+
+    def drop(self) -> None:
+        """Close without a word; the server rolls back what was open."""
+        self.raw.terminate()
+
+    async def close(self) -> None:
+        """Say goodbye."""
+        try:
+            await self.raw.close(timeout=CONNECT_SECONDS)
+        except LOST:
+            self.drop()
+
+    async def listen(self, channel: str, heard: Callable[[int], None]) -> None:
+        """Call `heard` with the process number of whoever notifies the channel."""
+
+        def on_notification(_raw: Any, pid: int, _channel: str, _payload: object) -> None:
+            heard(pid)
+
+        await self.raw.add_listener(channel, on_notification)
+
+    def when_lost(self, call: Callable[[], None]) -> None:
+        """Call something when the connection ends, whoever ends it."""
+
+        def on_end(_raw: Any) -> None:
+            call()
+
+        self.raw.add_termination_listener(on_end)
+
+    @property
+    def pid(self) -> int:
+        return self.raw.get_server_pid()
+
+
+async def connect(address: Address) -> Session:
+    """Return a new connection, or raise a StoreError."""
+    library: Any = asyncpg
+    settings: dict[str, Any] = {"statement_cache_size": STATEMENTS_CACHED, "server_settings": SETTINGS}
+    if address.pooled:
+        # A session belongs to nobody there: nothing may be set in it, and nothing prepared.
+        settings = {"statement_cache_size": 0, "server_settings": {"application_name": "mainspring"}}
+    try:
+        # Statements that are used for hours are not prepared anew every five minutes.
+        raw = await library.connect(
+            address.dsn,
+            timeout=CONNECT_SECONDS,
+            max_cached_statement_lifetime=0,
+            max_cacheable_statement_size=0,
+            **settings,
+        )
+    except Exception as cause:
+        raise translated(str(address), cause) from cause
+    return Session(raw)
+
+
+class Pool:
+    """A few connections, shared. One that failed is not used again, and a server that is away is not hammered."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self.size = address.connections
+        self._free: list[Session] = []
+        self._places = asyncio.Semaphore(self.size)
+        self._pause_seconds = 0.0
+        self._not_before = 0.0
+        self._closed = False
+
+    @asynccontextmanager
+    async def session(self) -> AsyncGenerator[Session]:
+        """Lend a connection. One that was left in an unknown state, or inside a transaction, is not lent again."""
+        async with self._places:
+            session = await self._take()
+            try:
+                yield session
+            except Exception as error:
+                if isinstance(error, LOST) and not isinstance(error, FAULTY):
+                    session.drop()
+                raise
+            except BaseException:
+                session.drop()  # cancelled in the middle of something
+                raise
+            finally:
+                await self._give_back(session)
+
+    async def _give_back(self, session: Session) -> None:
+        if session.closed:
+            return
+        if session.busy:
+            session.drop()
+        elif self._closed:
+            await session.close()
+        else:
+            self._free.append(session)
+
+    async def _take(self) -> Session:
+        while self._free:
+            # The one used last: the others may be closed by whoever closes idle connections.
+            if not (session := self._free.pop()).closed:
+                return session
+        if self._closed:
+            raise StoreClosedError(str(self._address))
+        await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
+        try:
+            session = await connect(self._address)
+        except BaseException:
+            self._pause_seconds = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * self._pause_seconds))
+            jitter = random.uniform(0.5, 1.0)  # noqa: S311  so that many workers do not come back at one moment
+            self._not_before = time.monotonic() + jitter * self._pause_seconds
+            raise
+        self._pause_seconds = self._not_before = 0.0
+        return session
+
+    async def close(self) -> None:
+        """Close all connections; those in use when they come back."""
+        self._closed = True
+        free, self._free = self._free, []
+        for session in free:
+            await session.close()

@@ -1,0 +1,79 @@
+"""The statements of `queries.sql`, loaded once, for the schema of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from importlib import resources
+from typing import Final
+
+_MARK: Final = "-- name: "
+_SCHEMA: Final = "mainspring."
+_DIGEST_BYTES: Final = 16
+
+
+def named(text: str) -> Iterator[tuple[str, str]]:
+    r"""Return the statements of a file, each with the name that stands in the comment before it.
+
+    >>> list(named("-- name: one\n-- What it is for.\nSELECT 1;\n"))
+    [('one', 'SELECT 1;')]
+    """
+    for part in text.split(_MARK)[1:]:
+        name, _, rest = part.partition("\n")
+        lines = (line for line in rest.splitlines() if line and not line.startswith("--"))
+        yield name.strip(), "\n".join(lines)
+
+
+QUERIES: Final[Mapping[str, str]] = dict(
+    named(resources.files("mainspring.stores.postgres").joinpath("queries.sql").read_text("utf-8"))
+)
+
+
+def quoted(name: str) -> str:
+    """Return an identifier in quotes.
+
+    >>> quoted('shop"s')
+    '"shop""s"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def within(schema: str, text: str) -> str:
+    """Return statements that are written for the schema `mainspring` as statements for another.
+
+    >>> within("shop", "SELECT base FROM mainspring.feed")
+    'SELECT base FROM "shop".feed'
+    """
+    return text.replace(_SCHEMA, f"{quoted(schema)}.")
+
+
+def statements(schema: str) -> Mapping[str, str]:
+    """Return all statements by name, for a schema.
+
+    >>> print(statements("shop")["new_worker"])
+    SELECT nextval('"shop".worker_keys');
+    """
+    # A name is found inside a string too (nextval), where a single quote would end it.
+    inside = schema.replace("'", "''")
+    return {
+        name: text.replace("'mainspring.", f"'{quoted(inside)}.").replace(_SCHEMA, f"{quoted(schema)}.")
+        for name, text in QUERIES.items()
+    }
+
+
+def name_of(workflow: str, id: str) -> bytes:
+    """Return the digest under which an instance is found.
+
+    >>> len(name_of("Orders", "o-1"))
+    16
+    """
+    return blake2b(f"{workflow}\0{id}".encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()
+
+
+def digest(text: str) -> bytes:
+    """Return a digest of a message's id or of a business key.
+
+    >>> digest("m-1") == digest("m-2")
+    False
+    """
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST_BYTES).digest()

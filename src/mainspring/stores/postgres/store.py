@@ -1,0 +1,248 @@
+"""The store: each verb of the port, as statements and transactions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeVar
+
+from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
+from mainspring.port.clock import Clock
+from mainspring.port.records import (
+    Claims,
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    Outcome,
+    OutputClaim,
+    OutputKey,
+    Ref,
+    Remembered,
+    Stats,
+    Unit,
+)
+from mainspring.stores.postgres import reads, work, workers
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.clock import DatabaseClock
+from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.faults import FAULTY, LOST, translated
+from mainspring.stores.postgres.hints import Hints
+from mainspring.stores.postgres.presence import Presence
+from mainspring.stores.postgres.schema import Schema, migrations
+from mainspring.stores.postgres.session import Pool, Row, connect
+from mainspring.stores.postgres.sql import statements
+from mainspring.stores.postgres.transaction import Transaction, Transactions
+
+# So long after its start a server's sessions may still be on their way back.
+RESTART_GRACE_SECONDS: Final = 5.0
+
+T = TypeVar("T")
+
+
+class Connected:
+    """What an open store has, and a closed one has not."""
+
+    def __init__(self, address: Address, clock: Clock, now_us: Callable[[], int | None]) -> None:
+        self.statements = statements(address.schema)
+        self.pool = Pool(address)
+        self.hints = Hints(clock)
+        self.presence = None if address.pooled else Presence(address, self.statements, self.hints.give)
+        self.transactions = Transactions(address, self.pool, self.statements)
+        self.committer = Committer(address, self.transactions, now_us, self.tell)
+
+    def tell(self) -> None:
+        """There is work that nobody holds: this process hears of it at once, others soon."""
+        self.hints.give()
+        if self.presence is not None:
+            self.presence.tell()
+
+
+class PostgresStore:
+    """A store in a schema of a PostgreSQL database.
+
+    `url` is `postgresql://user@host/database`, with `?schema=` (default `mainspring`), `?connections=` (at most so many
+    for one process, besides one that is always open; default 5) and `?pooler=transaction` behind a pooler in that mode.
+    Without a clock the database's own is used; tests give one.
+
+    >>> str(PostgresStore("postgresql://db.example/shop?schema=orders"))
+    'postgresql://db.example/shop?schema=orders'
+    """
+
+    def __init__(
+        self, url: str, clock: Clock | None = None, *, restart_grace_seconds: float = RESTART_GRACE_SECONDS
+    ) -> None:
+        self._address = Address(url)
+        self._given = clock
+        self._database = DatabaseClock()
+        self._grace_seconds = restart_grace_seconds
+        self._connected: Connected | None = None
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    async def open(self) -> None:
+        if self._connected is not None:
+            return
+        connected = Connected(self._address, self._given or self._database, self._given_us)
+        async with self._translated():
+            session = await connect(self._address)
+            try:
+                schema = Schema(session, self._address, connected.statements)
+                await schema.check_server()
+                await schema.migrate()
+            finally:
+                await session.close()
+            if connected.presence is not None:
+                await connected.presence.open()
+        self._connected = connected
+        await self._look()
+
+    async def close(self) -> None:
+        connected, self._connected = self._connected, None
+        if connected is None:
+            return
+        await connected.pool.close()
+        # Last, so that nobody relieves a worker whose commits are still under way.
+        if connected.presence is not None:
+            await connected.presence.close()
+
+    def now_us(self) -> int:
+        return (self._given or self._database).now_us()
+
+    # ---- workers
+
+    async def register_worker(self, name: str, lease_us: int) -> int:
+        presence = self._open().presence
+        now_us = self._given_us()
+        return await self._transact(lambda t: workers.register(t, presence, name, lease_us, now_us))
+
+    async def heartbeat(self, worker: int) -> bool:
+        known = bool(await self._ask("extend_worker", worker, self._given_us()))
+        await self._look()
+        return known
+
+    async def release_worker(self, worker: int) -> None:
+        await self._released(lambda t: workers.release(t, [worker]))
+        if presence := self._open().presence:
+            await presence.drop(worker)
+
+    async def relieve(self) -> int:
+        presence = self._open().presence
+        own = sorted(presence.workers) if presence else []
+        asked = (self._address, own, self._given_us(), self._grace_seconds)
+        return len(await self._released(lambda t: workers.relieve(t, *asked)))
+
+    async def holds(self, worker: int) -> list[OutputKey]:
+        return await reads.holds(self._ask, worker)
+
+    # ---- commit and work
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        committer = self._open().committer
+        async with self._translated():
+            return await committer.commit(worker, units)
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        # Mostly there is nothing, and looking costs no transaction.
+        ((next_due_us, inputs, database_us, known, _),) = await self._ask("next_due", destinations, workflows, worker)
+        given_us = self._given_us()
+        now_us: int = database_us if given_us is None else given_us
+        if not known:
+            return Claims([], [], None)
+        if not inputs and (next_due_us is None or next_due_us > now_us):
+            return Claims([], [], next_due_us)
+        return await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+
+    async def restore_output(self, dead_letter: int) -> bool:
+        now_us = self._given_us()
+        restored = await self._transact(lambda t: work.restore_output(t, dead_letter, now_us))
+        if restored:
+            self._open().tell()
+        return restored
+
+    async def wait_for_work(self, timeout_seconds: float) -> None:
+        await self._open().hints.wait(timeout_seconds)
+
+    # ---- reading
+
+    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
+        return await reads.load(self._ask, refs)
+
+    async def remembered(self, key: str) -> Remembered | None:
+        return await reads.remembered(self._ask, key, self.now_us())
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        return await reads.instances(self._ask, where, limit, after)
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        return await reads.stream(self._ask, ref, after, limit)
+
+    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+        return await reads.feed(self._ask, after, limit)
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        return await reads.inbox(self._ask, ref, limit)
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        return await reads.outputs(self._ask, ref, timers, limit)
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        return await reads.dead_letters(self._ask, limit, after, ids)
+
+    async def stats(self) -> Stats:
+        return await reads.stats(self._ask, self.now_us())
+
+    # ---- ways to the database
+
+    async def _ask(self, query: str, *values: Any) -> list[Row]:
+        """Return all rows of a statement that may be repeated: a connection that was cut meanwhile does not matter."""
+        connected = self._open()
+        async with self._translated():
+            for _ in range(connected.pool.size):
+                try:
+                    async with connected.pool.session() as session:
+                        return await session.rows(connected.statements[query], *values)
+                except LOST as error:
+                    if isinstance(error, FAULTY):
+                        raise
+            async with connected.pool.session() as session:
+                return await session.rows(connected.statements[query], *values)
+
+    async def _transact(self, body: Callable[[Transaction], Awaitable[T]]) -> T:
+        connected = self._open()
+        async with self._translated(), connected.transactions.transaction() as transaction:
+            return await body(transaction)
+
+    async def _released(self, body: Callable[[Transaction], Awaitable[list[int]]]) -> list[int]:
+        gone = await self._transact(body)
+        if gone:
+            self._open().tell()
+        return gone
+
+    async def _look(self) -> None:
+        """Learn the database's time, and whether a newer release has changed its tables."""
+        sent_us = self._database.monotonic_us()
+        ((database_us, newest),) = await self._ask("newest")
+        self._database.measured(database_us, sent_us, self._database.monotonic_us())
+        if newest > len(migrations()):
+            raise NewerSchemaError(str(self), newest, len(migrations()))
+
+    @asynccontextmanager
+    async def _translated(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        except MainspringError:
+            raise
+        except Exception as cause:
+            raise translated(str(self), cause) from cause
+
+    def _given_us(self) -> int | None:
+        return None if self._given is None else self._given.now_us()
+
+    def _open(self) -> Connected:
+        if self._connected is None:
+            raise StoreClosedError(str(self))
+        return self._connected

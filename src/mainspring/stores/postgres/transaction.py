@@ -1,0 +1,92 @@
+"""A transaction, and what became of it when nobody said."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from mainspring.errors import StoreError, UnknownOutcomeError
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.faults import FAULTY, LOST, translated
+from mainspring.stores.postgres.session import SETTINGS, Pool, Row, Session
+
+RESOLVE_SECONDS: Final = 60.0
+# So long a session may be about to commit before it is ended: mostly it has not even been told to.
+PATIENCE_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 0.05
+
+_LOCAL: Final = "".join(
+    f"SET LOCAL {name} = '{value}';"
+    for name, value in SETTINGS.items()
+    if name not in ("application_name", "default_transaction_isolation", "plan_cache_mode")
+)
+
+
+class Transaction:
+    """An open transaction: named statements, and its number once it is known."""
+
+    def __init__(self, session: Session, statements: Mapping[str, str], lock_class: int) -> None:
+        self.session = session
+        self._statements = statements
+        self.lock_class = lock_class
+        self.xid: int | None = None
+
+    async def rows(self, query: str, *values: Any) -> list[Row]:
+        """Return all rows of a named statement."""
+        return await self.session.rows(self._statements[query], *values)
+
+    async def value(self, query: str, *values: Any) -> Any:
+        """Return the first value of a named statement, or None."""
+        return await self.session.value(self._statements[query], *values)
+
+
+class Transactions:
+    """Makes transactions. One that was committed is known to be, even if the connection breaks at that moment."""
+
+    def __init__(self, address: Address, pool: Pool, statements: Mapping[str, str]) -> None:
+        self._address = address
+        self._pool = pool
+        self._statements = statements
+        self._begin = "BEGIN ISOLATION LEVEL READ COMMITTED;" + (_LOCAL if address.pooled else "")
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Open a transaction, and commit it unless something fails inside: then all of it is rolled back."""
+        transaction: Transaction | None = None
+        committing = False
+        try:
+            async with self._pool.session() as session:
+                transaction = Transaction(session, self._statements, self._address.lock_class)
+                await session.run(self._begin)
+                try:
+                    yield transaction
+                except Exception as error:
+                    if isinstance(error, FAULTY) or not isinstance(error, LOST):
+                        await session.run("ROLLBACK")
+                    raise
+                committing = True
+                await session.run("COMMIT")
+        except LOST as cause:
+            if not committing or transaction is None or transaction.xid is None:
+                raise
+            if not await self._committed(transaction.xid):
+                raise translated(str(self._address), cause) from cause
+
+    async def _committed(self, xid: int) -> bool:
+        """Find out what became of a transaction: ask until the server answers and knows."""
+        begun = time.monotonic()
+        while time.monotonic() - begun < RESOLVE_SECONDS:
+            try:
+                async with self._pool.session() as session:
+                    status = await session.value(self._statements["outcome"], str(xid))
+                    if status != "in progress":
+                        return status == "committed"
+                    if time.monotonic() - begun > PATIENCE_SECONDS:
+                        await session.rows(self._statements["end_transaction"], str(xid))
+            except (*LOST, StoreError):
+                pass  # the pool waits longer each time before it connects again
+            await asyncio.sleep(LOOK_SECONDS)
+        raise UnknownOutcomeError(str(self._address))

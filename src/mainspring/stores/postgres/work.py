@@ -1,0 +1,107 @@
+"""Claiming work, and bringing dead letters back to life."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import Cause, Claims, InputRow, OutputClaim, OutputKey
+from mainspring.stores.postgres.session import Row
+from mainspring.stores.postgres.transaction import Transaction
+from mainspring.stores.rows import read_event, read_input
+
+# The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
+NOBODY = 0
+_EVENT = 14
+
+_log = logging.getLogger(__name__)
+
+
+async def claim(
+    transaction: Transaction,
+    worker: int,
+    destinations: Sequence[str],
+    workflows: Sequence[str],
+    limit: int,
+    now_us: int,
+) -> Claims:
+    """Take due outputs and waiting inputs for a worker, if it is still known."""
+    if await transaction.value("hold_worker", worker) is None:
+        return Claims([], [], None)
+    outputs = await _claim_outputs(transaction, worker, destinations, limit, now_us) if destinations else []
+    inputs = await _claim_inputs(transaction, worker, workflows, limit) if workflows else []
+    ((next_due_us, *_, transaction.xid),) = await transaction.rows("next_due", destinations, (), worker)
+    return Claims(outputs, inputs, next_due_us)
+
+
+async def _claim_outputs(
+    transaction: Transaction, worker: int, destinations: Sequence[str], limit: int, now_us: int
+) -> list[OutputClaim]:
+    claims: list[OutputClaim] = []
+    damaged: list[Row] = []
+    for row in await transaction.rows("claim_outputs", worker, destinations, now_us, limit):
+        try:
+            claims.append(read_output(row))
+        except DamagedRecordError as error:
+            _log.error("set aside, restore it and free it again: %s", error)
+            damaged.append(row)
+    if damaged:
+        await transaction.rows("set_outputs_aside", [row[0] for row in damaged], [row[1] for row in damaged])
+    return claims
+
+
+async def _claim_inputs(transaction: Transaction, worker: int, workflows: Sequence[str], limit: int) -> list[InputRow]:
+    inputs: list[InputRow] = []
+    damaged: set[tuple[str, str]] = set()
+    aside: list[tuple[int, int | None]] = []
+    for row in await transaction.rows("claim_inputs", worker, list(dict.fromkeys(workflows)), limit):
+        name = (row[1], row[2])
+        if name in damaged:
+            aside.append((row[0], None))  # what stands behind a damaged input waits for it
+            continue
+        try:
+            inputs.append(read_input(row))
+        except DamagedRecordError as error:
+            _log.error("set aside, restore it and free it again: %s", error)
+            damaged.add(name)
+            aside.append((row[0], NOBODY))
+    if aside:
+        await transaction.rows("set_inputs_aside", [row[0] for row in aside], [row[1] for row in aside])
+    return inputs
+
+
+def read_output(row: Row) -> OutputClaim:
+    """Return the output of a row of `claim_outputs`, or raise DamagedRecordError."""
+    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context, input, *cause = row[
+        :_EVENT
+    ]
+    if row[_EVENT] is None:
+        raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
+    event = read_event(row[_EVENT:])
+    return OutputClaim(
+        OutputKey(instance, version),
+        workflow,
+        id,
+        kind,
+        destination,
+        attempts,
+        due_us,
+        priority,
+        event.type or "",
+        event.type_version,
+        event.body or b"",
+        event.detail,
+        context,
+        None if input is None else Cause(*cause),
+    )
+
+
+async def restore_output(transaction: Transaction, dead_letter: int, now_us: int | None) -> bool:
+    """Make a dead letter the output again that it was."""
+    found = await transaction.rows("dead_output", dead_letter)
+    if not found:
+        return False
+    transaction.xid = await transaction.value("restore_output", *found[0], now_us)
+    await transaction.rows("delete_dead_letters", [dead_letter])
+    return True

