@@ -14,7 +14,11 @@ import pytest
 
 from mainspring.purity import Finding, check_purity
 from mainspring.testing.samples import Counter
-from tests.purity.corpus import IMPURE, PURE, Snippet
+from tests.purity import corpus, corpus_of_sets
+from tests.purity.corpus import Snippet
+
+IMPURE = corpus.IMPURE | {f"sets: {name}": snippet for name, snippet in corpus_of_sets.IMPURE.items()}
+PURE = corpus.PURE | {f"sets: {name}": snippet for name, snippet in corpus_of_sets.PURE.items()}
 
 _numbers = itertools.count()
 

@@ -2,6 +2,7 @@
 
     rules      which calls touch the clock, randomness or the outside, and what to do instead
     names      what a name in a function's source really stands for
+    order      which values are sets, and where their order decides
     binding    which names of a function hold values that are not its own to change
     reader     one function, read for what is impure in it
     static     a whole workflow, read without running it: check_purity

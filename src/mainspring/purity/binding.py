@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from mainspring.purity.names import Names
+from mainspring.purity.order import Sets
 
 Owner: TypeAlias = Literal["foreign", "self", "global", "own"]
 
@@ -34,16 +35,19 @@ class Owners:
     {'state': 'foreign'}
     """
 
-    def __init__(self, names: dict[str, Owner]) -> None:
+    def __init__(self, names: dict[str, Owner], sets: Sets | None = None) -> None:
         self.names = names
+        self.sets = sets or Sets()
+        """Which of the names hold sets, whoever owns them."""
 
     def copy(self) -> Owners:
         """Return a copy, for a branch."""
-        return Owners(dict(self.names))
+        return Owners(dict(self.names), self.sets.copy())
 
     def merge(self, other: Owners) -> None:
         """Take over what another branch knows: what is foreign in one of them must not be changed after both."""
         self.names.update(other.names)
+        self.sets.merge(other.sets)
 
     def of(self, node: ast.expr, names: Names) -> Owner:
         """Return whose value an expression is."""
@@ -74,7 +78,10 @@ class Owners:
                 for part, part_value in zip(targets, values, strict=True):
                     self.bind(part, part_value, names)
             case _:
+                is_set = self.sets.has(value, names)
                 self._bind_to(target, self.of(value, names))
+                if is_set and isinstance(target, ast.Name):
+                    self.sets.hold(target.id)
 
     def bind_elements(self, target: ast.expr, iterated: ast.expr, names: Names) -> None:
         """Let a loop's target stand for the elements of what is iterated."""
@@ -105,17 +112,18 @@ class Owners:
                     name = getattr(node, "rest", None) or getattr(node, "name", None)
                     if isinstance(name, str):
                         self._bind_to(ast.Name(name), owner)
+                self.sets.hold_matched(pattern, names)
 
     def forget(self, target: ast.Name) -> None:
         """Let a name hold a value of the function's own from here on."""
         self.names.pop(target.id, None)
+        self.sets.drop(target.id)
 
     def _bind_to(self, target: ast.expr, owner: Owner) -> None:
         for node in ast.walk(target):
             if isinstance(node, ast.Name) and (node is target or not isinstance(node.ctx, ast.Load)):
-                if owner == "own":
-                    self.forget(node)
-                else:
+                self.forget(node)
+                if owner != "own":
                     self.names[node.id] = owner
 
     def _of_name(self, name: str, names: Names) -> Owner:

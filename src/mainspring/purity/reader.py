@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mainspring.purity.binding import Owners
 from mainspring.purity.names import MISSING, Names
+from mainspring.purity.order import is_set_annotation, orderless_parts
 from mainspring.purity.rules import Rule
 
 # These return nothing on Python's own containers; a result that is used shows a method that builds a new value.
@@ -56,9 +57,11 @@ class Reader(ast.NodeVisitor):
         self._follow = follow
         self._free_names = frozenset(free_names)
         self._discarded: ast.expr | None = None
+        self._orderless: set[ast.AST] = set()
 
     def read(self, tree: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         """Read the body of a function; its decorators and defaults ran before it."""
+        self.owners.sets.hold_parameters(tree.args)
         for node in tree.body if isinstance(tree.body, list) else [tree.body]:
             self.visit(node)
 
@@ -79,6 +82,8 @@ class Reader(ast.NodeVisitor):
             self.visit(node.value)
             self._store(node.target, node)
             self.owners.bind(node.target, node.value, self.names)
+            if isinstance(node.target, ast.Name) and is_set_annotation(node.annotation):
+                self.owners.sets.hold(node.target.id)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
         self.visit(node.value)
@@ -92,7 +97,10 @@ class Reader(ast.NodeVisitor):
             # `+=` with a list works in place; with anything else it may as well make a new number or tuple.
             self._change(node.target, node, f"changes {node.target.id} in place")
         else:
+            is_set = self.owners.sets.has(node.target, self.names)
             self.owners.forget(node.target)
+            if is_set:
+                self.owners.sets.hold(node.target.id)
 
     def visit_Delete(self, node: ast.Delete) -> None:
         for target in node.targets:
@@ -107,6 +115,7 @@ class Reader(ast.NodeVisitor):
             self.report("global", node, f"declares `nonlocal {', '.join(outer)}`")
 
     def visit_For(self, node: ast.For) -> None:
+        self._check_order(node)
         self.visit(node.iter)
         self._store(node.target, node)
         self.owners.bind_elements(node.target, node.iter, self.names)
@@ -148,9 +157,11 @@ class Reader(ast.NodeVisitor):
         self._inner(node)
 
     def visit_ListComp(self, node: ast.ListComp) -> None:
+        self._check_order(node)
         self._comprehension(node.generators, [node.elt])
 
     def visit_SetComp(self, node: ast.SetComp) -> None:
+        self._check_order(node)
         self._comprehension(node.generators, [node.elt])
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
@@ -167,6 +178,7 @@ class Reader(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         discarded, self._discarded = self._discarded is node, None
+        self._check_order(node)
         impure = self.names.impure(node.func, node)
         if impure is not None:
             self.report(impure[0], node, f"calls {impure[1]}")
@@ -179,6 +191,18 @@ class Reader(ast.NodeVisitor):
             self.visit(node.func)
         self._visit_all([*node.args, *node.keywords])
 
+    def visit_List(self, node: ast.List) -> None:
+        self._check_order(node)
+        self._visit_all(node.elts)
+
+    def visit_Tuple(self, node: ast.Tuple) -> None:
+        self._check_order(node)
+        self._visit_all(node.elts)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self._check_order(node)
+        self._visit_all([node.left, *node.comparators])
+
     def visit_Attribute(self, node: ast.Attribute) -> None:
         if not self._check_reference(node):
             self._follow(node, None, self)
@@ -186,6 +210,13 @@ class Reader(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         self._check_reference(node)
+
+    def _check_order(self, node: ast.AST) -> None:
+        """Report what depends on the order of a set, unless all around it forgets that order again."""
+        used = None if node in self._orderless else self.owners.sets.order_used(node, self.names)
+        if used is not None:
+            self.report("order", node, used)
+        self._orderless.update(orderless_parts(node, self.names))
 
     def _check_reference(self, node: ast.Name | ast.Attribute) -> bool:
         impure = self.names.impure(node, None) if isinstance(node.ctx, ast.Load) else None
@@ -235,13 +266,14 @@ class Reader(ast.NodeVisitor):
             self.visit(node)
 
     def _branches(self, branches: list[list[ast.stmt]]) -> None:
-        before = self.owners.copy()
-        after = Owners({})
+        before, ends = self.owners, list[Owners]()
         for branch in branches:
             self.owners = before.copy()
             self._visit_all(branch)
-            after.merge(self.owners)
-        self.owners = after
+            ends.append(self.owners)
+        self.owners = ends[0]
+        for end in ends[1:]:
+            self.owners.merge(end)
 
     def _inner(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> None:
         outside = self.owners.copy()

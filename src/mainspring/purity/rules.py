@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-Rule: TypeAlias = Literal["clock", "random", "io", "global", "mutation", "source"]
+Rule: TypeAlias = Literal["clock", "random", "io", "global", "mutation", "order", "source"]
 
 FIXES: Final[dict[Rule, str]] = {
     "clock": "Take the time from the message or its envelope; to wait, return Schedule.",
@@ -18,6 +18,7 @@ FIXES: Final[dict[Rule, str]] = {
     "io": "Send a message to a handler that does it.",
     "global": "Keep it in the state: evolve returns the next one.",
     "mutation": "Build a new value, as in dataclasses.replace(state, ...) or [*items, item].",
+    "order": "Sort it, as in sorted(tags): the order of a set differs between processes.",
     "source": "Write the workflow in a file, so that it can be read.",
 }
 

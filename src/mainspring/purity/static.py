@@ -17,6 +17,7 @@ from mainspring.core.definition import definition_of
 from mainspring.core.workflow import Workflow
 from mainspring.purity.binding import Owner, Owners
 from mainspring.purity.names import MISSING, InstanceOf, Names, rule_of_value
+from mainspring.purity.order import Sets, set_fields_among
 from mainspring.purity.reader import Reader, free_names
 from mainspring.purity.rules import FIXES, Rule
 
@@ -86,6 +87,7 @@ class _Reading:
         self._package = cls.__module__.rpartition(".")[0]
         definition = definition_of(cls)
         self._data = (*definition.inputs, *definition.states, *definition.outputs)
+        self._set_fields = set_fields_among(self._data)
         self._tasks: deque[_Task] = deque()
         self._seen: set[tuple[Any, ...]] = set()
         self._found: set[Finding] = set()
@@ -115,7 +117,8 @@ class _Reading:
             self._note(function, getattr(node, "lineno", 1) + offset, rule, what)
 
         names = Names(function, tree, task.self_value)
-        Reader(names, Owners(dict(task.owners)), report, self._follow, free_names(function)).read(tree)
+        owners = Owners(dict(task.owners), Sets(self._set_fields))
+        Reader(names, owners, report, self._follow, free_names(function)).read(tree)
 
     def _note(self, function: FunctionType, line: int, rule: Rule, what: str) -> None:
         where = function.__qualname__.rpartition("<locals>.")[2]
