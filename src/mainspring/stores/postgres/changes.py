@@ -10,13 +10,15 @@ from msgspec.structs import astuple, replace
 from mainspring.port.records import DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
-from mainspring.stores.postgres.sql import digest
+from mainspring.stores.postgres.sql import digest, packed
 from mainspring.stores.postgres.transaction import Transaction
-from mainspring.stores.rows import EVENT_COLUMNS, dead_letter_values, input_values, snapshot_values
+from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 
 # Work that is due later than this need not be told to others: they look themselves by then.
 SOON_US: Final = 1_000_000
 PARKED: Final = -1
+# A JSON array may not have more than 256 MB in PostgreSQL, and is no good form for large things anyway.
+JSON_BYTES: Final = 32 * 1_024 * 1_024
 
 
 class Born:
@@ -206,18 +208,31 @@ class Changes:
         begun = [_begun_row(known) for known in sorted(self.begun, key=_by_name)]
         moved = [_moved_row(known) for known in self.moved]
         outputs = [_output_row(born) for born in self.outputs.values()]
+        events = packed(self.events)
+        if len(events) > JSON_BYTES:
+            await self._append_in_parts(transaction, first_position)
+            events = "[]"
         settled = await transaction.value(
             "write",
-            *_columns(sorted(self.settled), 2),
+            packed(sorted(self.settled)),
             self._worker,
             self._now_us,
-            *_columns(begun, 12),
-            *_columns(moved, 7),
+            packed(begun),
+            packed(moved),
             first_position,
-            *_columns(self.events, EVENT_COLUMNS),
-            *_columns(outputs, 10),
+            events,
+            packed(outputs),
         )
         _expect(settled, len(self.settled))
+
+    async def _append_in_parts(self, transaction: Transaction, first_position: int) -> None:
+        begin = size = 0
+        for end, row in enumerate(self.events, 1):
+            size += sum(len(value) for value in row if isinstance(value, bytes))
+            if size > JSON_BYTES // 2 or end == len(self.events):
+                part = self.events[begin:end]
+                await transaction.rows("append_events", *_columns(part), first_position + begin)
+                begin, size = end, 0
 
     async def _write_inputs(self, transaction: Transaction) -> None:
         """Write what was accepted and what was given back; what waits for a suspended instance is parked.
@@ -255,13 +270,13 @@ def clean(text: str | None) -> str | None:
     return text.replace("\0", "\ufffd") if text is not None and "\0" in text else text
 
 
-def _columns(rows: Sequence[Sequence[Any]], count: int = 0) -> list[Sequence[Any]]:
-    """Return rows as columns; of no rows so many empty ones.
+def _columns(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
+    """Return rows as columns.
 
     >>> _columns([(7, "a"), (8, "b")])
     [(7, 8), ('a', 'b')]
     """
-    return list(zip(*rows, strict=True)) if rows else [()] * count
+    return list(zip(*rows, strict=True))
 
 
 def _expect(found: int, expected: int) -> None:

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from mainspring.port.records import InputRow, OutputKey, Status, Unit
 from mainspring.stores.postgres.faults import Surprise
-from mainspring.stores.postgres.sql import digest, name_of
+from mainspring.stores.postgres.sql import digest, name_of, packed
 from mainspring.stores.postgres.transaction import Transaction
 
 # A position in the feed is the transaction's number and, in so many bits, the place in that transaction.
@@ -178,7 +178,7 @@ class Facts:
         locked = self.questions.locked
         if self.questions.letters:
             await transaction.rows("bury_alone", transaction.lock_class, BURYING)
-        about, *rows = await transaction.rows("lock", self._worker, [known.name for known in locked])
+        about, *rows = await transaction.rows("lock", self._worker, packed([known.name for known in locked]))
         number, base, self.database_us, worker, _ = about
         transaction.xid = number - base
         self.registered = worker is not None
@@ -204,18 +204,13 @@ class Facts:
         spots = list(q.outputs)
         rows = await transaction.rows(
             "facts",
-            [known.key for known, _ in begun],
-            [message_id for _, message_id in begun],
-            [known.name for known, _ in q.inputs],
-            [digest(message_id) for _, message_id in q.inputs],
-            [position for position, _ in q.consumed],
-            [name for _, name in q.consumed],
-            [known.name for known in q.direct],
-            [instance for instance, _ in spots],
-            [version for _, version in spots],
-            list(q.outputs.values()),
+            packed([(known.key, message_id) for known, message_id in begun]),
+            packed([(known.name, digest(message_id)) for known, message_id in q.inputs]),
+            packed(q.consumed),
+            packed([known.name for known in q.direct]),
+            packed([(*spot, wanted) for spot, wanted in q.outputs.items()]),
             self._worker,
-            *(zip(*q.letters, strict=True) if q.letters else ((), (), ())),
+            packed(q.letters),
             q.accepts,
             q.new_keys,
         )

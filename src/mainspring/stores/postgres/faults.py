@@ -52,7 +52,8 @@ LOST: Final = (
 
 # The caller gave something that cannot be stored; the database is well.
 FAULTY: Final = (
-    ValueError,  # before a word was said to the server: of a number that is too large, or of text that is none
+    ValueError,  # before a word was said to the server: of text that is none
+    OverflowError,  # of a number that is too large
     asyncpg.DataError,
     asyncpg.ProgramLimitExceededError,
     asyncpg.NotNullViolationError,

@@ -1,5 +1,7 @@
--- Every statement of the PostgreSQL store, by name. A list of values travels as one array for each column, so that a
--- batch of any size is a handful of statements. `mainspring.` stands for the application's own schema.
+-- Every statement of the PostgreSQL store, by name. A list of rows travels in one parameter, so that a batch of any size
+-- is a handful of statements: as an array for each column, or, in the statements that every batch needs, as a JSON array
+-- of rows with bytes in base64. JSON costs the client a seventh of the time, and the server no more. `mainspring.` stands
+-- for the application's own schema.
 
 
 -- ---------------------------------------------------------------- opening
@@ -47,8 +49,8 @@ WITH worker AS MATERIALIZED (
     SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE
 ), locked AS MATERIALIZED (
     SELECT n.place, i.key, i.version, i.position, i.status
-    FROM unnest($2::bytea[]) WITH ORDINALITY AS n (name, place)
-    JOIN mainspring.instances AS i ON i.name = n.name
+    FROM jsonb_array_elements_text($2::jsonb) WITH ORDINALITY AS n (name, place)
+    JOIN mainspring.instances AS i ON i.name = decode(n.name, 'base64')
     ORDER BY i.key
     FOR NO KEY UPDATE OF i
 )
@@ -71,39 +73,39 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
 -- positions in the inbox and new keys of instances
 SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
-FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS n (instance, message_id, place)
+FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS n (row, place)
 JOIN mainspring.events AS e
-ON e.instance = n.instance AND hashtextextended(e.message_id, 0) = hashtextextended(n.message_id, 0)
-    AND e.message_id = n.message_id
+ON e.instance = (n.row ->> 0)::bigint AND hashtextextended(e.message_id, 0) = hashtextextended(n.row ->> 1, 0)
+    AND e.message_id = n.row ->> 1
 UNION ALL
 SELECT 2, n.place, b.position, NULL, b.timer_key, b.type, NULL, b.body, NULL, NULL
-FROM unnest($3::bytea[], $4::bytea[]) WITH ORDINALITY AS n (name, message, place)
-JOIN mainspring.inbox AS b ON b.name = n.name AND b.message = n.message
+FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS n (row, place)
+JOIN mainspring.inbox AS b ON b.name = decode(n.row ->> 0, 'base64') AND b.message = decode(n.row ->> 1, 'base64')
 UNION ALL
 SELECT 3, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
-FROM unnest($5::bigint[], $6::bytea[]) WITH ORDINALITY AS n (position, name, place)
-JOIN mainspring.inbox AS b ON b.position = n.position AND b.name = n.name
+FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS n (row, place)
+JOIN mainspring.inbox AS b ON b.position = (n.row ->> 0)::bigint AND b.name = decode(n.row ->> 1, 'base64')
 UNION ALL
 SELECT 4, n.place, count(*), NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
-FROM unnest($7::bytea[]) WITH ORDINALITY AS n (name, place)
-JOIN mainspring.inbox AS b ON b.name = n.name
+FROM jsonb_array_elements_text($4::jsonb) WITH ORDINALITY AS n (name, place)
+JOIN mainspring.inbox AS b ON b.name = decode(n.name, 'base64')
 GROUP BY n.place, b.timer_key
 UNION ALL
 SELECT 5, n.place, o.owner, o.priority, o.kind, o.destination, o.key, NULL, NULL, NULL
-FROM unnest($8::bigint[], $9::bigint[], $10::boolean[]) WITH ORDINALITY AS n (instance, version, wanted, place)
-LEFT JOIN mainspring.outbox AS o ON o.instance = n.instance AND o.version = n.version
-WHERE n.wanted OR o.owner IS DISTINCT FROM $11::bigint
+FROM jsonb_array_elements($5::jsonb) WITH ORDINALITY AS n (row, place)
+LEFT JOIN mainspring.outbox AS o ON o.instance = (n.row ->> 0)::bigint AND o.version = (n.row ->> 1)::bigint
+WHERE (n.row ->> 2)::boolean OR o.owner IS DISTINCT FROM $6::bigint
 UNION ALL
 SELECT 6, n.place, d.id, NULL, NULL, d.type, NULL, d.body, NULL, NULL
-FROM unnest($12::text[], $13::text[], $14::text[]) WITH ORDINALITY AS n (workflow, instance, message_id, place)
+FROM jsonb_array_elements($7::jsonb) WITH ORDINALITY AS n (row, place)
 JOIN mainspring.dead_letters AS d
-ON hashtextextended(d.message_id, 0) = hashtextextended(n.message_id, 0) AND d.output_kind IS NULL
-    AND d.message_id = n.message_id AND d.instance = n.instance AND d.workflow = n.workflow
+ON hashtextextended(d.message_id, 0) = hashtextextended(n.row ->> 2, 0) AND d.output_kind IS NULL
+    AND d.message_id = n.row ->> 2 AND d.instance = n.row ->> 1 AND d.workflow = n.row ->> 0
 UNION ALL
 SELECT
     7, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    ARRAY(SELECT nextval('mainspring.inbox_positions') FROM generate_series(1, $15::bigint)),
-    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $16::bigint));
+    ARRAY(SELECT nextval('mainspring.inbox_positions') FROM generate_series(1, $8::bigint)),
+    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $9::bigint));
 
 
 -- ---------------------------------------------------------------- commit: the changes
@@ -114,63 +116,69 @@ SELECT
 -- worker cancelled some since the facts were read.
 WITH settled AS (
     DELETE FROM mainspring.outbox AS o
-    USING unnest($1::bigint[], $2::bigint[]) AS s (instance, version)
-    WHERE o.instance = s.instance AND o.version = s.version AND o.owner = $3::bigint
+    USING jsonb_array_elements($1::jsonb) AS n (row)
+    WHERE o.instance = (n.row ->> 0)::bigint AND o.version = (n.row ->> 1)::bigint AND o.owner = $2::bigint
     RETURNING 1
 ), begun AS (
     INSERT INTO mainspring.instances (
-        name, key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us,
-        context_version, position
+        name, key, workflow, id, version, status, state, error, definition_version, context, context_version, position,
+        created_us, updated_us
     )
     SELECT
-        name, key, workflow, id, version, status, state, error, definition_version, context, $4::bigint, $4::bigint,
-        context_version, position
-    FROM unnest(
-        $5::bytea[], $6::bigint[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[], $12::text[],
-        $13::bigint[], $14::bytea[], $15::bigint[], $16::bigint[]
-    ) AS n (
-        name, key, workflow, id, version, status, state, error, definition_version, context, context_version, position
-    )
+        decode(row ->> 0, 'base64'), (row ->> 1)::bigint, row ->> 2, row ->> 3, (row ->> 4)::bigint, row ->> 5,
+        row ->> 6, row ->> 7, (row ->> 8)::bigint, decode(row ->> 9, 'base64'), (row ->> 10)::bigint,
+        (row ->> 11)::bigint, $3::bigint, $3::bigint
+    FROM jsonb_array_elements($4::jsonb) AS n (row)
 ), moved AS (
     UPDATE mainspring.instances AS i SET
-        version = n.version,
-        status = n.status,
-        state = n.state,
-        error = n.error,
-        updated_us = $4::bigint,
-        context_version = coalesce(n.context_version, i.context_version),
-        position = n.position
-    FROM unnest(
-        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::bigint[], $23::bigint[]
-    ) AS n (key, version, status, state, error, context_version, position)
-    WHERE i.key = n.key
+        version = (n.row ->> 1)::bigint,
+        status = n.row ->> 2,
+        state = n.row ->> 3,
+        error = n.row ->> 4,
+        context_version = coalesce((n.row ->> 5)::bigint, i.context_version),
+        position = (n.row ->> 6)::bigint,
+        updated_us = $3::bigint
+    FROM jsonb_array_elements($5::jsonb) AS n (row)
+    WHERE i.key = (n.row ->> 0)::bigint
 ), appended AS (
     INSERT INTO mainspring.events (
         position, instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context,
         actor, state, attempt, duration_us, checksum
     )
     SELECT
-        $24::bigint + place, instance, version, event, time_us, type, type_version, body, detail, kind, message_id,
-        cause, context, actor, state, attempt, duration_us, checksum
-    FROM unnest(
-        $25::bigint[], $26::bigint[], $27::text[], $28::bigint[], $29::text[], $30::bigint[], $31::bytea[],
-        $32::bytea[], $33::text[], $34::text[], $35::bigint[], $36::bytea[], $37::text[], $38::text[], $39::bigint[],
-        $40::bigint[], $41::bigint[]
-    ) WITH ORDINALITY AS n (
-        instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context, actor,
-        state, attempt, duration_us, checksum, place
-    )
+        $6::bigint + place, (row ->> 0)::bigint, (row ->> 1)::bigint, row ->> 2, (row ->> 3)::bigint, row ->> 4,
+        (row ->> 5)::bigint, decode(row ->> 6, 'base64'), decode(row ->> 7, 'base64'), row ->> 8, row ->> 9,
+        (row ->> 10)::bigint, decode(row ->> 11, 'base64'), row ->> 12, row ->> 13, (row ->> 14)::bigint,
+        (row ->> 15)::bigint, (row ->> 16)::bigint
+    FROM jsonb_array_elements($7::jsonb) WITH ORDINALITY AS n (row, place)
 ), recorded AS (
     INSERT INTO mainspring.outbox (
         instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
     )
-    SELECT instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
-    FROM unnest(
-        $42::bigint[], $43::bigint[], $44::text[], $45::text[], $46::bigint[], $47::bigint[], $48::text[],
-        $49::bigint[], $50::bigint[], $51::text[]
-    ) AS n (instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error)
+    SELECT
+        (row ->> 0)::bigint, (row ->> 1)::bigint, row ->> 2, row ->> 3, (row ->> 4)::bigint, (row ->> 5)::bigint,
+        row ->> 6, (row ->> 7)::bigint, (row ->> 8)::bigint, row ->> 9
+    FROM jsonb_array_elements($8::jsonb) AS n (row)
 )
 SELECT count(*) FROM settled;
+
+-- name: append_events
+-- Events of which the bodies are too large for JSON, a part of a batch at a time.
+INSERT INTO mainspring.events (
+    position, instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context,
+    actor, state, attempt, duration_us, checksum
+)
+SELECT
+    $18::bigint + place, instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause,
+    context, actor, state, attempt, duration_us, checksum
+FROM unnest(
+    $1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::bytea[], $8::bytea[],
+    $9::text[], $10::text[], $11::bigint[], $12::bytea[], $13::text[], $14::text[], $15::bigint[], $16::bigint[],
+    $17::bigint[]
+) WITH ORDINALITY AS n (
+    instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context, actor, state,
+    attempt, duration_us, checksum, place
+);
 
 -- name: delete_outputs
 -- Settled before something is cancelled. Returns how many there were.

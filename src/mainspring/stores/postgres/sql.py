@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 from importlib import resources
-from typing import Final
+from typing import Any, Final
+
+from msgspec import json
 
 _MARK: Final = "-- name: "
 _SCHEMA: Final = "mainspring."
@@ -59,6 +61,18 @@ def statements(schema: str) -> Mapping[str, str]:
         name: text.replace("'mainspring.", f"'{quoted(inside)}.").replace(_SCHEMA, f"{quoted(schema)}.")
         for name, text in QUERIES.items()
     }
+
+
+def packed(rows: Sequence[Any]) -> str:
+    """Return rows as the JSON array in which they travel.
+
+    >>> packed([(7, "o-1", b"{}", None)])
+    '[[7,"o-1","e30=",null]]'
+    """
+    return _encode(rows).decode()
+
+
+_encode = json.Encoder().encode
 
 
 def name_of(workflow: str, id: str) -> bytes:
