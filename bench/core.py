@@ -11,7 +11,7 @@ from mainspring import Kind
 from mainspring.codec import Codec
 from mainspring.core.messages import Envelope
 from mainspring.core.step import step
-from mainspring.testing import Rehearsal, envelope
+from mainspring.testing import envelope
 
 INSTANCES = 5_000
 MESSAGES_PER_INSTANCE = 4
@@ -57,9 +57,5 @@ def core(instances: int = INSTANCES, repeats: int = REPEATS) -> Figures:
 def _story() -> tuple[Any, list[Envelope[Any]]]:
     """Return the first order story's workflow and its inputs, after checking that the workflow takes them."""
     story = STORIES[0]
-    rehearsal = Rehearsal(story.workflow)
-    envelopes: list[Envelope[Any]] = []
-    for message, kind in story.inputs():
-        rehearsal.take(message, kind=kind)
-        envelopes.append(envelope(message, kind=kind or Kind.COMMAND))
-    return story.workflow, envelopes
+    story.rehearse()
+    return story.workflow, [envelope(taken.message, kind=taken.kind or Kind.COMMAND) for taken in story.inputs()]
