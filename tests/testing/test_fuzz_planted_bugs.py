@@ -54,7 +54,8 @@ Dice breaks a property: decide is pure
 
 {PLACED}
 
-Dice.decide called Random.random (dice.py, line N). Let the sender put the value into the message, or ask a handler for it."""
+Dice.decide called Random.random (dice.py, line N). \
+Let the sender put the value into the message, or ask a handler for it."""
     )
 
 

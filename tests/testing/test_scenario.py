@@ -18,6 +18,7 @@ from mainspring import (
     Event,
     InitiatedBy,
     Kind,
+    Publish,
     Received,
     Reply,
     Schedule,
@@ -45,6 +46,7 @@ from tests.testing.shop import (
     AwaitingShipment,
     ChargeCard,
     Input,
+    OrderAbandoned,
     Orders,
     Output,
     PaymentTimedOut,
@@ -256,6 +258,26 @@ def test_a_class_that_cannot_work_is_refused_before_anything_is_tried(
 ) -> None:
     with pytest.raises(DefinitionError, match=r"has no initial state|begins with ShipOrder"):
         begin(workflow)
+
+
+# What fails; how the rest is told stands in test_scenario_failures.
+
+
+def test_a_wrong_decision_is_told_as_a_diff() -> None:
+    check = given(Orders(), PLACE).when(CHARGED)
+    text = failure(lambda: check.then(CancelSchedule(PaymentTimedOut), Publish(OrderAbandoned(ORDER)), Complete()))
+    assert (
+        text
+        == """\
+Orders decided something else
+  when:     CardCharged(order_id='o-1')
+  in state: AwaitingPayment(order_id='o-1', amount=4200)
+
+  CancelSchedule(PaymentTimedOut)
+- Publish(OrderAbandoned(order_id='o-1'))
+- Complete()
++ Send(ShipOrder(order_id='o-1'))"""
+    )
 
 
 # The purity guard.

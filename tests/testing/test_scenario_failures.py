@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mainspring import CancelSchedule, Complete, Decisions, Publish, Received, Schedule, Send
+from mainspring import Decisions, Received, Schedule, Send
 from mainspring.errors import CannotBeginError, DefinitionError, UnknownTransitionError
 from mainspring.testing import given
 from tests.testing.shop import (
@@ -19,10 +19,8 @@ from tests.testing.shop import (
     ChargeCard,
     Input,
     New,
-    OrderAbandoned,
     Orders,
     Output,
-    PaymentTimedOut,
     ShipOrder,
     State,
 )
@@ -30,23 +28,6 @@ from tests.testing.stories import failure, shown_frames
 
 CHARGE = Send(ChargeCard(ORDER, 4200))
 TIMEOUT = Schedule(TIMED_OUT, after=timedelta(minutes=5))
-
-
-def test_a_wrong_decision_is_told_as_a_diff() -> None:
-    check = given(Orders(), PLACE).when(CHARGED)
-    text = failure(lambda: check.then(CancelSchedule(PaymentTimedOut), Publish(OrderAbandoned(ORDER)), Complete()))
-    assert (
-        text
-        == """\
-Orders decided something else
-  when:     CardCharged(order_id='o-1')
-  in state: AwaitingPayment(order_id='o-1', amount=4200)
-
-  CancelSchedule(PaymentTimedOut)
-- Publish(OrderAbandoned(order_id='o-1'))
-- Complete()
-+ Send(ShipOrder(order_id='o-1'))"""
-    )
 
 
 def test_a_decision_that_differs_in_some_fields_shows_only_these() -> None:
