@@ -302,3 +302,20 @@ def test_a_rate_limit_spreads_calls(make_app: MakeApp) -> None:
 
     run(main)
     assert moments[-1] - moments[0] > 5 / 50 * 0.9
+
+
+def test_a_handler_that_cancels_itself_has_failed(make_app: MakeApp) -> None:
+    attempts: list[int] = []
+
+    async def work(command: Work, context: Context) -> Done:
+        attempts.append(context.attempt)
+        if context.attempt == 1:
+            raise asyncio.CancelledError
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, retry=QUICK) as app:
+            await (await app.send(Start("j-1"))).result()
+
+    run(main)
+    assert attempts == [1, 2]

@@ -86,6 +86,7 @@ class Handler:
     def __init__(self, function: Callable[..., Any], options: HandlerOptions) -> None:
         self.function = function
         self.options = options
+        self.timeout_us = int(options.timeout.total_seconds() * 1_000_000)
         self.name = options.name or getattr(function, "__qualname__", type(function).__qualname__)
         self.message_type = message_type_of(function, self.name, batch=options.batch is not None)
         self.result_types = result_types_of(function)
@@ -93,7 +94,7 @@ class Handler:
         self.wants_context = len(_positional(function)) > 1
         _check_options(self.name, options)
 
-    def bind(self, message: Any, context: Context) -> Callable[[], Any]:
+    def bind(self, message: Any, context: Context | None) -> Callable[[], Any]:
         """Return the call, ready to be made."""
         return (
             functools.partial(self.function, message, context)
@@ -101,7 +102,7 @@ class Handler:
             else functools.partial(self.function, message)
         )
 
-    def call(self, message: Any, context: Context) -> Awaitable[Any]:
+    def call(self, message: Any, context: Context | None) -> Awaitable[Any]:
         """Make the call of an async handler."""
         return self.function(message, context) if self.wants_context else self.function(message)
 

@@ -109,9 +109,11 @@ class Pending(Struct):
     gives_up: str | None = None
     conflicts: int = 0
 
-    def envelope(self) -> Envelope[Any]:
-        """Return the message in its envelope, as a decide may ask for it."""
+    def envelope(self, *, whole: bool = True) -> Envelope[Any]:
+        """Return the message in its envelope. Where nobody asks for it, what is costly to make may be left out."""
         context = self.context
+        if not whole:
+            return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind)
         return Envelope(
             self.message,
             self.id,

@@ -173,14 +173,14 @@ class Runner:
 
     def _next(self) -> list[Job]:
         count = min(self.handler.options.batch or 1, len(self._ready))
-        jobs = [self._ready.popleft() for _ in range(count)]
-        for job in jobs:
-            job.era = self.breaker.era
-        return jobs
+        return [self._ready.popleft() for _ in range(count)]
 
     def _admitted(self) -> bool:
         """Ask breaker and rate limit; when they say no, come back when they may say yes. Waiting costs no attempt."""
-        options, now_us = self.handler.options, self._now_us()
+        options = self.handler.options
+        if self.breaker.since_us is None and options.rate is None:
+            return True
+        now_us = self._now_us()
         passes, self.breaker = breaker.admit(options.breaker, self.breaker, now_us)
         if not passes:
             self._wake_in(breaker.wait_us(options.breaker, self.breaker, now_us))
@@ -211,15 +211,13 @@ class Runner:
             self._begin(job)
         self.running[task] = jobs
         try:
-            result = await self._call(jobs)
-        except asyncio.CancelledError:
-            if task not in self._overdue and task not in self._cancelled:
-                raise
-            task.uncancel()
-            if task in self._cancelled:
-                self._outcomes.dropped(jobs[0])
+            if handler.is_async:
+                message = jobs[0].message if handler.options.batch is None else [job.message for job in jobs]
+                result = await handler.call(message, jobs[0].context)
             else:
-                self._report_failure(jobs, TimeoutError(f"{handler.name} took longer than {handler.options.timeout}"))
+                result = await self._in_thread(jobs)
+        except asyncio.CancelledError:
+            self._ended_by_cancellation(task, jobs)
         except Exception as error:  # noqa: BLE001  a handler may fail in any way
             self._report_failure(jobs, error)
         else:
@@ -229,6 +227,20 @@ class Runner:
             self._overdue.discard(task)
             self._cancelled.discard(task)
 
+    def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
+        """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by its own doing."""
+        if task in self._cancelled:
+            task.uncancel()
+            self._outcomes.dropped(jobs[0])
+        elif task in self._overdue:
+            task.uncancel()
+            timeout = self.handler.options.timeout
+            self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {timeout}"))
+        elif task.cancelling():
+            raise asyncio.CancelledError
+        else:
+            self._report_failure(jobs, RuntimeError(f"{self.handler.name} raised CancelledError by itself"))
+
     async def _answered(self, job: Job) -> bool:
         known, result = await self._outcomes.remembered(self.handler, job)
         if known:
@@ -236,7 +248,8 @@ class Runner:
         return known
 
     def _begin(self, job: Job) -> None:
-        timeout_us = int(self.handler.options.timeout.total_seconds() * MICROSECONDS)
+        timeout_us = self.handler.timeout_us
+        job.era = self.breaker.era
         job.started_us = self._now_us()
         job.deadline_us = job.started_us + timeout_us
         if self.handler.wants_context:
@@ -253,13 +266,9 @@ class Runner:
                 beat=beat,
             )
 
-    async def _call(self, jobs: list[Job]) -> Any:
-        handler = self.handler
-        message = [job.message for job in jobs] if handler.options.batch else jobs[0].message
-        context: Any = jobs[0].context
-        if handler.is_async:
-            return await handler.call(message, context)
-        return await self._runtime.in_thread(handler.bind(message, context))
+    async def _in_thread(self, jobs: list[Job]) -> Any:
+        message = jobs[0].message if self.handler.options.batch is None else [job.message for job in jobs]
+        return await self._runtime.in_thread(self.handler.bind(message, jobs[0].context))
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()

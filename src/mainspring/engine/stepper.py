@@ -147,7 +147,8 @@ class Stepper:
 
     def _step(self, lane: Lane, pending: Pending) -> None:
         try:
-            taken = step(lane.entry.workflow, lane.state, lane.version, pending.envelope(), lane.version == 0)
+            envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
+            taken = step(lane.entry.workflow, lane.state, lane.version, envelope, lane.version == 0)
             unit, outputs = self._units.stepped(lane, pending, taken)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             self._fault(lane, pending, error)
