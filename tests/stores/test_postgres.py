@@ -1,13 +1,32 @@
 """The PostgreSQL store keeps the port's contract, on a real server."""
 
+import asyncio
 from pathlib import Path
 
+import pytest
+
+from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
 from tests.postgres.server import postgres_url
+from tests.stores.postgres_renumbered import Renumbered
+from tests.stores.postgres_support import opened
+from tests.stores.sqlite_model import compare
 
 
 class TestPostgresStore(StoreContract):
     def make_store(self, clock: VirtualClock, tmp_path: Path) -> PostgresStore:
         return PostgresStore(postgres_url(tmp_path), clock)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_the_memory_store_would_have_said_the_same(seed: int, tmp_path: Path) -> None:
+    async def body() -> int:
+        clock = VirtualClock()
+        memory = MemoryStore(clock)
+        await memory.open()
+        async with opened(tmp_path, clock) as postgres:
+            return await compare(seed, 40, memory, Renumbered(postgres), clock)
+
+    assert asyncio.run(body()) > 20

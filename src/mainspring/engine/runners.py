@@ -228,7 +228,7 @@ class Runner:
             self._cancelled.discard(task)
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
-        """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by its own doing."""
+        """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
             task.uncancel()
             self._outcomes.dropped(jobs[0])
