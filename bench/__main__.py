@@ -34,9 +34,12 @@ def main() -> None:
         store=arguments.store,
         chunk=arguments.chunk,
         batch=arguments.batch,
+        tuned=arguments.tuned,
         switch_interval=arguments.switch_interval,
     )
-    place: Figures = {"filesystem": filesystem(folder)} if settings.durable else {}
+    place: Figures = {"tuned": settings.tuned}
+    if settings.durable:
+        place["filesystem"] = filesystem(folder)
     try:
         if arguments.bench == "compare":
             settings = structs.replace(settings, n=arguments.n or BENCHES["w1"].sizes[0])
@@ -71,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         bench.add_argument("--dir", type=Path, help="a folder on a real disk, for the runs' own folders")
         bench.add_argument("--chunk", type=_positive, default=1_000, help="messages sent together (%(default)s)")
         bench.add_argument("--batch", type=_positive, default=200, help="steps per commit of the limit (%(default)s)")
+        bench.add_argument(
+            "--tuned", action="store_true", help="set the process up as `mainspring worker` does its own"
+        )
         bench.add_argument("--switch-interval", type=float, help="seconds, for sys.setswitchinterval (default: none)")
     return parser
 
