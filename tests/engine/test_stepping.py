@@ -271,6 +271,8 @@ def test_an_input_may_go_through_the_inbox_and_the_stream_is_the_same(make_app: 
             ]
 
     async def _boxed(app: Mainspring) -> bool:
+        if not await app.instances():
+            return False  # accepted, and not begun yet
         state = await app.instance(Boxed, "o-1").state()
         return isinstance(state, Paying) and state.notes == ("a",)
 

@@ -58,14 +58,21 @@ class Output(Struct, Generic[In, Out], frozen=True, gc=False):
 class Step(Struct, Generic[In, State, Out], frozen=True, gc=False):
     """The outcome of a step: what to append, the state after it, and what to carry out.
 
-    >>> Step((), None, 0, ()).version
-    0
+    >>> Step((), None, 0).outputs
+    []
     """
 
     events: Sequence[Event[In, Out]]
     state: State
     version: int
-    outputs: Sequence[Output[In, Out]]
+
+    @property
+    def outputs(self) -> list[Output[In, Out]]:
+        """What is to be carried out, with the versions at which it stands in the stream."""
+        first = self.version - len(self.events) + 1
+        return [
+            Output(version, event) for version, event in enumerate(self.events, first) if isinstance(event, OUTPUTS)
+        ]
 
 
 def step(
@@ -90,8 +97,7 @@ def step(
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
     events = translate(begins, envelope.message, decisions)
-    outputs = [Output(version + i, event) for i, event in enumerate(events, 1) if isinstance(event, OUTPUTS)]
-    return Step(events, fold(workflow, state, events), version + len(events), outputs)
+    return Step(events, fold(workflow, state, events), version + len(events))
 
 
 def _check_input(definition: Definition, message: object, state: object, begins: bool) -> None:

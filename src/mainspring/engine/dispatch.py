@@ -65,6 +65,7 @@ class Dispatcher:
         self.replies = Replies(store, registry, committer, intake, runtime)
         self._subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
+        self._served: dict[str, bool] = {}
         self.promised = 0
         self.closing = False
 
@@ -77,10 +78,13 @@ class Dispatcher:
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output for this destination may be born in this worker's hands."""
-        if self.closing or not self._registry.knows(destination) or not self.serves(destination):
+        if self.closing:
             return False
+        served = self._served.get(destination)
+        if served is None:
+            served = self._served[destination] = self._registry.knows(destination) and self.serves(destination)
         runner = self._runners.get(destination)
-        return self.promised + (0 if runner is None else runner.waiting) < OUTPUTS_IN_HAND
+        return served and self.promised + (0 if runner is None else runner.waiting) < OUTPUTS_IN_HAND
 
     def serves(self, destination: str) -> bool:
         """Tell whether this worker's pools take in the handler of this destination."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import time
@@ -41,6 +42,9 @@ class Runtime:
         self.clock: Clock = clock or SystemClock()
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
         self._seeded = seed is not None
+        self._process = 0
+        self._prefix = ""
+        self._made = 0
         self._executor: Executor | None = None
 
     def random(self) -> float:
@@ -48,8 +52,13 @@ class Runtime:
         return self._random.random()
 
     def new_id(self) -> str:
-        """Return an id that nobody else has."""
-        return f"{self._random.getrandbits(128):032x}" if self._seeded else secrets.token_hex(16)
+        """Return an id that nobody else has: 80 random bits for this process, and a number."""
+        if self._process != os.getpid():
+            # At the first use, and again in a child that was forked meanwhile.
+            self._process = os.getpid()
+            self._prefix = f"{self._random.getrandbits(80):020x}" if self._seeded else secrets.token_hex(10)
+        self._made += 1
+        return f"{self._prefix}-{self._made:x}"
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.structs import replace
 
 from mainspring.core.events import (
+    Began,
     Completed,
     Failed,
+    InitiatedBy,
     Published,
     Received,
     Replied,
@@ -34,6 +37,7 @@ ERROR_CHARACTERS: Final = 4_000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNKEYED: Final = 0
+_CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled})
 
 
 def error_text(error: BaseException) -> str:
@@ -64,6 +68,15 @@ class _Written:
         self.cancels: list[str] = []
         self.status: Status = "running"
         self.result: Any = None
+
+    def note(self, event: Any) -> None:
+        """Take in an event that has nothing to be carried out."""
+        if isinstance(event, ScheduleCancelled):
+            self.cancels.append(event.key)
+        elif isinstance(event, Completed):
+            self.status, self.result = "completed", cast("Any", event).result
+        elif isinstance(event, Failed):
+            self.status, self.result = "failed", event.reason
 
 
 class Units:
@@ -116,32 +129,31 @@ class Units:
         recorder, now_us, context = lane.entry.recorder, self._store.now_us(), self._output_context(pending)
         written = _Written()
         version = cause = lane.version
-        for event in taken.events:
+        events: Sequence[Any] = taken.events
+        for event in events:
             version += 1
-            if isinstance(event, Received):
+            kind = cast("type[Any]", type(event))
+            if kind is Received or kind is InitiatedBy:
                 cause = version
-                name = type(event).__name__
-                written.rows.append(recorder.input_row(name, version, now_us, pending, state_name))
+                written.rows.append(recorder.input_row(kind.__name__, version, now_us, pending, state_name))
                 continue
-            delivered = True
-            if isinstance(event, Replied):
+            output = None
+            if kind is Replied:
                 reply_to = self._reply_to(lane, pending, event)
                 row = recorder.reply_row(event, version, now_us, reply_to, cause)
-                delivered = reply_to is not None
+                if reply_to is not None:
+                    output = self._output(lane, event, row)
             else:
                 row = recorder.row(event, version, now_us, cause=cause)
+                if kind in _CARRIED_OUT:
+                    output = self._output(lane, event, row)
+                elif kind is not Began:
+                    written.note(event)
             written.rows.append(row)
-            output = self._output(lane, event, row) if delivered else None
             if output is not None:
                 written.outputs.append(output)
                 if output.claimed:
-                    written.claims.append((self._claim(lane, output, row, now_us, context), _message(event)))
-            elif isinstance(event, ScheduleCancelled):
-                written.cancels.append(event.key)
-            elif isinstance(event, Completed):
-                written.status, written.result = "completed", event.result
-            elif isinstance(event, Failed):
-                written.status, written.result = "failed", event.reason
+                    written.claims.append((self._claim(lane, output, row, now_us, context), event.message))
         return written
 
     def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any]) -> Snapshot | None:
@@ -257,27 +269,24 @@ class Units:
             discards=pending.discards,
         )
 
-    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
-        workflow = lane.entry.name
+    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow:
+        room = self._followers.has_room
         match event:
             case Sent():
                 destination = row.type or ""
                 handler = self._registry.handlers.get(destination)
                 priority = 0 if handler is None else handler.options.priority
-                claimed = self._followers.has_room(destination)
-                return OutputRow(row.version, "send", destination, priority=priority, claimed=claimed)
+                return OutputRow(row.version, "send", destination, 0, None, None, priority, room(destination))
             case Published():
                 destination = f"publish:{row.type}"
-                return OutputRow(row.version, "publish", destination, claimed=self._followers.has_room(destination))
-            case Replied():
-                destination = f"reply:{workflow}"
-                return OutputRow(row.version, "reply", destination, claimed=self._followers.has_room(destination))
+                return OutputRow(row.version, "publish", destination, claimed=room(destination))
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else (at - _EPOCH) // MICROSECOND
-                return OutputRow(row.version, "timer", f"timer:{workflow}", after_us, at_us, key)
+                return OutputRow(row.version, "timer", f"timer:{lane.entry.name}", after_us, at_us, key)
             case _:
-                return None
+                destination = f"reply:{lane.entry.name}"
+                return OutputRow(row.version, "reply", destination, claimed=room(destination))
 
     def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
         return OutputClaim(
@@ -312,7 +321,3 @@ class Units:
 
 def _return_address(context: Context) -> str | None:
     return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
-
-
-def _message(event: Any) -> Any:
-    return event.message
