@@ -109,3 +109,20 @@ def test_a_mistake_on_one_instances_way_back_does_not_stop_the_others(
             assert (letter.reason, letter.error) == ("it cannot be carried out", "RuntimeError: planted")
 
     run(main)
+
+
+def test_nobody_waits_for_a_committer_that_died(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app()) as app:
+            committer = app.engine.committer
+
+            def broken(*_: object) -> None:
+                monkeypatch.undo()
+                raise RuntimeError("planted")
+
+            monkeypatch.setattr(committer, "_withdraw", broken)
+            with pytest.raises(RuntimeError, match="planted"):
+                await app.send(PlaceOrder("o-1"))
+            assert (await app.send(PlaceOrder("o-2"))).status == "stepped"
+
+    run(main)

@@ -39,6 +39,7 @@ class Committer:
         self.worker = 0
         self._units: list[Unit] = []
         self._done: list[Done] = []
+        self._under_way: list[Done] = []
         self._task: asyncio.Task[None] | None = None
         self._awake: asyncio.Event | None = None
         self._idle = asyncio.Event()
@@ -83,8 +84,20 @@ class Committer:
             self._awake = asyncio.Event()
             self._awake.set()
             self._task = self._runtime.spawn(self._run(self._awake), "mainspring-committer")
+            self._task.add_done_callback(self._died)
         elif self._awake is not None:
             self._awake.set()
+
+    def _died(self, task: asyncio.Task[None]) -> None:
+        """Let nobody wait for a committer that a mistake of ours has ended; the next unit starts another."""
+        error = None if task.cancelled() else task.exception()
+        if not isinstance(error, Exception):
+            return
+        log.critical("the committer died", exc_info=error)
+        waiting, self._units, self._done = self._done, [], []
+        self._idle.set()
+        for report in (*self._under_way, *waiting):
+            _tell(report, error)
 
     def close(self) -> None:
         """Stop. To be called when drained."""
@@ -103,6 +116,7 @@ class Committer:
                     self._idle.set()
                     continue
             commit, units, done = under_way
+            self._under_way = done
             outcomes = await self._outcomes(commit, len(done))
             void = _void(units, outcomes)
             withdrawn = self._withdraw(void)
@@ -110,6 +124,7 @@ class Committer:
             if under_way is not None:
                 # Let it start: the store works on the next batch while the outcomes of this one are worked up here.
                 await asyncio.sleep(0)
+            self._under_way = []
             self._report(done, outcomes)
             # Until it was reported, more could be built on what was refused.
             for report in (*withdrawn, *self._withdraw(void)):
