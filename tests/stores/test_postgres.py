@@ -10,7 +10,7 @@ from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
 from tests.postgres.server import postgres_url
-from tests.stores.postgres_renumbered import Renumbered
+from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened
 from tests.stores.sqlite_model import compare
 
@@ -27,6 +27,6 @@ def test_whatever_happens_the_memory_store_would_have_said_the_same(seed: int, t
         memory = MemoryStore(clock)
         await memory.open()
         async with opened(tmp_path, clock) as postgres:
-            return await compare(seed, 40, memory, Renumbered(postgres), clock)
+            return await compare(seed, 40, memory, renumbered(postgres), clock)
 
     assert asyncio.run(body()) > 20

@@ -74,7 +74,7 @@ class Changes:
         self._cancelled_keys: list[tuple[int, str]] = []
         self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": []}
         self._fired: list[tuple[bytes, str | None]] = []
-        self._consumed: list[int] = []
+        self._consumed: list[tuple[bytes, int]] = []
         self._released: list[tuple[Known, int]] = []
         self._receivers: dict[bytes, Known] = {}
         self.discarded: list[int] = []
@@ -131,7 +131,7 @@ class Changes:
 
     def consume(self, known: Known, position: int) -> None:
         known.consumed = (*known.consumed, position)
-        self._consumed.append(position)
+        self._consumed.append((known.name, position))
         self.news = True  # the next input is free now
 
     def release(self, known: Known, positions: Iterable[int]) -> None:
@@ -182,7 +182,8 @@ class Changes:
             rows = [(*spot, *row) for spot, row in sorted(self.retried.items())]
             _expect(await transaction.value("retry_outputs", *_columns(rows), self._worker), len(rows))
         if self._consumed:
-            _expect(await transaction.value("delete_inputs", sorted(self._consumed)), len(self._consumed))
+            consumed = _columns(sorted(self._consumed))
+            _expect(await transaction.value("delete_inputs", *consumed), len(self._consumed))
         if self._fired:
             await transaction.rows("cancel_fired", *_columns(self._fired))
         if self.discarded:
@@ -250,7 +251,7 @@ class Changes:
         if inputs:
             await transaction.rows("insert_inputs", *_columns(inputs))
         if self._released:
-            released = [(position, _holder(known, None)) for known, position in self._released]
+            released = [(known.name, position, _holder(known, None)) for known, position in self._released]
             await transaction.rows("release_inputs", *_columns(released), self._worker)
         if suspended := [i.name for i in self.moved if i.status == "suspended" and not i.suspended]:
             await transaction.rows("park_inputs", suspended)

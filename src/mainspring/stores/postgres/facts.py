@@ -175,7 +175,7 @@ class Facts:
 
     async def lock(self, transaction: Transaction) -> None:
         """Lock the instances, and learn their keys and versions. What is not there yet cannot be locked."""
-        locked = self.questions.locked
+        locked = sorted(self.questions.locked, key=lambda known: known.name)
         if self.questions.letters:
             await transaction.rows("bury_alone", transaction.lock_class, BURYING)
         about, *rows = await transaction.rows("lock", self._worker, packed([known.name for known in locked]))

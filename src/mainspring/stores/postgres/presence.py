@@ -36,7 +36,7 @@ class Presence:
         self._address = address
         self._statements = statements
         self._on_news = on_news
-        self._session: Session | None = None
+        self.session: Session | None = None
         self._alone = asyncio.Lock()
         self.workers: set[int] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -55,16 +55,16 @@ class Presence:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        if self.session is not None:
+            await self.session.close()
 
     async def hold(self, worker: int) -> None:
         """Take a worker's lock, before anybody can know the worker."""
         async with self._alone:
-            if self._session is None or self._session.closed:
+            if self.session is None or self.session.closed:
                 await self._connect()
-            if self._session is not None:
-                await self._session.rows(self._statements["lock_worker"], self._address.lock_class, worker)
+            if self.session is not None:
+                await self.session.rows(self._statements["lock_worker"], self._address.lock_class, worker)
             self.workers.add(worker)
 
     async def drop(self, worker: int) -> None:
@@ -73,8 +73,8 @@ class Presence:
             return
         self.workers.discard(worker)
         async with self._alone:
-            if self._session is not None and not self._session.closed:
-                await self._session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
+            if self.session is not None and not self.session.closed:
+                await self.session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
 
     def tell(self) -> None:
         """Tell other processes, soon, that there is work which nobody holds."""
@@ -83,10 +83,10 @@ class Presence:
 
     async def _tell(self) -> None:
         async with self._alone:
-            if self._session is None or self._session.closed:
+            if self.session is None or self.session.closed:
                 return  # it is a hint: others look themselves too
             try:
-                await self._session.rows(self._statements["notify"], self._address.channel)
+                await self.session.rows(self._statements["notify"], self._address.channel)
             except LOST:
                 return
         await asyncio.sleep(NOTIFY_SECONDS)
@@ -101,7 +101,7 @@ class Presence:
             session.drop()
             raise
         session.when_lost(self._lost)
-        self._session = session
+        self.session = session
 
     def _heard(self, pid: int, session: Session) -> None:
         if pid != session.pid:  # this process's own news are known already
@@ -118,7 +118,7 @@ class Presence:
         while not self._closed:
             try:
                 async with self._alone:
-                    if self._session is None or self._session.closed:
+                    if self.session is None or self.session.closed:
                         await self._connect()
             except (StoreError, *LOST) as error:
                 pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * pause))

@@ -2,6 +2,10 @@
 -- is a handful of statements: as an array for each column, or, in the statements that every batch needs, as a JSON array
 -- of rows with bytes in base64. JSON costs the client a seventh of the time, and the server no more. `mainspring.` stands
 -- for the application's own schema.
+--
+-- Statistics of a queue are mostly those of another moment: after a vacuum of an empty outbox the planner would read all
+-- of it for every row of the list. So the list is always walked first, and each of its rows finds its own by an index: a
+-- LATERAL with OFFSET 0 cannot be planned in any other way, and neither can a `ctid`.
 
 
 -- ---------------------------------------------------------------- opening
@@ -27,6 +31,17 @@ FROM (
 ) AS n
 WHERE n.base > f.base;
 
+-- name: has_schema
+-- Whether there is a schema of this name. Asked of the tables themselves: `to_regnamespace` remembers what was not there.
+SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1);
+
+-- name: has_ledger
+-- Whether there is a schema of this name that knows of migrations.
+SELECT EXISTS (
+    SELECT 1 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = 'schema_migrations'
+);
+
 -- name: record_migration
 -- It was applied in this transaction.
 INSERT INTO mainspring.schema_migrations (version, name, applied_us)
@@ -40,7 +55,7 @@ SELECT coalesce(max(version), 0) FROM mainspring.schema_migrations;
 -- ---------------------------------------------------------------- commit: the checks
 
 -- name: lock
--- Lock the worker (so that nobody relieves it meanwhile) and the named instances, in the order of their keys so that two
+-- Lock the worker (so that nobody relieves it meanwhile) and the named instances, in the order of their names so that two
 -- batches never wait for each other. The first row is about the transaction: its number with the feed's base, the base,
 -- the time, and the worker if it is known; the others are about instances: which name, key, version, position, and
 -- whether it is suspended. Everything else is read by a later statement: this one, if it had to wait for a lock, sees
@@ -50,9 +65,9 @@ WITH worker AS MATERIALIZED (
 ), locked AS MATERIALIZED (
     SELECT n.place, i.key, i.version, i.position, i.status
     FROM jsonb_array_elements_text($2::jsonb) WITH ORDINALITY AS n (name, place)
-    JOIN mainspring.instances AS i ON i.name = decode(n.name, 'base64')
-    ORDER BY i.key
-    FOR NO KEY UPDATE OF i
+    CROSS JOIN LATERAL (
+        SELECT * FROM mainspring.instances WHERE name = decode(n.name, 'base64') FOR NO KEY UPDATE
+    ) AS i
 )
 SELECT
     pg_current_xact_id()::text::bigint + f.base, f.base, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
@@ -74,33 +89,51 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- positions in the inbox and new keys of instances
 SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
 FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS n (row, place)
-JOIN mainspring.events AS e
-ON e.instance = (n.row ->> 0)::bigint AND hashtextextended(e.message_id, 0) = hashtextextended(n.row ->> 1, 0)
-    AND e.message_id = n.row ->> 1
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.events
+    WHERE instance = (n.row ->> 0)::bigint AND hashtextextended(message_id, 0) = hashtextextended(n.row ->> 1, 0)
+        AND message_id = n.row ->> 1
+    OFFSET 0
+) AS e
 UNION ALL
 SELECT 2, n.place, b.position, NULL, b.timer_key, b.type, NULL, b.body, NULL, NULL
 FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS n (row, place)
-JOIN mainspring.inbox AS b ON b.name = decode(n.row ->> 0, 'base64') AND b.message = decode(n.row ->> 1, 'base64')
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.inbox
+    WHERE name = decode(n.row ->> 0, 'base64') AND message = decode(n.row ->> 1, 'base64')
+    OFFSET 0
+) AS b
 UNION ALL
 SELECT 3, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS n (row, place)
-JOIN mainspring.inbox AS b ON b.position = (n.row ->> 0)::bigint AND b.name = decode(n.row ->> 1, 'base64')
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.inbox WHERE position = (n.row ->> 0)::bigint AND name = decode(n.row ->> 1, 'base64')
+    OFFSET 0
+) AS b
 UNION ALL
-SELECT 4, n.place, count(*), NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+SELECT 4, n.place, b.count, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements_text($4::jsonb) WITH ORDINALITY AS n (name, place)
-JOIN mainspring.inbox AS b ON b.name = decode(n.name, 'base64')
-GROUP BY n.place, b.timer_key
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count, timer_key FROM mainspring.inbox WHERE name = decode(n.name, 'base64') GROUP BY timer_key
+    OFFSET 0
+) AS b
 UNION ALL
 SELECT 5, n.place, o.owner, o.priority, o.kind, o.destination, o.key, NULL, NULL, NULL
 FROM jsonb_array_elements($5::jsonb) WITH ORDINALITY AS n (row, place)
-LEFT JOIN mainspring.outbox AS o ON o.instance = (n.row ->> 0)::bigint AND o.version = (n.row ->> 1)::bigint
+LEFT JOIN LATERAL (
+    SELECT * FROM mainspring.outbox WHERE instance = (n.row ->> 0)::bigint AND version = (n.row ->> 1)::bigint
+    OFFSET 0
+) AS o ON true
 WHERE (n.row ->> 2)::boolean OR o.owner IS DISTINCT FROM $6::bigint
 UNION ALL
 SELECT 6, n.place, d.id, NULL, NULL, d.type, NULL, d.body, NULL, NULL
 FROM jsonb_array_elements($7::jsonb) WITH ORDINALITY AS n (row, place)
-JOIN mainspring.dead_letters AS d
-ON hashtextextended(d.message_id, 0) = hashtextextended(n.row ->> 2, 0) AND d.output_kind IS NULL
-    AND d.message_id = n.row ->> 2 AND d.instance = n.row ->> 1 AND d.workflow = n.row ->> 0
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.dead_letters
+    WHERE hashtextextended(message_id, 0) = hashtextextended(n.row ->> 2, 0) AND output_kind IS NULL
+        AND message_id = n.row ->> 2 AND instance = n.row ->> 1 AND workflow = n.row ->> 0
+    OFFSET 0
+) AS d
 UNION ALL
 SELECT
     7, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
@@ -115,9 +148,13 @@ SELECT
 -- recorded. No row is touched twice. Returns how many outputs were settled: fewer than asked for means that another
 -- worker cancelled some since the facts were read.
 WITH settled AS (
-    DELETE FROM mainspring.outbox AS o
-    USING jsonb_array_elements($1::jsonb) AS n (row)
-    WHERE o.instance = (n.row ->> 0)::bigint AND o.version = (n.row ->> 1)::bigint AND o.owner = $2::bigint
+    DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+        SELECT (
+            SELECT ctid FROM mainspring.outbox
+            WHERE instance = (n.row ->> 0)::bigint AND version = (n.row ->> 1)::bigint AND owner = $2::bigint
+        )
+        FROM jsonb_array_elements($1::jsonb) AS n (row)
+    ))
     RETURNING 1
 ), begun AS (
     INSERT INTO mainspring.instances (
@@ -138,8 +175,12 @@ WITH settled AS (
         context_version = coalesce((n.row ->> 5)::bigint, i.context_version),
         position = (n.row ->> 6)::bigint,
         updated_us = $3::bigint
-    FROM jsonb_array_elements($5::jsonb) AS n (row)
-    WHERE i.key = (n.row ->> 0)::bigint
+    FROM (
+        SELECT u.row, (SELECT ctid FROM mainspring.instances WHERE key = (u.row ->> 0)::bigint) AS at
+        FROM jsonb_array_elements($5::jsonb) AS u (row)
+        OFFSET 0
+    ) AS n
+    WHERE i.ctid = n.at
 ), appended AS (
     INSERT INTO mainspring.events (
         position, instance, version, event, time_us, type, type_version, body, detail, kind, message_id, cause, context,
@@ -183,18 +224,23 @@ FROM unnest(
 -- name: delete_outputs
 -- Settled before something is cancelled. Returns how many there were.
 WITH settled AS (
-    DELETE FROM mainspring.outbox AS o
-    USING unnest($1::bigint[], $2::bigint[]) AS s (instance, version)
-    WHERE o.instance = s.instance AND o.version = s.version AND o.owner = $3::bigint
+    DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+        SELECT (SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND version = n.version AND owner = $3::bigint)
+        FROM unnest($1::bigint[], $2::bigint[]) AS n (instance, version)
+    ))
     RETURNING 1
 )
 SELECT count(*) FROM settled;
 
 -- name: cancel_keys
 -- Outputs with one of these keys: cancelled, whoever holds them.
-DELETE FROM mainspring.outbox AS o
-USING unnest($1::bigint[], $2::text[]) AS n (instance, key)
-WHERE o.instance = n.instance AND o.key = n.key;
+DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bigint[], $2::text[]) AS n (instance, key)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND key = n.key OFFSET 0
+    ) AS o
+));
 
 -- name: cancel_timers
 -- All timers of these instances.
@@ -208,9 +254,16 @@ DELETE FROM mainspring.outbox WHERE instance = ANY ($1::bigint[]) AND owner IS N
 -- Free again, and due later. Returns how many there were.
 WITH retried AS (
     UPDATE mainspring.outbox AS o SET owner = NULL, due_us = n.due_us, attempts = n.attempts, last_error = n.error
-    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
-        AS n (instance, version, due_us, attempts, error)
-    WHERE o.instance = n.instance AND o.version = n.version AND o.owner = $6::bigint
+    FROM (
+        SELECT u.*, (
+            SELECT ctid FROM mainspring.outbox
+            WHERE instance = u.instance AND version = u.version AND owner = $6::bigint
+        ) AS at
+        FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[])
+            AS u (instance, version, due_us, attempts, error)
+        OFFSET 0
+    ) AS n
+    WHERE o.ctid = n.at
     RETURNING 1
 )
 SELECT count(*) FROM retried;
@@ -218,15 +271,25 @@ SELECT count(*) FROM retried;
 -- name: delete_inputs
 -- Consumed. Returns how many there were.
 WITH consumed AS (
-    DELETE FROM mainspring.inbox WHERE position = ANY ($1::bigint[]) RETURNING 1
+    DELETE FROM mainspring.inbox WHERE ctid = ANY (ARRAY(
+        SELECT (SELECT ctid FROM mainspring.inbox WHERE name = n.name AND position = n.position)
+        FROM unnest($1::bytea[], $2::bigint[]) AS n (name, position)
+    ))
+    RETURNING 1
 )
 SELECT count(*) FROM consumed;
 
 -- name: cancel_fired
 -- Timers that fired and wait for their step: those of a key, or all where it is NULL.
-DELETE FROM mainspring.inbox AS b
-USING unnest($1::bytea[], $2::text[]) AS n (name, key)
-WHERE b.name = n.name AND b.timer_key IS NOT NULL AND (n.key IS NULL OR b.timer_key = n.key);
+DELETE FROM mainspring.inbox WHERE ctid = ANY (ARRAY(
+    SELECT b.ctid
+    FROM unnest($1::bytea[], $2::text[]) AS n (name, key)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.inbox
+        WHERE name = n.name AND timer_key IS NOT NULL AND (n.key IS NULL OR timer_key = n.key)
+        OFFSET 0
+    ) AS b
+));
 
 -- name: delete_dead_letters
 -- Discarded.
@@ -259,8 +322,14 @@ SELECT * FROM unnest(
 -- name: release_inputs
 -- Given back by the worker that held them: to anybody, or, where the new owner says so, to nobody until a resumption.
 UPDATE mainspring.inbox AS b SET owner = n.owner
-FROM unnest($1::bigint[], $2::bigint[]) AS n (position, owner)
-WHERE b.position = n.position AND b.owner = $3::bigint;
+FROM (
+    SELECT u.owner, (
+        SELECT ctid FROM mainspring.inbox WHERE name = u.name AND position = u.position AND owner = $4::bigint
+    ) AS at
+    FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS u (name, position, owner)
+    OFFSET 0
+) AS n
+WHERE b.ctid = n.at;
 
 -- name: park_inputs
 -- Their instances are suspended: what nobody holds waits for the resumption.
@@ -376,9 +445,9 @@ WITH RECURSIVE slots (destination, priority) AS (
     )
     FROM slots AS s WHERE s.priority IS NOT NULL
 ), picked AS MATERIALIZED (
-    SELECT d.instance, d.version
+    SELECT d.ctid
     FROM slots AS s CROSS JOIN LATERAL (
-        SELECT o.instance, o.version, o.due_us FROM mainspring.outbox AS o
+        SELECT o.ctid, o.instance, o.version, o.due_us FROM mainspring.outbox AS o
         WHERE o.owner IS NULL AND o.destination = s.destination AND o.priority = s.priority AND o.due_us <= $3::bigint
         ORDER BY o.due_us, o.instance, o.version LIMIT $4::bigint
         FOR UPDATE SKIP LOCKED
@@ -387,7 +456,7 @@ WITH RECURSIVE slots (destination, priority) AS (
     ORDER BY s.priority DESC, d.due_us, d.instance, d.version LIMIT $4::bigint
 ), owned AS (
     UPDATE mainspring.outbox AS o SET owner = $1::bigint
-    FROM picked AS p WHERE o.instance = p.instance AND o.version = p.version
+    WHERE o.ctid = ANY (ARRAY(SELECT ctid FROM picked))
     RETURNING o.instance, o.version, o.kind, o.destination, o.attempts, o.due_us, o.priority
 )
 SELECT
@@ -407,58 +476,73 @@ SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM owned AS o
-JOIN mainspring.instances AS i ON i.key = o.instance
-LEFT JOIN mainspring.events AS e ON e.instance = o.instance AND e.version = o.version
-LEFT JOIN mainspring.events AS n ON n.instance = o.instance AND n.version = e.cause
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = o.instance OFFSET 0) AS i
+LEFT JOIN LATERAL (
+    SELECT * FROM mainspring.events WHERE instance = o.instance AND version = o.version OFFSET 0
+) AS e ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM mainspring.events WHERE instance = o.instance AND version = e.cause OFFSET 0
+) AS n ON true
 ORDER BY o.priority DESC, o.due_us, o.instance, o.version;
 
 -- name: set_outputs_aside
 -- Damaged: nobody's.
-UPDATE mainspring.outbox AS o SET owner = 0
-FROM unnest($1::bigint[], $2::bigint[]) AS n (instance, version)
-WHERE o.instance = n.instance AND o.version = n.version;
+UPDATE mainspring.outbox SET owner = 0 WHERE ctid = ANY (ARRAY(
+    SELECT (SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND version = n.version)
+    FROM unnest($1::bigint[], $2::bigint[]) AS n (instance, version)
+));
 
 -- name: claim_inputs
 -- Take the oldest free inputs of these workflows, except those behind an input that another worker holds or is about to
 -- take: of each instance only a beginning of its queue.
-WITH others AS MATERIALIZED (
-    SELECT name, min(position) AS first FROM mainspring.inbox
-    WHERE owner IS NOT NULL AND owner > -1 AND owner <> $1::bigint GROUP BY name
-), picked AS MATERIALIZED (
-    SELECT f.position, f.name
+WITH picked AS MATERIALIZED (
+    SELECT f.ctid, f.position, f.name
     FROM unnest($2::text[]) AS w (workflow) CROSS JOIN LATERAL (
-        SELECT b.position, b.name FROM mainspring.inbox AS b
+        SELECT b.ctid, b.position, b.name FROM mainspring.inbox AS b
         WHERE b.owner IS NULL AND b.workflow = w.workflow
-            AND NOT EXISTS (SELECT 1 FROM others AS o WHERE o.name = b.name AND o.first < b.position)
-            AND NOT EXISTS (
-                SELECT 1 FROM mainspring.instances AS i WHERE i.name = b.name AND i.status = 'suspended'
-            )
+            AND (
+                SELECT h.position FROM mainspring.inbox AS h
+                WHERE h.name = b.name AND h.position < b.position AND h.owner IS NOT NULL AND h.owner > -1
+                    AND h.owner <> $1::bigint
+                LIMIT 1
+            ) IS NULL
+            AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
         ORDER BY b.position LIMIT $3::bigint
         FOR UPDATE OF b SKIP LOCKED
     ) AS f
     ORDER BY f.position LIMIT $3::bigint
-), blocked AS MATERIALIZED (
-    SELECT p.name, (
+), queues AS MATERIALIZED (
+    SELECT p.positions, p.places, (
         SELECT min(e.position) FROM mainspring.inbox AS e
         WHERE e.name = p.name AND e.position < p.last AND e.owner IS DISTINCT FROM $1::bigint
             AND e.position <> ALL (p.positions)
-    ) AS first
-    FROM (SELECT name, max(position) AS last, array_agg(position) AS positions FROM picked GROUP BY name) AS p
+    ) AS blocked
+    FROM (
+        SELECT name, max(position) AS last, array_agg(position) AS positions, array_agg(ctid) AS places
+        FROM picked GROUP BY name
+    ) AS p
 ), owned AS (
     UPDATE mainspring.inbox AS b SET owner = $1::bigint
-    FROM picked AS p JOIN blocked AS k ON k.name = p.name
-    WHERE b.position = p.position AND (k.first IS NULL OR k.first > p.position)
+    WHERE b.ctid = ANY (ARRAY(
+        SELECT p.place
+        FROM queues AS q CROSS JOIN LATERAL unnest(q.positions, q.places) AS p (position, place)
+        WHERE q.blocked IS NULL OR q.blocked > p.position
+    ))
     RETURNING
         b.position, b.workflow, b.instance, b.message_id, b.kind, b.type, b.type_version, b.body, b.time_us, b.context,
-        b.actor, b.cause, b.timer_key, b.owner, b.checksum
+        b.actor, b.cause, b.timer_key, b.owner, b.checksum, b.name
 )
 SELECT * FROM owned ORDER BY position;
 
 -- name: set_inputs_aside
 -- Damaged: nobody's. Those behind them are free again, and wait.
 UPDATE mainspring.inbox AS b SET owner = n.owner
-FROM unnest($1::bigint[], $2::bigint[]) AS n (position, owner)
-WHERE b.position = n.position;
+FROM (
+    SELECT u.owner, (SELECT ctid FROM mainspring.inbox WHERE name = u.name AND position = u.position) AS at
+    FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS u (name, position, owner)
+    OFFSET 0
+) AS n
+WHERE b.ctid = n.at;
 
 -- name: dead_output
 -- The outbox row that a dead letter was.
@@ -539,8 +623,8 @@ SELECT
     n.place, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
     i.created_us, i.updated_us, s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
 FROM unnest($1::bytea[]) WITH ORDINALITY AS n (name, place)
-JOIN mainspring.instances AS i ON i.name = n.name AND i.key > 0
-LEFT JOIN mainspring.snapshots AS s ON s.instance = i.key;
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE name = n.name AND key > 0 OFFSET 0) AS i
+LEFT JOIN LATERAL (SELECT * FROM mainspring.snapshots WHERE instance = i.key OFFSET 0) AS s ON true;
 
 -- name: load_events
 -- The events of instances behind a version and up to another.
@@ -569,7 +653,8 @@ SELECT
     e.position, i.workflow, i.id,
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
-FROM mainspring.events AS e JOIN mainspring.instances AS i ON i.key = e.instance
+FROM mainspring.events AS e
+CROSS JOIN LATERAL (SELECT workflow, id FROM mainspring.instances WHERE key = e.instance OFFSET 0) AS i
 WHERE e.position > $1 AND e.position < (
     (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + base FROM mainspring.feed) << 20
 )
@@ -618,10 +703,16 @@ SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (instance, version, place)
-JOIN mainspring.outbox AS o ON o.instance = w.instance AND o.version = w.version
-JOIN mainspring.instances AS i ON i.key = o.instance
-LEFT JOIN mainspring.events AS e ON e.instance = o.instance AND e.version = o.version
-LEFT JOIN mainspring.events AS n ON n.instance = o.instance AND n.version = e.cause
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.outbox WHERE instance = w.instance AND version = w.version OFFSET 0
+) AS o
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = o.instance OFFSET 0) AS i
+LEFT JOIN LATERAL (
+    SELECT * FROM mainspring.events WHERE instance = o.instance AND version = o.version OFFSET 0
+) AS e ON true
+LEFT JOIN LATERAL (
+    SELECT * FROM mainspring.events WHERE instance = o.instance AND version = e.cause OFFSET 0
+) AS n ON true
 ORDER BY w.place;
 
 -- name: dead_letters

@@ -57,7 +57,6 @@ class Schema:
         self._session = session
         self._address = address
         self._statements = statements
-        self._ledger = f"{quoted(address.schema)}.schema_migrations"
 
     async def check_server(self) -> None:
         """Refuse a server that would lose what it has acknowledged, or that this store does not know."""
@@ -85,7 +84,7 @@ class Schema:
             try:
                 lock = "SELECT pg_advisory_xact_lock($1::integer, $2::integer)"
                 await self._session.rows(lock, self._address.lock_class, MIGRATING)
-                if await self._version() == version:  # nobody else was quicker
+                if await self._is_still(version):
                     await self._apply(known[version])
                 await self._session.run("COMMIT")
             except Exception:
@@ -101,13 +100,20 @@ class Schema:
         schema = self._address.schema
         if migration.version == 1:
             # Only if it is not there: creating needs a right that an application's user may not have.
-            if await self._session.value("SELECT to_regnamespace($1)::text", quoted(schema)) is None:
+            if not await self._session.value(self._statements["has_schema"], schema):
                 await self._session.run(f"CREATE SCHEMA {quoted(schema)}")
             await self._session.run(within(schema, _LEDGER))
         await self._session.run(within(schema, migration.sql))
         await self._session.rows(self._statements["record_migration"], migration.version, migration.name)
 
     async def _version(self) -> int:
-        if await self._session.value("SELECT to_regclass($1)::text", self._ledger) is None:
-            return 0
-        return await self._session.value(self._statements["schema_version"])
+        return await self._session.value(self._statements["schema_version"]) if await self._exists() else 0
+
+    async def _is_still(self, version: int) -> bool:
+        """Tell whether nobody was quicker. Of tables that another has just made this transaction knows only that."""
+        if version == 0:
+            return not await self._exists()
+        return await self._version() == version
+
+    async def _exists(self) -> bool:
+        return await self._session.value(self._statements["has_ledger"], self._address.schema)

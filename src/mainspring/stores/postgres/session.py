@@ -21,7 +21,7 @@ LONGEST_PAUSE_SECONDS: Final = 2.0
 STATEMENTS_CACHED: Final = 200
 
 # Every statement here is made for an index; but statistics of a queue are mostly those of another moment, and a plan
-# made for an empty table would scan a full one. So plans are made once, without looking at the values.
+# made for an empty table would scan a full one. So plans are made once, without looking at the values, and row by row.
 SETTINGS: Final = {
     "application_name": "mainspring",
     "lock_timeout": f"{LOCK_SECONDS:g}s",
@@ -30,6 +30,9 @@ SETTINGS: Final = {
     "default_transaction_isolation": "read committed",
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "enable_material": "off",
     "jit": "off",
 }
 

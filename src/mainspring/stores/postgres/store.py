@@ -72,16 +72,26 @@ class PostgresStore:
     """
 
     def __init__(
-        self, url: str, clock: Clock | None = None, *, restart_grace_seconds: float = RESTART_GRACE_SECONDS
+        self,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        restart_grace_seconds: float = RESTART_GRACE_SECONDS,
+        machine: DatabaseClock | None = None,
     ) -> None:
         self._address = Address(url)
         self._given = clock
-        self._database = DatabaseClock()
+        self._database = machine or DatabaseClock()
         self._grace_seconds = restart_grace_seconds
         self._connected: Connected | None = None
 
     def __str__(self) -> str:
         return str(self._address)
+
+    @property
+    def judged_by_given_clock(self) -> bool:
+        """Whether leases and due times are judged by a clock that was given, and not by the database's."""
+        return self._given is not None
 
     async def open(self) -> None:
         if self._connected is not None:

@@ -53,21 +53,21 @@ async def _claim_outputs(
 
 async def _claim_inputs(transaction: Transaction, worker: int, workflows: Sequence[str], limit: int) -> list[InputRow]:
     inputs: list[InputRow] = []
-    damaged: set[tuple[str, str]] = set()
-    aside: list[tuple[int, int | None]] = []
+    damaged: set[bytes] = set()
+    aside: list[tuple[bytes, int, int | None]] = []
     for row in await transaction.rows("claim_inputs", worker, list(dict.fromkeys(workflows)), limit):
-        name = (row[1], row[2])
+        name: bytes = row[-1]
         if name in damaged:
-            aside.append((row[0], None))  # what stands behind a damaged input waits for it
+            aside.append((name, row[0], None))  # what stands behind a damaged input waits for it
             continue
         try:
-            inputs.append(read_input(row))
+            inputs.append(read_input(row[:-1]))
         except DamagedRecordError as error:
             _log.error("set aside, restore it and free it again: %s", error)
             damaged.add(name)
-            aside.append((row[0], NOBODY))
+            aside.append((name, row[0], NOBODY))
     if aside:
-        await transaction.rows("set_inputs_aside", [row[0] for row in aside], [row[1] for row in aside])
+        await transaction.rows("set_inputs_aside", *zip(*aside, strict=True))
     return inputs
 
 

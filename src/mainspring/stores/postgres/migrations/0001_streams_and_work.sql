@@ -85,7 +85,7 @@ INSERT INTO mainspring.feed (base) VALUES (0);
 -- instance that has not begun. `owner` is a worker's key; NULL for anybody; 0 for nobody, because the row is damaged; -1
 -- for nobody until the instance, which is suspended, is resumed.
 CREATE TABLE mainspring.inbox (
-    position bigint PRIMARY KEY,
+    position bigint NOT NULL,
     type_version bigint NOT NULL,
     time_us bigint NOT NULL,
     cause bigint,
@@ -101,17 +101,16 @@ CREATE TABLE mainspring.inbox (
     body bytea NOT NULL,
     context bytea NOT NULL,
     actor text COLLATE "C",
-    timer_key text COLLATE "C"
+    timer_key text COLLATE "C",
+    -- Whether anything waits for an instance, and in which order.
+    PRIMARY KEY (name, position)
 ) WITH (autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000);
-
--- Whether anything waits for an instance, and in which order.
-CREATE INDEX inbox_by_instance ON mainspring.inbox (name, position);
 
 -- A duplicate stops here. `message` is a digest of the message's id.
 CREATE UNIQUE INDEX inbox_by_message ON mainspring.inbox (name, message);
 
--- Who holds inputs: what comes behind another worker's input is not claimed.
-CREATE INDEX inbox_by_owner ON mainspring.inbox (owner) WHERE owner IS NOT NULL;
+-- Which inputs somebody holds: what comes behind another worker's input is not claimed.
+CREATE INDEX inbox_held ON mainspring.inbox (name, position, owner) WHERE owner IS NOT NULL;
 
 -- What can be claimed, in order, past what others hold, what is parked, and what is for workflows that nobody here knows.
 CREATE INDEX inbox_free ON mainspring.inbox (workflow, position) WHERE owner IS NULL;

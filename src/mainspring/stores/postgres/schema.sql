@@ -1,0 +1,175 @@
+CREATE TABLE mainspring.dead_letters (
+    id bigint NOT NULL,
+    type_version bigint NOT NULL,
+    time_us bigint NOT NULL,
+    attempts bigint NOT NULL,
+    output_instance bigint,
+    output_version bigint,
+    output_priority bigint,
+    checksum bigint NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    instance text COLLATE "C" NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    body bytea NOT NULL,
+    context bytea NOT NULL,
+    reason text COLLATE "C" NOT NULL,
+    error text COLLATE "C",
+    actor text COLLATE "C",
+    output_kind text COLLATE "C",
+    output_destination text COLLATE "C",
+    output_key text COLLATE "C"
+);
+
+CREATE INDEX dead_letters_by_message ON mainspring.dead_letters USING btree (hashtextextended(message_id, (0)::bigint)) WHERE (output_kind IS NULL);
+
+CREATE UNIQUE INDEX dead_letters_pkey ON mainspring.dead_letters USING btree (id);
+
+CREATE SEQUENCE mainspring.dead_letters_id_seq;
+
+CREATE TABLE mainspring.events (
+    "position" bigint NOT NULL,
+    instance bigint NOT NULL,
+    version bigint NOT NULL,
+    time_us bigint NOT NULL,
+    type_version bigint NOT NULL,
+    cause bigint,
+    attempt bigint,
+    duration_us bigint,
+    checksum bigint NOT NULL,
+    event text COLLATE "C" NOT NULL,
+    type text COLLATE "C",
+    body bytea,
+    detail bytea,
+    kind text COLLATE "C",
+    message_id text COLLATE "C",
+    context bytea,
+    actor text COLLATE "C",
+    state text COLLATE "C"
+);
+
+CREATE INDEX events_by_message ON mainspring.events USING btree (instance, hashtextextended(message_id, (0)::bigint)) WHERE (message_id IS NOT NULL);
+
+CREATE UNIQUE INDEX events_by_version ON mainspring.events USING btree (instance, version);
+
+CREATE UNIQUE INDEX events_pkey ON mainspring.events USING btree ("position");
+
+CREATE TABLE mainspring.feed (
+    base bigint NOT NULL
+);
+
+CREATE TABLE mainspring.inbox (
+    "position" bigint NOT NULL,
+    type_version bigint NOT NULL,
+    time_us bigint NOT NULL,
+    cause bigint,
+    owner bigint,
+    checksum bigint NOT NULL,
+    name bytea NOT NULL,
+    message bytea NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    instance text COLLATE "C" NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    body bytea NOT NULL,
+    context bytea NOT NULL,
+    actor text COLLATE "C",
+    timer_key text COLLATE "C"
+);
+
+CREATE INDEX inbox_free ON mainspring.inbox USING btree (workflow, "position") WHERE (owner IS NULL);
+
+CREATE INDEX inbox_held ON mainspring.inbox USING btree (name, "position", owner) WHERE (owner IS NOT NULL);
+
+CREATE UNIQUE INDEX inbox_by_message ON mainspring.inbox USING btree (name, message);
+
+CREATE UNIQUE INDEX inbox_pkey ON mainspring.inbox USING btree (name, "position");
+
+CREATE SEQUENCE mainspring.inbox_positions;
+
+CREATE SEQUENCE mainspring.instance_keys;
+
+CREATE TABLE mainspring.instances (
+    key bigint NOT NULL,
+    version bigint NOT NULL,
+    definition_version bigint NOT NULL,
+    created_us bigint NOT NULL,
+    updated_us bigint NOT NULL,
+    context_version bigint,
+    "position" bigint NOT NULL,
+    name bytea NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    state text COLLATE "C",
+    error text COLLATE "C",
+    context bytea NOT NULL
+);
+
+CREATE UNIQUE INDEX instances_by_name ON mainspring.instances USING btree (name);
+
+CREATE UNIQUE INDEX instances_pkey ON mainspring.instances USING btree (key);
+
+CREATE TABLE mainspring.outbox (
+    instance bigint NOT NULL,
+    version bigint NOT NULL,
+    due_us bigint NOT NULL,
+    priority bigint NOT NULL,
+    owner bigint,
+    attempts bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    destination text COLLATE "C" NOT NULL,
+    key text COLLATE "C",
+    last_error text COLLATE "C"
+);
+
+CREATE INDEX outbox_unclaimed ON mainspring.outbox USING btree (destination, priority, due_us, instance, version) WHERE (owner IS NULL);
+
+CREATE UNIQUE INDEX outbox_pkey ON mainspring.outbox USING btree (instance, version);
+
+CREATE TABLE mainspring.results (
+    name bytea NOT NULL,
+    expires_us bigint NOT NULL,
+    type_version bigint NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    type text COLLATE "C",
+    body bytea NOT NULL
+);
+
+CREATE INDEX results_by_expiry ON mainspring.results USING btree (expires_us);
+
+CREATE UNIQUE INDEX results_pkey ON mainspring.results USING btree (name);
+
+CREATE TABLE mainspring.schema_migrations (
+    version bigint NOT NULL,
+    applied_us bigint NOT NULL,
+    name text COLLATE "C" NOT NULL
+);
+
+CREATE UNIQUE INDEX schema_migrations_pkey ON mainspring.schema_migrations USING btree (version);
+
+CREATE TABLE mainspring.snapshots (
+    instance bigint NOT NULL,
+    version bigint NOT NULL,
+    type_version bigint NOT NULL,
+    checksum bigint NOT NULL,
+    fingerprint text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    body bytea NOT NULL
+);
+
+CREATE UNIQUE INDEX snapshots_pkey ON mainspring.snapshots USING btree (instance);
+
+CREATE SEQUENCE mainspring.worker_keys;
+
+CREATE TABLE mainspring.workers (
+    key bigint NOT NULL,
+    lease_us bigint NOT NULL,
+    ends_us bigint NOT NULL,
+    session boolean NOT NULL,
+    name text COLLATE "C" NOT NULL
+);
+
+CREATE UNIQUE INDEX workers_pkey ON mainspring.workers USING btree (key);

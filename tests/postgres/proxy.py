@@ -1,0 +1,185 @@
+"""Between a store and its server: a line that can be cut at a chosen moment, and a pooler in transaction mode.
+
+Both read PostgreSQL's messages (a type, a length, the rest), which is all that they know of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Literal, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+Cut = Literal["before", "after"]
+GONE = (ConnectionError, asyncio.IncompleteReadError)
+
+
+class Line(NamedTuple):
+    """One end of a connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def message(self) -> bytes:
+        """Return the next message whole."""
+        head = await self.reader.readexactly(5)
+        return head + await self.reader.readexactly(int.from_bytes(head[1:], "big") - 4)
+
+    async def startup(self) -> bytes:
+        """Return the first message, which has no type."""
+        length = await self.reader.readexactly(4)
+        return length + await self.reader.readexactly(int.from_bytes(length, "big") - 4)
+
+    async def until_ready(self) -> list[bytes]:
+        """Return all messages up to the one that says that the server is ready."""
+        messages = [await self.message()]
+        while messages[-1][:1] != b"Z":
+            messages.append(await self.message())
+        return messages
+
+
+def through(url: str, port: int) -> str:
+    """Return the URL of the same database by another port, without encryption: the messages are read."""
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    query = f"{parts.query}&sslmode=disable" if parts.query else "sslmode=disable"
+    return urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{port}", query=query))
+
+
+class Cable:
+    """Forwards everything, until `cut_at` says that a statement is one to be cut before or after its execution."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+        self.cut_at: Callable[[str], Cut | None] = lambda _: None
+        self.cuts = 0
+        self.broken = False
+        self._lines: set[asyncio.StreamWriter] = set()
+
+    def cut_once(self, statement: str, when: Cut) -> None:
+        """Cut at the next statement that begins so."""
+
+        def cut(text: str) -> Cut | None:
+            if not text.startswith(statement):
+                return None
+            self.cut_at = lambda _: None
+            return when
+
+        self.cut_at = cut
+
+    def cut_all(self) -> None:
+        """Cut every connection now."""
+        for writer in list(self._lines):
+            writer.transport.abort()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.broken:
+            writer.transport.abort()
+            return
+        client, server = Line(reader, writer), Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
+        self._lines |= {writer, server.writer}
+        back = asyncio.ensure_future(self._back(client, server))
+        with suppress(*GONE):
+            server.writer.write(await client.startup())
+            while True:
+                message = await client.message()
+                cut = self.cut_at(message[5:].rstrip(b"\0").decode(errors="replace")) if message[:1] == b"Q" else None
+                if cut == "before":
+                    break
+                if cut == "after":
+                    back.cancel()
+                    await asyncio.wait({back})
+                    server.writer.write(message)
+                    await server.until_ready()
+                    break
+                server.writer.write(message)
+        self.cuts += 1
+        back.cancel()
+        for line in (client, server):
+            line.writer.transport.abort()
+            self._lines.discard(line.writer)
+
+    async def _back(self, client: Line, server: Line) -> None:
+        with suppress(*GONE):
+            while data := await server.reader.read(65_536):
+                client.writer.write(data)
+        client.writer.transport.abort()
+
+
+class Pooler:
+    """Lends its few connections to the server for one transaction each."""
+
+    def __init__(self, url: str, size: int) -> None:
+        self._url = urlsplit(url)
+        self._free: asyncio.Queue[Line] = asyncio.Queue()
+        self._left = size
+        self._greeting: list[bytes] = []
+        self._lines: set[asyncio.StreamWriter] = set()
+        self.transactions = 0
+
+    def cut_all(self) -> None:
+        """Cut every connection now."""
+        for writer in list(self._lines):
+            writer.transport.abort()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client = Line(reader, writer)
+        self._lines.add(writer)
+        with suppress(*GONE):
+            hello = await client.startup()
+            self._free.put_nowait(await self._take(hello))
+            writer.writelines(self._greeting)
+            while (message := await client.message())[:1] != b"X":
+                server = await self._take(hello)
+                self.transactions += 1
+                await self._transaction(client, server, message)
+                self._free.put_nowait(server)
+        writer.transport.abort()
+
+    async def _transaction(self, client: Line, server: Line, message: bytes) -> None:
+        """Forward both ways until the server says that no transaction is open."""
+
+        async def forward() -> None:
+            while True:
+                server.writer.write(await client.message())
+
+        server.writer.write(message)
+        forwarding = asyncio.ensure_future(forward())
+        try:
+            while True:
+                answer = await server.message()
+                client.writer.write(answer)
+                if answer == b"Z\0\0\0\x05I":
+                    return
+        finally:
+            forwarding.cancel()
+            await asyncio.gather(forwarding, return_exceptions=True)
+
+    async def _take(self, hello: bytes) -> Line:
+        if self._left and self._free.empty():
+            self._left -= 1
+            server = Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
+            self._lines.add(server.writer)
+            server.writer.write(hello)
+            self._greeting = await server.until_ready()
+            return server
+        return await self._free.get()
+
+
+@asynccontextmanager
+async def serving(proxy: Cable | Pooler, url: str) -> AsyncGenerator[str]:
+    """Let a proxy listen, and give the URL that leads through it."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.add(asyncio.ensure_future(proxy.serve(reader, writer)))
+
+    listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield through(url, listener.sockets[0].getsockname()[1])
+    finally:
+        listener.close()
+        proxy.cut_all()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # what was aborted is closed in the next turn
