@@ -14,6 +14,7 @@ from typing import Any
 from mainspring.port.clock import Clock
 
 HANDLER_THREADS = 32
+CANCEL_SECONDS = 2.0
 
 
 class SystemClock:
@@ -46,6 +47,7 @@ class Runtime:
         self._prefix = ""
         self._made = 0
         self._executor: Executor | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def random(self) -> float:
         """Return a number in [0, 1)."""
@@ -61,8 +63,19 @@ class Runtime:
         return f"{self._prefix}-{self._made:x}"
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a task."""
-        return asyncio.get_running_loop().create_task(work, name=name)
+        """Start a task, which ends with the engine at the latest."""
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def cancel_tasks(self) -> None:
+        """End all tasks that still run, but for the one that asks."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
     async def in_thread(self, function: Callable[[], Any]) -> Any:
         """Run a blocking function in a thread."""
