@@ -14,6 +14,7 @@ from msgspec import Struct
 from mainspring.core.messages import Envelope
 from mainspring.core.type_parameters import union_members
 from mainspring.engine.policies.breaker import Breaker
+from mainspring.engine.policies.checks import microseconds
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
 from mainspring.errors import WiringError
@@ -86,13 +87,13 @@ class Handler:
     def __init__(self, function: Callable[..., Any], options: HandlerOptions) -> None:
         self.function = function
         self.options = options
-        self.timeout_us = int(options.timeout.total_seconds() * 1_000_000)
         self.name = options.name or getattr(function, "__qualname__", type(function).__qualname__)
+        _check_options(self.name, options)
+        self.timeout_us = microseconds(options.timeout)
         self.message_type = message_type_of(function, self.name, batch=options.batch is not None)
         self.result_types = result_types_of(function)
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
         self.wants_context = len(_positional(function)) > 1
-        _check_options(self.name, options)
 
     def bind(self, message: Any, context: Context | None) -> Callable[[], Any]:
         """Return the call, ready to be made."""
@@ -173,8 +174,26 @@ def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _check_options(name: str, options: HandlerOptions) -> None:
+    """Refuse options of a wrong kind now: in the middle of an attempt there is nobody to tell."""
+    instances = (
+        ("retry", options.retry, Retry, "Use a Retry, such as Retry(max_attempts=5)."),
+        ("breaker", options.breaker, Breaker | None, "Use a Breaker, such as Breaker(failures=5), or None."),
+        ("rate", options.rate, RateLimit | None, "Use a RateLimit, such as RateLimit(per_second=10), or None."),
+        ("pool", options.pool, str, 'Use a name, such as pool="slow".'),
+        ("name", options.name, str | None, 'Use a text, such as name="charge".'),
+    )
+    for label, value, kind, advice in instances:
+        if not isinstance(value, kind):
+            raise WiringError(f"{name} has {label}={value!r}", advice)
     for label, value in (("concurrency", options.concurrency), ("batch", options.batch)):
-        if value is not None and (type(value) is not int or value < 1):
+        if not (label == "batch" and value is None) and (type(value) is not int or value < 1):
             raise WiringError(f"{name} has {label}={value!r}", "Use a whole number from 1.")
-    if options.timeout <= timedelta(0):
-        raise WiringError(f"{name} has timeout={options.timeout!r}", "Use a positive timedelta.")
+    if type(options.priority) is not int:
+        raise WiringError(f"{name} has priority={options.priority!r}", "Use a whole number, such as priority=5.")
+    for label, value in (("timeout", options.timeout), ("remember", options.remember)):
+        if type(value) is not timedelta or value <= timedelta(0):
+            advice = f"Use a positive timedelta, such as {label}=timedelta(seconds=30)."
+            raise WiringError(f"{name} has {label}={value!r}", advice)
+    if options.idempotency_key is not None and not callable(options.idempotency_key):
+        advice = "Use a function of the command, such as `lambda command: command.id`."
+        raise WiringError(f"{name} has idempotency_key={options.idempotency_key!r}", advice)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import random
 import secrets
+import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any
+from concurrent.futures import Future
+from typing import Any, Final
 
 from mainspring.port.clock import Clock
 
-HANDLER_THREADS = 32
+HANDLER_THREADS: Final = 32
+THREAD_NAME: Final = "mainspring-handler"
 CANCEL_SECONDS = 2.0
 
 
@@ -31,6 +34,74 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class Threads:
+    """A few daemon threads for functions that block, started as they are needed.
+
+    Daemons, because the interpreter waits at its end for the threads of a ThreadPoolExecutor: one handler that hangs
+    would keep the whole process from exiting.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._started = 0
+        self._idle = threading.Semaphore(0)
+        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+
+    def run(self, function: Callable[[], Any]) -> Future[Any]:
+        """Let a thread call a function, as soon as one is free."""
+        future: Future[Any] = Future()
+        self._calls.put((future, function))
+        if self._started < self._most and not self._idle.acquire(blocking=False):
+            self._started += 1
+            threading.Thread(target=self._work, name=f"{THREAD_NAME}_{self._started - 1}", daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        """Cancel what has not begun, and let each thread end when it is free."""
+        try:
+            while call := self._calls.get_nowait():
+                call[0].cancel()
+        except queue.Empty:
+            pass
+        for _ in range(self._started):
+            self._calls.put(None)
+
+    def _work(self) -> None:
+        while True:
+            try:
+                call = self._calls.get_nowait()
+            except queue.Empty:
+                self._idle.release()
+                call = self._calls.get()
+            if call is None:
+                return
+            _settle(*call)
+            # Else the last call's message and result would be kept alive until the next one.
+            del call
+
+
+def _settle(future: Future[Any], function: Callable[[], Any]) -> None:
+    if not future.set_running_or_notify_cancel():
+        return
+    try:
+        result = function()
+    except StopIteration as error:
+        future.set_exception(_as_error(error))
+    except Exception as error:  # noqa: BLE001  a handler may fail in any way
+        future.set_exception(error)
+    except BaseException as error:  # noqa: BLE001  sys.exit() in a handler must not end the thread
+        future.set_exception(_as_error(error))
+    else:
+        future.set_result(result)
+
+
+def _as_error(error: BaseException) -> RuntimeError:
+    """Return an error that an await can raise: these would end the event loop, or cannot be raised there at all."""
+    wrapped = RuntimeError(f"the handler raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
 class Runtime:
     """What the engine needs of the machine.
 
@@ -46,7 +117,7 @@ class Runtime:
         self._process = 0
         self._prefix = ""
         self._made = 0
-        self._executor: Executor | None = None
+        self._threads: Threads | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def random(self) -> float:
@@ -79,12 +150,12 @@ class Runtime:
 
     async def in_thread(self, function: Callable[[], Any]) -> Any:
         """Run a blocking function in a thread."""
-        if self._executor is None:
-            self._executor = ThreadPoolExecutor(HANDLER_THREADS, thread_name_prefix="mainspring-handler")
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        if self._threads is None:
+            self._threads = Threads(HANDLER_THREADS)
+        return await asyncio.wrap_future(self._threads.run(function))
 
     def close(self) -> None:
         """Let go of the threads, without waiting for a handler that hangs."""
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-            self._executor = None
+        if self._threads is not None:
+            self._threads.close()
+            self._threads = None
