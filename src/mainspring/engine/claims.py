@@ -10,13 +10,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.codec import Codec
-from mainspring.engine.dispatch import OUTPUTS_IN_HAND, Dispatcher
+from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
 from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError, MainspringError
+from mainspring.errors import CodecError
 from mainspring.port.records import Claims, Context, OutputClaim, Ref
 from mainspring.port.store import Store
 
@@ -89,7 +89,7 @@ class Claimer:
         while True:
             try:
                 await self._store.wait_for_work(POLL_SECONDS)
-            except MainspringError as error:
+            except Exception as error:  # noqa: BLE001  hints may fail; the loop must not
                 log.warning("no hints from the store: %s", error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
             self._hint.set()
@@ -102,33 +102,33 @@ class Claimer:
                 more = True
                 while more:
                     more = await self._claim(worker())
-            except MainspringError as error:
-                log.warning("claiming failed, will be tried again: %s", error)
+            except Exception as error:
+                log.warning("claiming failed, will be tried again: %s", error, exc_info=error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 self._hint.set()
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
-        limit = min(CLAIM_LIMIT, OUTPUTS_IN_HAND - self._dispatcher.in_hand)
-        if limit <= 0:
-            await self._runtime.clock.sleep(0.01)
-            return True
-        destinations = [name for name in self._registry.destinations() if self._dispatcher.serves(name)]
-        claims = await self._store.claim(worker, destinations, list(self._registry.workflows), limit)
+        # A destination whose hands are full is left out; timers, replies and inputs are claimed in any case.
+        destinations = [name for name in self._registry.destinations() if self._dispatcher.has_room(name)]
+        claims = await self._store.claim(worker, destinations, list(self._registry.workflows), CLAIM_LIMIT)
         self._take(claims)
         if claims.next_due_us is not None:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
-        return len(claims.outputs) >= limit or len(claims.inputs) >= limit
+        return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
 
     def _take(self, claims: Claims) -> None:
-        for claim in map(_with_own_context, claims.outputs):
+        for claim in claims.outputs:
             message, error = _read(self._registry.codec, claim)
             if error is None:
-                self._dispatcher.begin(claim, message)
+                self._dispatcher.begin(_with_own_context(claim), message)
             else:
                 self._dispatcher.bury(claim, "it cannot be read", error)
         for row in claims.inputs:
-            self._intake.submit(self._intake.from_inbox(row))
+            try:
+                self._intake.submit(self._intake.from_inbox(row))
+            except Exception:
+                log.exception("input %s of %s/%s could not go on", row.message_id, row.workflow, row.instance)
 
 
 def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, Exception | None]:

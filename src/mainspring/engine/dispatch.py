@@ -27,6 +27,7 @@ from mainspring.port.records import (
     InputRow,
     Outcome,
     OutputClaim,
+    OutputKey,
     Ref,
     Remembered,
     Retry,
@@ -75,6 +76,11 @@ class Dispatcher:
     def in_hand(self) -> int:
         """How many commands wait or run here."""
         return sum(runner.waiting + runner.active for runner in self._runners.values()) + self._subscriptions.running
+
+    def outputs_in_hand(self) -> set[OutputKey]:
+        """Return the outputs that a runner or a subscription has here."""
+        held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
+        return held | self._subscriptions.outputs_in_hand()
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output for this destination may be born in this worker's hands."""

@@ -17,8 +17,8 @@ from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepper import Stepper
-from mainspring.errors import MainspringError
-from mainspring.port.records import InputRow, OutputClaim, Ref, Status
+from mainspring.errors import StoreClosedError
+from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
 from mainspring.port.store import Store
 
 LEASE_SECONDS: Final = 30.0
@@ -59,7 +59,7 @@ class Engine:
         self.claimer = Claimer(store, registry, self.dispatcher, self.intake, runtime)
         self.intake.connect(self.stepper.submit)
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        self._strays: set[OutputKey] = set()
         self.works = False
 
     # ---- life
@@ -75,25 +75,32 @@ class Engine:
         await self.store.relieve()
         self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
         self.claimer.start(lambda: self.committer.worker)
-        self._tasks = [
-            self.runtime.spawn(self._beat(), "mainspring-heartbeat"),
-            self.runtime.spawn(self._relieve(), "mainspring-relieve"),
-            self.runtime.spawn(self._stop_overdue(), "mainspring-overdue"),
-        ]
+        self.runtime.spawn(self._beat(), "mainspring-heartbeat")
+        self.runtime.spawn(self._relieve(), "mainspring-relieve")
+        self.runtime.spawn(self._stop_overdue(), "mainspring-overdue")
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
-        """Take no more, let what runs finish, and give the rest back."""
+        """Take no more, let what runs finish, and give the rest back. Nothing of the engine runs afterwards."""
         self.dispatcher.closing = True
-        if self.works:
-            await self.claimer.stop()
+        try:
+            if self.works:
+                await self.claimer.stop()
             await self._drain(drain_seconds)
-        await self.committer.drained()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self.works:
-            await self.store.release_worker(self.committer.worker)
-        self.committer.close()
+            await self.committer.drained()
+        finally:
+            # Also when whoever waits for the stop has lost patience: no task may outlive the store.
+            await self.runtime.cancel_tasks()
+            self.committer.close()
+            self._fail_waiting()
+            if self.works:
+                await self.store.release_worker(self.committer.worker)
+
+    def _fail_waiting(self) -> None:
+        """Let nobody wait for a step that will not come here any more."""
+        for lane in self.stepper.lanes.busy():
+            for pending in lane.queue:
+                if pending.answer is not None:
+                    pending.answer.fail(StoreClosedError("mainspring"))
 
     async def _drain(self, seconds: float) -> None:
         """Let attempts and steps that are under way come to their end; cancel what is left when time is up."""
@@ -105,11 +112,8 @@ class Engine:
             await self.runtime.clock.sleep(DRAIN_CHECK_SECONDS)
         for runner in self.dispatcher.runners():
             if runner.active:
-                log.warning(
-                    "%s runs longer than %.0f s and is cancelled; it will run again", runner.handler.name, seconds
-                )
+                log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
             runner.cancel_all()
-        await asyncio.sleep(0)
 
     def _busy(self) -> bool:
         return self.dispatcher.in_hand > 0 or any(True for _ in self.stepper.lanes.busy())
@@ -122,8 +126,23 @@ class Engine:
                     log.warning("this worker was relieved; it goes on under a new key")
                     self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
                     self.due_at(0)
-            except MainspringError as error:
+                await self._find_strays()
+            except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
                 log.warning("heartbeat failed: %s", error)
+
+    async def _find_strays(self) -> None:
+        """Give back what the store says this worker holds, and nothing here knows of: the net under our own mistakes.
+
+        Only what was missing at the last beat too: in between, an output may just be in a commit.
+        """
+        worker = self.committer.worker
+        in_hand = self.dispatcher.outputs_in_hand() | self.stepper.outputs_in_hand()
+        strays = set(await self.store.holds(worker)) - in_hand
+        for output in strays & self._strays:
+            log.error("output %s was lost by this worker; it will be carried out again", output)
+            unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
+            self.committer.add(unit, lambda _: self.due_at(0))
+        self._strays = strays
 
     async def _relieve(self) -> None:
         while True:
@@ -133,7 +152,7 @@ class Engine:
                     log.warning("relieved a dead worker")
                     self.due_at(0)
                 await self._tell_cancelled()
-            except MainspringError as error:
+            except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
                 log.warning("looking for dead workers failed: %s", error)
 
     async def _tell_cancelled(self) -> None:

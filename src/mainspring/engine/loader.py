@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -10,8 +11,8 @@ from mainspring.core.fold import fold
 from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import MainspringError
-from mainspring.port.records import EventRow, Loaded, Ref
+from mainspring.errors import StoreBusyError, StoreFullError, StoreReadOnlyError
+from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
@@ -40,22 +41,68 @@ class Loader:
             self._runtime.spawn(self._run(), "mainspring-loader")
 
     async def _run(self) -> None:
-        while self._wanted:
-            lanes = self._wanted[:INSTANCES_PER_LOAD]
-            del self._wanted[:INSTANCES_PER_LOAD]
-            try:
-                found = [
-                    await trusted(self._store, lane.entry, loaded)
-                    for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
-                ]
-            except MainspringError as error:
-                log.warning("loading failed, will be tried again: %s", error)
-                self._wanted[:0] = lanes
-                await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-                continue
+        try:
+            while self._wanted:
+                lanes = self._wanted[:INSTANCES_PER_LOAD]
+                del self._wanted[:INSTANCES_PER_LOAD]
+                await self._load(lanes)
+        finally:
+            self._running = False
+
+    async def _load(self, lanes: list[Lane]) -> None:
+        """Load lanes together; where that fails because of one of them, one by one."""
+        try:
+            found = [
+                await trusted(self._store, lane.entry, loaded)
+                for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
+            ]
+        except (StoreBusyError, StoreFullError, StoreReadOnlyError) as error:
+            log.warning("loading failed, will be tried again: %s", error)
+            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self._wanted[:0] = lanes
+        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
+            if len(lanes) == 1:
+                await self._give_up(lanes[0], error)
+            else:
+                for lane in lanes:
+                    await self._load([lane])
+        else:
             for lane, loaded in zip(lanes, found, strict=True):
                 self._fill(lane, loaded)
-        self._running = False
+
+    async def _give_up(self, lane: Lane, error: Exception) -> None:
+        """An instance that cannot be loaded is suspended with the reason, if at least its row can be read."""
+        lane.forget()
+        try:
+            row = await self._row(lane.ref)
+        except Exception:
+            row = None
+            log.exception("%s cannot be loaded", lane.ref)
+        if row is None:
+            self._fail(lane, error)
+            return
+        lane.exists = True
+        lane.key, lane.version, lane.context = row.key, row.version, row.context
+        lane.status, lane.error = row.status, row.error
+        lane.fold_error = error
+        self._finish(lane)
+
+    async def _row(self, ref: Ref) -> InstanceRow | None:
+        after = 0
+        while rows := await self._store.instances(InstanceFilter(ref.workflow, id_prefix=ref.id), 100, after):
+            for row in rows:
+                if row.id == ref.id:
+                    return row
+            after = rows[-1].key
+        return None
+
+    def _fail(self, lane: Lane, error: Exception) -> None:
+        """Tell those who wait; what came from the store stays there and is claimed again later."""
+        lane.loading = False
+        waiting, lane.queue = list(lane.queue), deque()
+        for pending in waiting:
+            if pending.answer is not None:
+                pending.answer.fail(error)
 
     def _fill(self, lane: Lane, loaded: Loaded | None) -> None:
         lane.forget()
@@ -68,9 +115,16 @@ class Loader:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
                 lane.fold_error = error
+        self._finish(lane)
+
+    def _finish(self, lane: Lane) -> None:
         lane.loaded = True
         lane.loading = False
-        self._ready(lane)
+        try:
+            self._ready(lane)
+        except Exception:
+            # A mistake in one instance must not keep the others from being loaded.
+            log.exception("%s could not go on", lane.ref)
 
 
 def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:

@@ -53,11 +53,13 @@ class Operations:
 
         def unit(row: InstanceRow) -> Unit:
             _must_be(row, "suspended", "skipped")
-            events: tuple[EventRow, ...] = ()
-            if row.version:
-                skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
-                events = (replace(skipped, actor=actor),)
-            return self._unit(row, events, "running", actor, consumes=waiting[0].position)
+            unit = self._unit(row, (), "running", actor, consumes=waiting[0].position)
+            if row.version == 0:
+                # There is no stream yet that could keep it.
+                letter = pending.as_dead_letter(f"skipped by {actor or 'an operator'}")
+                return replace(unit, dead_letters=(letter,))
+            skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
+            return replace(unit, events=(replace(skipped, actor=actor),))
 
         await self._commit(ref, unit)
         self._engine.due_at(0)

@@ -8,9 +8,10 @@ handler's concurrency.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
@@ -18,11 +19,14 @@ from mainspring.core.messages import Envelope, Kind
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import instance_id, moment, read_context
 from mainspring.engine.policies import breaker, limits
-from mainspring.engine.runtime import Runtime
+from mainspring.engine.runtime import HANDLER_THREADS, Runtime
 from mainspring.port.records import OutputClaim, Ref
 
 TURNS_BEFORE_YIELD: Final = 50
 MICROSECONDS: Final = 1_000_000
+NEVER_US: Final = 1 << 62
+
+log = logging.getLogger("mainspring.engine")
 
 
 class Job(Struct):
@@ -32,7 +36,7 @@ class Job(Struct):
     message: Any
     context: Context | None = None
     started_us: int = 0
-    deadline_us: int = 0
+    deadline_us: int = NEVER_US
     era: int = 0
 
     @property
@@ -90,8 +94,11 @@ class Runner:
         self._cancelled: set[asyncio.Task[Any]] = set()
         self.breaker = breaker.BreakerState()
         self._bucket = limits.BucketState()
-        self._waking = False
+        self._waker: asyncio.Task[None] | None = None
         self.closing = False
+        # More would wait for a thread, where nobody can take them back.
+        most = handler.options.concurrency
+        self.concurrency = most if handler.is_async else min(most, HANDLER_THREADS)
 
     @property
     def waiting(self) -> int:
@@ -99,9 +106,16 @@ class Runner:
         return len(self._ready)
 
     def put(self, job: Job) -> None:
-        """Carry a command out as soon as the policies allow."""
-        self._ready.append(job)
-        self._wake()
+        """Carry a command out as soon as the policies allow. A worker that stops gives its row back instead."""
+        if not self.closing:
+            self._ready.append(job)
+            self._wake()
+
+    def jobs(self) -> Iterator[Job]:
+        """Return all commands in hand, waiting and running."""
+        yield from self._ready
+        for jobs in self.running.values():
+            yield from jobs
 
     def take_back(self) -> list[Job]:
         """Return the commands that were not begun, and forget them."""
@@ -132,6 +146,7 @@ class Runner:
 
     def cancel_all(self) -> None:
         """End what still runs."""
+        self._rest_is_over()
         for task in list(self.running):
             task.cancel()
 
@@ -142,15 +157,16 @@ class Runner:
         task.cancel()
 
     def _wake(self) -> None:
-        if not self._pumping:
+        if not self._pumping and self._waker is None:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _pump(self) -> None:
         self._pumping = False
-        if not self._ready or self.closing:
+        # While breaker or rate limit hold everything back, another look would only cost time.
+        if not self._ready or self.closing or self._waker is not None:
             return
-        room = self.handler.options.concurrency - self.active
+        room = self.concurrency - self.active
         for _ in range(min(len(self._ready), max(1, self.active), room)):
             self._runtime.spawn(self._run(), f"mainspring-{self.handler.name}")
             self.active += 1
@@ -170,6 +186,8 @@ class Runner:
                     await asyncio.sleep(0)
         finally:
             self.active -= 1
+            if self._ready:
+                self._wake()
 
     def _next(self) -> list[Job]:
         count = min(self.handler.options.batch or 1, len(self._ready))
@@ -194,46 +212,44 @@ class Runner:
     def _wake_in(self, wait_us: int) -> None:
         async def later() -> None:
             await self._runtime.clock.sleep(max(wait_us, 1_000) / MICROSECONDS)
-            self._waking = False
+            self._waker = None
             self._wake()
 
-        if not self._waking:
-            self._waking = True
-            self._runtime.spawn(later(), "mainspring-breaker")
+        if self._waker is None:
+            self._waker = self._runtime.spawn(later(), "mainspring-breaker")
+
+    def _rest_is_over(self) -> None:
+        if self._waker is not None:
+            self._waker.cancel()
+            self._waker = None
 
     async def _attempt(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
-        handler = self.handler
-        if handler.options.idempotency_key is not None:
-            jobs = [job for job in jobs if not await self._answered(job)]
-            if not jobs:
-                return
-        for job in jobs:
-            self._begin(job)
+        """Make an attempt. Whatever happens, each job ends as succeeded, failed or dropped, or its worker stops."""
         self.running[task] = jobs
         try:
-            if handler.is_async:
-                message = jobs[0].message if handler.options.batch is None else [job.message for job in jobs]
-                result = await handler.call(message, jobs[0].context)
-            else:
-                result = await self._in_thread(jobs)
+            if self.handler.options.idempotency_key is not None:
+                jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
+            if jobs:
+                result = await self._call(jobs)
+                self._report_success(jobs, result)
         except asyncio.CancelledError:
             self._ended_by_cancellation(task, jobs)
-        except Exception as error:  # noqa: BLE001  a handler may fail in any way
-            self._report_failure(jobs, error)
-        else:
-            self._report_success(jobs, result)
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a handler may fail in any way
+            self._report_failure(jobs, _as_exception(self.handler, error))
         finally:
             del self.running[task]
+            if task in self._overdue or task in self._cancelled:
+                # Also when the handler swallowed it: the task goes on to other commands, which nobody cancelled.
+                while task.cancelling():
+                    task.uncancel()
             self._overdue.discard(task)
             self._cancelled.discard(task)
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
-            task.uncancel()
             self._outcomes.dropped(jobs[0])
         elif task in self._overdue:
-            task.uncancel()
             timeout = self.handler.options.timeout
             self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {timeout}"))
         elif task.cancelling():
@@ -241,56 +257,115 @@ class Runner:
         else:
             self._report_failure(jobs, RuntimeError(f"{self.handler.name} raised CancelledError by itself"))
 
-    async def _answered(self, job: Job) -> bool:
-        known, result = await self._outcomes.remembered(self.handler, job)
+    async def _answered(self, task: asyncio.Task[Any], job: Job) -> bool:
+        """Tell whether a command has its end without a call: its result is remembered, or cannot be looked up."""
+        try:
+            known, result = await self._outcomes.remembered(self.handler, job)
+        except asyncio.CancelledError:
+            if task.cancelling():
+                raise
+            self._failed(job, RuntimeError("the look-up of its business key was cancelled"))
+            return True
+        except Exception as error:  # noqa: BLE001  the author's key function, or the store
+            self._failed(job, error)
+            return True
         if known:
-            self._outcomes.succeeded(self.handler, job, result, 0)
+            self._succeeded(job, result, 0)
         return known
 
+    async def _call(self, jobs: list[Job]) -> Any:
+        handler = self.handler
+        for job in jobs:
+            self._begin(job)
+        message = jobs[0].message if handler.options.batch is None else [job.message for job in jobs]
+        if handler.is_async:
+            return await handler.call(message, jobs[0].context)
+        function = handler.bind(message, jobs[0].context)
+
+        def begin_and_call() -> Any:
+            # All threads may be taken by then: waiting for one is no part of the attempt.
+            for job in jobs:
+                self._start_time(job)
+            return function()
+
+        return await self._runtime.in_thread(begin_and_call)
+
     def _begin(self, job: Job) -> None:
-        timeout_us = self.handler.timeout_us
         job.era = self.breaker.era
         job.started_us = self._now_us()
-        job.deadline_us = job.started_us + timeout_us
+        if self.handler.is_async:
+            self._start_time(job)
         if self.handler.wants_context:
-
-            def beat() -> None:
-                job.deadline_us = self._now_us() + timeout_us
-
             job.context = Context(
                 idempotency_key=job.id,
                 attempt=job.claim.attempts + 1,
                 instance=str(job.ref),
                 envelope=envelope_of(job),
                 resources=self._resources,
-                beat=beat,
+                beat=lambda: self._beat(job),
             )
 
-    async def _in_thread(self, jobs: list[Job]) -> Any:
-        message = jobs[0].message if self.handler.options.batch is None else [job.message for job in jobs]
-        return await self._runtime.in_thread(self.handler.bind(message, jobs[0].context))
+    def _start_time(self, job: Job) -> None:
+        job.started_us = self._now_us()
+        job.deadline_us = job.started_us + self.handler.timeout_us
+
+    def _beat(self, job: Job) -> None:
+        job.deadline_us = self._now_us() + self.handler.timeout_us
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()
+        results = [result] if self.handler.options.batch is None else _results(self.handler, jobs, result)
+        was_open = self.breaker.since_us is not None
         self.breaker = breaker.succeeded(self.breaker, jobs[0].era)
-        if not self.handler.options.batch:
-            self._outcomes.succeeded(self.handler, jobs[0], result, now_us - jobs[0].started_us)
-            return
-        results: list[Any] = [None] * len(jobs) if result is None else list(result)
-        if len(results) != len(jobs):
-            error = ValueError(f"{self.handler.name} took {len(jobs)} commands and returned {len(results)} results")
-            self._report_failure(jobs, error)
-            return
+        if was_open and self.breaker.since_us is None:
+            self._rest_is_over()
+            self._wake()
         for job, each in zip(jobs, results, strict=True):
-            if isinstance(each, Exception):
-                self._outcomes.failed(self.handler, job, each)
+            if isinstance(each, Exception) and self.handler.options.batch is not None:
+                self._failed(job, each)
             else:
-                self._outcomes.succeeded(self.handler, job, each, now_us - job.started_us)
+                self._succeeded(job, each, now_us - job.started_us)
 
     def _report_failure(self, jobs: list[Job], error: Exception) -> None:
-        self.breaker = breaker.failed(self.handler.options.breaker, self.breaker, self._now_us(), jobs[0].era)
+        if jobs:
+            self.breaker = breaker.failed(self.handler.options.breaker, self.breaker, self._now_us(), jobs[0].era)
         for job in jobs:
+            self._failed(job, error)
+
+    def _succeeded(self, job: Job, result: Any, duration_us: int) -> None:
+        try:
+            self._outcomes.succeeded(self.handler, job, result, duration_us)
+        except Exception as error:  # noqa: BLE001  a result may be anything, and so may go wrong in any way
+            self._failed(job, error)
+
+    def _failed(self, job: Job, error: Exception) -> None:
+        try:
             self._outcomes.failed(self.handler, job, error)
+        except Exception:
+            log.exception("%s failed, and its error cannot be recorded", job.id)
+            plain = RuntimeError(f"{type(error).__name__}, which cannot be shown")
+            self._outcomes.failed(self.handler, job, plain)
+
+
+def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:
+    """Return a batch's results, one for each command, or raise what is wrong with them."""
+    if result is None:
+        return [None] * len(jobs)
+    if not isinstance(result, list | tuple):
+        kind = type(result).__name__
+        raise TypeError(f"{handler.name} takes batches and returned {kind}; it must return a list, or None")
+    results = list(cast("list[Any]", result))
+    if len(results) != len(jobs):
+        raise ValueError(f"{handler.name} took {len(jobs)} commands and returned {len(results)} results")
+    return results
+
+
+def _as_exception(handler: Handler, error: Exception | SystemExit) -> Exception:
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"{handler.name} raised SystemExit")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def envelope_of(job: Job) -> Envelope[Any]:

@@ -16,7 +16,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import Units
 from mainspring.errors import DuplicateIdError
-from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, Ref, Unit
+from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 
 CONFLICTS_BEFORE_QUEUEING: Final = 5
@@ -79,6 +79,11 @@ class Stepper:
         lane.queue.append(pending)
         self.advance(lane)
 
+    def outputs_in_hand(self) -> set[OutputKey]:
+        """Return the outputs whose answers wait in a lane."""
+        waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
+        return {pending.settles for pending in waiting if pending.settles is not None}
+
     def is_running(self, ref: Ref) -> bool:
         """Tell whether an instance is known here and has not ended."""
         lane = self.lanes.get(ref)
@@ -112,12 +117,12 @@ class Stepper:
         message_type = cast("type[Any]", type(pending.message))
         if pending.gives_up is not None:
             self._give_up(lane, pending, pending.gives_up)
+        elif lane.ended:
+            self._take_late(lane, pending)
         elif pending.unreadable is not None and lane.status != "suspended":
             self._fault(lane, pending, pending.unreadable)
         elif lane.fold_error is not None and lane.status != "suspended":
             self._fault(lane, pending, lane.fold_error)
-        elif lane.ended:
-            self._take_late(lane, pending)
         elif lane.status == "suspended":
             self._commit(lane, pending, self._units.parked(pending), "suspended")
         elif lane.version == 0 and message_type not in definition.begins:
@@ -139,7 +144,7 @@ class Stepper:
     def _take_late(self, lane: Lane, pending: Pending) -> None:
         if pending.kind is Kind.TIMER:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
-        elif pending.settles is not None and pending.cause is not None:
+        elif pending.cause is not None:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:
             reason = f"{pending.ref} has {lane.status} already"

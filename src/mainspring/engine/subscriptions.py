@@ -15,7 +15,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runners import MICROSECONDS, Job, envelope_of
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
-from mainspring.port.records import OutputClaim, Ref, Remembered
+from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -40,11 +40,16 @@ class Subscriptions:
         self._runtime = runtime
         self._dispatcher = dispatcher
         self._running: set[asyncio.Task[None]] = set()
+        self._in_hand: set[OutputKey] = set()
 
     @property
     def running(self) -> int:
         """How many publications wait for their subscribers."""
         return len(self._running)
+
+    def outputs_in_hand(self) -> set[OutputKey]:
+        """Return the publications that wait for their subscribers here."""
+        return set(self._in_hand)
 
     def publish(self, claim: OutputClaim, message: Any) -> None:
         """Begin to bring a message to all who want it."""
@@ -58,6 +63,8 @@ class Subscriptions:
             task = self._runtime.spawn(self._tell(claim, message, targets, subscribers), "mainspring-publish")
             self._running.add(task)
             task.add_done_callback(self._running.discard)
+            self._in_hand.add(claim.output)
+            task.add_done_callback(lambda _: self._in_hand.discard(claim.output))
         elif len(targets) == 1:
             self._intake.submit(input_of(claim, message, targets[0], Kind.EVENT, self._store.now_us()))
         else:

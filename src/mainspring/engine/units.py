@@ -46,7 +46,11 @@ def error_text(error: BaseException) -> str:
     >>> error_text(ValueError("no"))
     'ValueError: no'
     """
-    return shown(_Plain(f"{type(error).__name__}: {error}"), ERROR_CHARACTERS)
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  an error that cannot even be shown is told by its type
+        text = type(error).__name__
+    return shown(_Plain(text), ERROR_CHARACTERS)
 
 
 class _Plain(str):

@@ -199,8 +199,9 @@ class Remembered(Struct, frozen=True, gc=False):
 class Unit(Struct, frozen=True, gc=False):
     """One all-or-nothing piece of a batch: a step, an acceptance, a settlement, or several of these together.
 
-    With `expected_version` the unit moves its instance: it appends `events` and sets status, state and error. 0 means
-    that there is none yet. Without it the instance is not touched.
+    With `expected_version` the unit moves its instance: it appends `events` and sets status, state and error. 0 without
+    a `key` means that there is no such instance at all; with one, that it has no events yet. Without `expected_version`
+    the instance is not touched.
 
     `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
     waits in the instance's inbox. `consumes` is the inbox position that the step takes; `releases` are positions that

@@ -171,6 +171,8 @@ class MemoryStore:
             unit.expected_version != instance.version or Ref(unit.workflow, unit.instance) in void
         ):
             return Conflict("version")
+        if unit.expected_version == 0 and unit.key is None and instance.row is not None:
+            return Conflict("version")
         if unit.direct and instance.inbox:
             return Conflict("inbox")
         return None

@@ -109,6 +109,8 @@ class Segment:
             unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
         ):
             return Conflict("version")
+        if unit.expected_version == 0 and unit.key is None and known.key:
+            return Conflict("version")
         queued = self._facts.queued
         if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
             return Conflict("inbox")

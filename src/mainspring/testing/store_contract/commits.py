@@ -38,6 +38,13 @@ class CommitTests(Suite):
         assert await rig.commit(step("m-3", after=2)) == [Conflict("version")]
 
     @behaviour
+    async def test_a_beginning_conflicts_with_an_instance_that_has_no_events_yet(self, rig: Rig) -> None:
+        """It may be suspended or cancelled: whoever did not know of it must look first."""
+        (begun,) = await rig.done(Unit(ORDERS, "o-1", expected_version=0, status="cancelled"))
+        assert await rig.commit(step("m-1")) == [Conflict("version")]
+        await rig.done(Unit(ORDERS, "o-1", key=begun.key, expected_version=0, status="running"))
+
+    @behaviour
     async def test_a_step_ahead_of_the_instances_version_conflicts(self, rig: Rig) -> None:
         await rig.done(step("m-1"))
         assert await rig.commit(step("m-2", after=3)) == [Conflict("version")]
