@@ -55,6 +55,7 @@ def test_show_is_one_json_document_for_programs(run: Run) -> None:
     assert [event["event"] for event in shown["stream"]] == ["Began", "InitiatedBy", "Sent", "Scheduled"]
     assert shown["stream"][1]["message"] == {"order_id": "o-1", "amount": 5}
     assert (shown["stream"][1]["message_id"], shown["stream"][1]["state"]) == ("m-1", "AwaitingPayment")
+    assert [event["message_id"] for event in shown["stream"][2:]] == ["Orders/o-1/3", "Orders/o-1/4"]
     assert (shown["stream"][3]["key"], shown["stream"][3]["after_seconds"]) == ("PaymentTimedOut", 300)
     assert [output["type"] for output in shown["outbox"]] == ["ChargeCard"]
     assert [timer["key"] for timer in shown["timers"]] == ["PaymentTimedOut"]

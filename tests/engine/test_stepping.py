@@ -64,7 +64,14 @@ def test_an_order_goes_its_whole_way_and_its_stream_tells_it(make_app: MakeApp) 
                 "9                             Completed          Receipted(order_id='o-1', notes=0)"
             )
             stream = await receipt.stream()
-            assert [e.message_id for e in stream if e.message_id] == ["m-1", "Shop/o-1/3/1", "Shop/o-1/7/1"]
+            assert [e.message_id for e in stream if e.message_id] == [
+                "m-1",
+                "Shop/o-1/3",
+                "Shop/o-1/4",
+                "Shop/o-1/3/1",
+                "Shop/o-1/7",
+                "Shop/o-1/7/1",
+            ]
             stats = await app.stats()
             assert (stats.instances, stats.outbox, stats.timers, stats.inbox) == ({"completed": 1}, 0, 0, 0)
 

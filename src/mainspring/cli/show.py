@@ -28,7 +28,7 @@ from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.loader import state_of, trusted, whole_stream
 from mainspring.engine.pending import moment
-from mainspring.engine.recorder import answer_id, read_detail
+from mainspring.engine.recorder import message_id_of, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
@@ -196,9 +196,6 @@ def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting:
 def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
     """Return an event for programs, from its row: readable even where the app has lost the message's type."""
     detail = read_detail(row.detail)
-    message_id = row.message_id
-    if message_id is None and row.cause is not None:
-        message_id = answer_id(ref, row.cause, row.kind)
     return {
         "version": row.version,
         "time": moment(row.time_us),
@@ -207,7 +204,7 @@ def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
         "kind": _kind(row),
         "type": row.type,
         "message": None if row.body is None else Raw(row.body),
-        "message_id": message_id,
+        "message_id": message_id_of(ref, row),
         "actor": row.actor,
         "state": row.state,
         "attempt": row.attempt,

@@ -37,6 +37,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 _CARRIERS: Final[dict[str, Any]] = {
     cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept)
 }
+_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled))
 _FOLDED: Final = frozenset(
     cls.__name__
     for cls in (
@@ -189,11 +190,8 @@ class Recorder:
 
     def entry(self, ref: Ref, row: EventRow) -> Entry:
         """Return a row as a line of the stream that people read."""
-        message_id = row.message_id
-        if message_id is None and row.cause is not None and row.kind is not None:
-            message_id = answer_id(ref, row.cause, row.kind)
         kind = None if row.kind is None else Kind(row.kind)
-        return Entry(row.version, self.event(row), kind, message_id, moment(row.time_us), row.actor)
+        return Entry(row.version, self.event(row), kind, message_id_of(ref, row), moment(row.time_us), row.actor)
 
     def _carrier(
         self,
@@ -215,6 +213,21 @@ class Recorder:
             None if detail is None else _encode_detail(detail),
             cause=cause,
         )
+
+
+def message_id_of(ref: Ref, row: EventRow) -> str | None:
+    """Return the id of the message in a row: an output's follows from its place, an answer's from what it answers.
+
+    >>> message_id_of(Ref("W", "i"), EventRow(3, "Sent", 0, "Charge", 1, b"{}", cause=2))
+    'W/i/3'
+    """
+    if row.message_id is not None:
+        return row.message_id
+    if row.event in _OUTPUTS:
+        return f"{ref.workflow}/{ref.id}/{row.version}"
+    if row.kind is not None and row.cause is not None:
+        return answer_id(ref, row.cause, row.kind)
+    return None
 
 
 _REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Suspended": Suspended, "Cancelled": Cancelled}
