@@ -11,11 +11,12 @@ from datetime import timedelta
 from typing import Any, Final, Self, TypeVar, overload
 
 from mainspring.app.blocking import BlockingApp
-from mainspring.app.instance import Instance, Receipt
+from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.intake import checked_message_id
 from mainspring.engine.pending import Pending
 from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
@@ -32,12 +33,10 @@ from mainspring.stores import open_store
 In = TypeVar("In")
 State = TypeVar("State")
 Out = TypeVar("Out")
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE: Final = 100
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
-SWITCH_INTERVAL_SECONDS: Final = 0.00005
 
 
 class Mainspring:
@@ -163,13 +162,18 @@ class Mainspring:
     async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
         """Finish what runs, give the rest back, and close. What is not done goes on at the next start."""
         engine, exits = self._engine, self._exits
-        self._engine = self._exits = None
-        if engine is not None and exits is not None:
+        self._exits = None  # so that nobody stops it twice
+        if engine is None or exits is None:
+            return
+        try:
+            await engine.stop(drain.total_seconds())
+        finally:
+            # Only now: until it is drained, a handler that runs may still send.
+            self._engine = None
+            self._open.clear()
             try:
-                await engine.stop(drain.total_seconds())
-            finally:
                 await exits.aclose()
-                self._open.clear()
+            finally:
                 self._runtime.close()
 
     async def __aenter__(self) -> Self:
@@ -213,7 +217,14 @@ class Mainspring:
     ) -> list[Receipt[Any]]:
         """Send many messages together, in few commits. Returns when all are durable."""
         engine = self.engine
-        identities = [None] * len(items) if (items := list(messages)) and ids is None else list(ids or ())
+        items = list(messages)
+        identities = [None] * len(items) if ids is None else list(ids)
+        if len(identities) != len(items):
+            raise OperationError(
+                "send_many",
+                f"got {len(items)} messages and {len(identities)} ids",
+                "Give one id for each message, or none at all.",
+            )
         pendings = [self._enveloped(engine, message, id, actor) for message, id in zip(items, identities, strict=True)]
         await engine.intake.all_answered(pendings)
         return [Receipt(self, pending) for pending in pendings]
@@ -231,7 +242,7 @@ class Mainspring:
         there is one receipt, for the publication that brings it to all of them.
         """
         engine = self.engine
-        own = id or self._runtime.new_id()
+        own = self._runtime.new_id() if id is None else checked_message_id(id)
         if engine.registry.has_subscribers(message):
             publication = engine.registry.workflows[PUBLICATION]
             pendings = [engine.intake.envelop(message, publication, id=own, kind=Kind.EVENT, actor=actor, instance=own)]
@@ -247,7 +258,7 @@ class Mainspring:
     ) -> Any:
         """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day."""
         engine = self.engine
-        request = id or self._runtime.new_id()
+        request = self._runtime.new_id() if id is None else id
         pending = engine.intake.envelop(
             message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
         )
@@ -256,22 +267,37 @@ class Mainspring:
         future = engine.dispatcher.replies.expect(request)
         try:
             status = await engine.intake.answered(pending)
-            if status == "duplicate":
-                known, reply = await engine.dispatcher.replies.kept(request)
+            if status == "dead letter":
+                raise OperationError(
+                    f"{pending.type} {request}",
+                    f"was not taken by {pending.ref} and is a dead letter",
+                    "Begin the instance first; the dead letter says why.",
+                )
+            return await self._reply(engine, pending, future, timeout, look=status == "duplicate")
+        finally:
+            engine.dispatcher.replies.give_up(request, future)
+
+    async def _reply(
+        self, engine: Engine, pending: Pending, future: asyncio.Future[Any], timeout: timedelta, *, look: bool
+    ) -> Any:
+        """Wait for a reply made here, and look now and then for one that another process made; `look` begins so."""
+        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+        while not future.done():
+            if look:
+                known, reply = await engine.dispatcher.replies.kept(pending.id)
                 if known:
                     return reply
-            return await self._in_time(future, timeout, f"the reply to {request}")
-        finally:
-            engine.dispatcher.replies.give_up(request)
-
-    async def _in_time(self, future: asyncio.Future[T], timeout: timedelta, what: str) -> T:
-        sleeper = asyncio.ensure_future(self._runtime.clock.sleep(timeout.total_seconds()))
-        try:
-            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleeper.cancel()
-        if not future.done():
-            raise WaitTimeoutError(what, timeout.total_seconds(), "it has not come yet")
+            look = True
+            left = (deadline_us - engine.store.now_us()) / 1e6
+            if left <= 0:
+                row = await Instance[Any, Any, Any](self, pending.ref).row()
+                why = f"{pending.ref} is {row.status}" + (f": {row.error}" if row.error else "")
+                raise WaitTimeoutError(f"the reply to {pending.id}", timeout.total_seconds(), why)
+            sleeper = asyncio.ensure_future(self._runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
+            try:
+                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sleeper.cancel()
         return future.result()
 
     # ---- looking
@@ -326,7 +352,8 @@ class Mainspring:
             engine.due_at(0)
             return
         # It is removed in the commit that takes it; if nobody takes it, it stays.
-        await engine.intake.answered(engine.intake.from_dead_letter(letter))
+        if await engine.intake.answered(engine.intake.from_dead_letter(letter)) == "duplicate":
+            await self.discard_dead_letter(id)  # it was sent again meanwhile, and taken
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""

@@ -109,6 +109,12 @@ class EventLoopThread:
         if self._loop is None or not self._loop.is_running():
             work.close()
             raise WiringError("This app is not running", "Use it inside `with app.blocking() as …:`.")
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise WiringError(
+                "The blocking app was called in its own event loop, which cannot wait for itself",
+                "Await the method of the app itself there, or make the handler a plain function.",
+            )
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def stop(self) -> None:

@@ -30,7 +30,7 @@ class Intake:
         self._runtime = runtime
         self._submit: Callable[[Pending], None] = _nowhere
         self._in_flight = 0
-        self._room = asyncio.Event()
+        self._at_the_door: deque[asyncio.Future[None]] = deque()
 
     def connect(self, submit: Callable[[Pending], None]) -> None:
         """Say who takes the inputs."""
@@ -57,7 +57,7 @@ class Intake:
         if instance is None:
             return None
         encoded = self._registry.codec.encode(message)
-        message_id = self._runtime.new_id() if id is None else _checked(id)
+        message_id = self._runtime.new_id() if id is None else checked_message_id(id)
         return Pending(
             ref=Ref(entry.name, instance),
             message=message,
@@ -126,10 +126,27 @@ class Intake:
         return takers[0]
 
     async def room(self) -> None:
-        """Wait until one more input from outside may be in flight."""
-        while self._in_flight >= INPUTS_IN_FLIGHT:
-            self._room.clear()
-            await self._room.wait()
+        """Take a place for one more input in flight. Those who wait for one get it in the order of their coming."""
+        if self._in_flight < INPUTS_IN_FLIGHT:
+            self._in_flight += 1
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._at_the_door.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if not place.cancelled():
+                self.leave()  # it was given the place and cannot use it any more
+            raise
+
+    def leave(self) -> None:
+        """Give a place to the next one at the door. Only that one is woken: the others would find no room."""
+        while self._at_the_door:
+            place = self._at_the_door.popleft()
+            if not place.done():
+                place.set_result(None)
+                return
+        self._in_flight -= 1
 
     async def answered(self, pending: Pending) -> ReceiptStatus:
         """Submit an input and wait until it is durable. Return what became of it."""
@@ -148,21 +165,23 @@ class Intake:
             while entered:
                 await self._answer(entered.popleft())
         finally:
-            self._in_flight -= len(entered)
-            self._room.set()
+            for _ in entered:
+                self.leave()
 
     def _enter(self, pending: Pending) -> Answer:
         answer = pending.answer = pending.answer or Answer()
-        self._in_flight += 1
-        self._submit(pending)
+        try:
+            self._submit(pending)
+        except BaseException:
+            self.leave()
+            raise
         return answer
 
     async def _answer(self, answer: Answer) -> ReceiptStatus:
         try:
             return await answer.wait()
         finally:
-            self._in_flight -= 1
-            self._room.set()
+            self.leave()
 
 
 def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
@@ -173,7 +192,12 @@ def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
         return None, error
 
 
-def _checked(id: object) -> str:
+def checked_message_id(id: object) -> str:
+    """Return a message's id as it came, if it can be one.
+
+    >>> checked_message_id("order-1")
+    'order-1'
+    """
     if not isinstance(id, str) or not 0 < len(id) <= MESSAGE_ID_CHARACTERS or not id.isprintable():
         raise InvalidIdError(
             id, "cannot be a message's id", f"Use 1 to {MESSAGE_ID_CHARACTERS:,} visible characters.", what="Message id"

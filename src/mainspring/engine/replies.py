@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+import logging
+from collections.abc import Callable
+from typing import Any, Final
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
@@ -16,12 +18,12 @@ from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit
 from mainspring.port.store import Store
 
-if TYPE_CHECKING:
-    pass
-
 REPLY_KEPT_US: Final = 24 * 3600 * 1_000_000
 CALLER: Final = "caller:"
 INSTANCE: Final = "instance:"
+PAUSE_SECONDS: Final = 1.0
+
+log = logging.getLogger("mainspring.engine")
 
 
 class Replies:
@@ -35,17 +37,21 @@ class Replies:
         self._committer = committer
         self._intake = intake
         self._runtime = runtime
-        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
 
     def expect(self, request: str) -> asyncio.Future[Any]:
         """Return a future for the reply to a request that is about to be sent."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting[request] = future
+        self._waiting.setdefault(request, []).append(future)
         return future
 
-    def give_up(self, request: str) -> None:
-        """Wait for a reply no longer."""
-        self._waiting.pop(request, None)
+    def give_up(self, request: str, future: asyncio.Future[Any]) -> None:
+        """Wait for a reply no longer; others who made the same request may."""
+        waiting = self._waiting.get(request, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[request]
 
     async def kept(self, request: str) -> tuple[bool, Any]:
         """Return a reply that came while nobody here waited for it."""
@@ -64,13 +70,18 @@ class Replies:
 
     async def _to_sender_of(self, claim: OutputClaim, message: Any, message_id: str) -> None:
         """Find the input that the author named, and reply to whoever sent it."""
+        try:
+            self._to(claim, message, await self._address(claim, message_id))
+        except Exception as error:  # noqa: BLE001  nobody awaits this task: a reply that it dropped would be lost
+            self._later(claim, error, lambda: self.deliver(claim, message))
+
+    async def _address(self, claim: OutputClaim, message_id: str) -> str:
         rows = await whole_stream(self._store, Ref(claim.workflow, claim.instance))
         context = next((row.context for row in rows if row.message_id == message_id), None)
-        address = ""
-        if context is not None:
-            found = read_context(context)
-            address = found.reply_to or (f"{INSTANCE}{found.sender}" if found.sender else "")
-        self._to(claim, message, address)
+        if context is None:
+            return ""
+        found = read_context(context)
+        return found.reply_to or (f"{INSTANCE}{found.sender}" if found.sender else "")
 
     def _to(self, claim: OutputClaim, message: Any, address: str) -> None:
         scheme, _, rest = address.partition(":")
@@ -87,8 +98,21 @@ class Replies:
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), remembers=(kept,))
 
         def done(outcome: Outcome | Exception) -> None:
-            future = self._waiting.pop(request, None)
-            if future is not None and not future.done() and not isinstance(outcome, Exception):
-                future.set_result(message)
+            if isinstance(outcome, Exception):
+                self._later(claim, outcome, lambda: self._committer.add(unit, done))
+                return
+            for future in self._waiting.pop(request, ()):
+                if not future.done():
+                    future.set_result(message)
 
         self._committer.add(unit, done)
+
+    def _later(self, claim: OutputClaim, error: Exception, call: Callable[[], object]) -> None:
+        where = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
+        log.warning("the reply %s is not delivered yet, will be tried again: %s", where, error)
+
+        async def wait() -> None:
+            await self._runtime.clock.sleep(PAUSE_SECONDS)
+            call()
+
+        self._runtime.spawn(wait(), "mainspring-reply-later")
