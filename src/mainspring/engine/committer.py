@@ -23,6 +23,7 @@ from mainspring.port.records import Committed, Conflict, Outcome, Unit
 from mainspring.port.store import Store
 
 UNITS_PER_BATCH: Final = 2_000
+PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
 
@@ -54,6 +55,23 @@ class Committer:
         if self._idle.is_set():
             self._idle.clear()
             self._start()
+
+    def persist(self, unit: Unit, then: Callable[[Outcome], None] | None = None) -> None:
+        """Commit a unit however long the store is in trouble, and call `then` with its outcome."""
+
+        def done(outcome: Outcome | Exception) -> None:
+            if not isinstance(outcome, Exception):
+                if then is not None:
+                    then(outcome)
+                return
+            log.warning("a commit for %s/%s failed, will be tried again: %s", unit.workflow, unit.instance, outcome)
+            self._runtime.spawn(again(), "mainspring-again")
+
+        async def again() -> None:
+            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self.add(unit, done)
+
+        self.add(unit, done)
 
     async def commit(self, unit: Unit) -> Outcome:
         """Commit a unit with the next batch and wait for its outcome."""

@@ -22,6 +22,7 @@ from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
 from mainspring.errors import MainspringError, WiringError
 from mainspring.port.records import (
+    Committed,
     Context,
     DeadLetter,
     InputRow,
@@ -196,15 +197,13 @@ class Dispatcher:
         """Settle an output that needs no step of its own, with the inputs that it became."""
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), accepts=accepts, remembers=remembers)
 
-        def done(outcome: Outcome | Exception) -> None:
-            if isinstance(outcome, Exception):
-                self._again(lambda: self._committer.add(unit, done), claim, outcome)
-                return
-            for row, position in zip(accepts, getattr(outcome, "positions", ()), strict=False):
-                if position:
-                    self._accepted(row, position)
+        def then(outcome: Outcome) -> None:
+            if isinstance(outcome, Committed):
+                for row, position in zip(accepts, outcome.positions, strict=True):
+                    if position:
+                        self._accepted(row, position)
 
-        self._committer.add(unit, done)
+        self._committer.persist(unit, then)
 
     async def remember(self, result: Remembered) -> None:
         """Keep a result, durably."""
@@ -270,13 +269,7 @@ class Dispatcher:
         """Let an output be carried out again after a while, by any worker."""
         unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error),))
 
-        def done(outcome: Outcome | Exception) -> None:
-            if isinstance(outcome, Exception):
-                self._again(lambda: self._committer.add(unit, done), claim, outcome)
-            else:
-                self._due_at(self._store.now_us() + delay_us)
-
-        self._committer.add(unit, done)
+        self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + delay_us))
 
     def _give_up(self, job: Job, error: Exception) -> None:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
@@ -314,11 +307,7 @@ class Dispatcher:
         letter = self._letter(claim, reason, text, claim.attempts)
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
 
-        def done(outcome: Outcome | Exception) -> None:
-            if isinstance(outcome, Exception):
-                self._again(lambda: self._committer.add(unit, done), claim, outcome)
-
-        self._committer.add(unit, done)
+        self._committer.persist(unit)
 
     def _letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int) -> DeadLetter:
         return DeadLetter(
@@ -336,15 +325,6 @@ class Dispatcher:
             attempts=attempts,
             output=claim.output,
         )
-
-    def _again(self, call: Callable[[], None], claim: OutputClaim, error: Exception) -> None:
-        log.warning("%s: commit failed, will be tried again: %s", claim.destination, error)
-
-        async def wait() -> None:
-            await self._runtime.clock.sleep(1.0)
-            call()
-
-        self._runtime.spawn(wait(), "mainspring-again")
 
 
 def _messages(result: Any) -> list[Any]:

@@ -1,0 +1,196 @@
+"""What goes wrong with one instance or one handler stays there."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.errors import DamagedRecordError, StoreError
+from mainspring.port.records import InstanceFilter, Ref
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import Done, Job, Start, Work, job
+from tests.engine.shop import Break, Note, PlaceOrder, Shop
+from tests.engine.test_stepping import closed_shop
+
+
+class Fragile(Shop):
+    name = "Shop"
+
+    def decide(self, message: Any, state: Any) -> Any:
+        raise RuntimeError("not today")
+
+
+def test_a_damaged_record_blocks_its_own_instance_only(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app()) as app:
+            await app.send_many([PlaceOrder("o-1"), PlaceOrder("o-2")])
+        async with closed_shop(make_app()) as app:
+            load = app.engine.store.load
+
+            async def damaged(refs: list[Ref]) -> Any:
+                if Ref("Shop", "o-1") in refs:
+                    raise DamagedRecordError("events", "Shop/o-1, version 2")
+                return await load(refs)
+
+            monkeypatch.setattr(app.engine.store, "load", damaged)
+            first, second = await asyncio.gather(app.send(Note("o-1", "a")), app.send(Note("o-2", "b")))
+            assert (first.status, second.status) == ("suspended", "stepped")
+            [row] = await app.instances(status="suspended")
+            assert "damaged record" in (row.error or "")
+
+    run(main)
+
+
+def test_an_error_that_cannot_be_shown_harms_nobody_else(make_app: MakeApp) -> None:
+    class UnspeakableError(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    class Speechless(Shop):
+        name = "Shop"
+
+        def decide(self, message: Any, state: Any) -> Any:
+            if isinstance(message, Break):
+                raise UnspeakableError
+            return super().decide(message, state)
+
+    async def main() -> None:
+        async with closed_shop(make_app(), Speechless) as app:
+            await app.send(PlaceOrder("o-1"))
+            receipt = await app.send(Break("o-1"))
+            assert (receipt.status, (await receipt.row()).error) == ("suspended", "UnspeakableError")
+            assert (await app.send(PlaceOrder("o-2"))).status == "stepped"
+
+    run(main)
+
+
+def test_claims_go_on_after_an_unexpected_error(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.engine.claims.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        sender = job(make_app(), work)
+        await sender.start(work=False)
+        await sender.send(Start("j-1"))
+        app = job(make_app(), work)
+        await app.start()
+        claim, failures = app.engine.store.claim, [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")]
+
+        async def ill(*arguments: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return await claim(*arguments)
+
+        monkeypatch.setattr(app.engine.store, "claim", ill)
+        await sender.send(Start("j-2"))
+        await app.instance(Job, "j-2").result()
+        await app.stop()
+        await sender.stop()
+
+    run(main)
+
+
+def test_a_handler_with_full_hands_does_not_stop_the_others(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.engine.dispatch.OUTPUTS_IN_HAND", 3)
+    gate = asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        await gate.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        app = job(make_app(), work, concurrency=1)
+        app.add(Shop())
+        app.external(*_shop_outputs())
+        async with app:
+            await app.send_many([Start(f"j-{n}", times=3) for n in range(4)])
+            receipt = await app.send(PlaceOrder("o-1"))
+            await receipt.suspend()
+            await app.send(Note("o-1", "waits in the inbox"))
+            await receipt.resume()
+            await until(lambda: _noted(app))
+            gate.set()
+            for n in range(4):
+                await app.instance(Job, f"j-{n}").result()
+
+    run(main)
+
+
+def _shop_outputs() -> tuple[type[Any], ...]:
+    from tests.engine.shop import Charge, Ship  # noqa: PLC0415  only here
+
+    return Charge, Ship
+
+
+async def _noted(app: Mainspring) -> bool:
+    return "waits in the inbox" in repr(await app.instance(Shop, "o-1").state())
+
+
+def test_a_skipped_first_input_is_kept_as_a_dead_letter(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app(), Fragile) as app:
+            receipt = await app.send(PlaceOrder("o-1"), id="m-1")
+            await receipt.skip(actor="ann")
+            [letter] = await app.dead_letters()
+            assert (letter.message_id, letter.reason) == ("m-1", "skipped by ann")
+
+    run(main)
+
+
+def test_an_instance_that_was_cancelled_before_it_began_does_not_begin(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with closed_shop(make_app(), Fragile) as app:
+            receipt = await app.send(PlaceOrder("o-1"), id="m-1")
+            await receipt.cancel("never mind", actor="ann")
+            await until(lambda: _one_letter(app))
+        async with closed_shop(make_app()) as app:
+            assert (await app.send(PlaceOrder("o-1"), id="m-2")).status == "dead letter"
+            [row] = await app.engine.store.instances(InstanceFilter(), 10)
+            assert (row.status, row.version) == ("cancelled", 0)
+
+    async def _one_letter(app: Mainspring) -> bool:
+        return len(await app.dead_letters()) == 1
+
+    run(main)
+
+
+def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.02)
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            begin = app.engine.dispatcher.begin
+            monkeypatch.setattr(app.engine.dispatcher, "begin", lambda *_: None)
+            receipt = await app.send(Start("j-1"))
+            monkeypatch.setattr(app.engine.dispatcher, "begin", begin)
+            await receipt.result()
+
+    run(main)
+    assert calls == ["j-1"]
+
+
+def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> None:
+    async def work(command: Work) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        app = job(make_app(), work)
+        await app.start()
+        await app.send(Start("j-1"))
+        await until(lambda: app.engine.dispatcher.in_hand > 0)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(app.stop(), 0.05)
+        await until(lambda: {t for t in asyncio.all_tasks() if "mainspring" in t.get_name()} <= before)
+
+    run(main)
