@@ -65,7 +65,7 @@ class Dispatcher:
         self._accepted = accepted
         self._runners: dict[str, Runner] = {}
         self.replies = Replies(store, registry, committer, intake, runtime)
-        self._subscriptions = Subscriptions(store, registry, intake, runtime, self)
+        self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
         self._served: dict[str, bool] = {}
         self.promised = 0
@@ -76,12 +76,13 @@ class Dispatcher:
     @property
     def in_hand(self) -> int:
         """How many commands wait or run here."""
-        return sum(runner.waiting + runner.active for runner in self._runners.values()) + self._subscriptions.running
+        commands = sum(runner.waiting + runner.active for runner in self._runners.values())
+        return commands + self.subscriptions.waiting + self.subscriptions.running
 
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the outputs that a runner or a subscription has here."""
         held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
-        return held | self._subscriptions.outputs_in_hand()
+        return held | self.subscriptions.outputs_in_hand()
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output for this destination may be born in this worker's hands."""
@@ -91,7 +92,7 @@ class Dispatcher:
         if served is None:
             served = self._served[destination] = self._registry.knows(destination) and self.serves(destination)
         runner = self._runners.get(destination)
-        return served and self.promised + (0 if runner is None else runner.waiting) < OUTPUTS_IN_HAND
+        return served and self.promised + (runner or self.subscriptions).waiting < OUTPUTS_IN_HAND
 
     def serves(self, destination: str) -> bool:
         """Tell whether this worker's pools take in the handler of this destination."""
@@ -119,7 +120,7 @@ class Dispatcher:
             case "reply":
                 self.replies.deliver(claim, message)
             case "publish":
-                self._subscriptions.publish(claim, message)
+                self.subscriptions.publish(claim, message)
             case "send":
                 self._send(claim, message)
 

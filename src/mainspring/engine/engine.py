@@ -107,6 +107,7 @@ class Engine:
         for runner in self.dispatcher.runners():
             runner.closing = True
             runner.take_back()
+        self.dispatcher.subscriptions.close()
         deadline_us = self.store.now_us() + int(seconds * 1e6)
         while self._busy() and self.store.now_us() < deadline_us:
             await self.runtime.clock.sleep(DRAIN_CHECK_SECONDS)
@@ -114,6 +115,7 @@ class Engine:
             if runner.active:
                 log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
             runner.cancel_all()
+        self.dispatcher.subscriptions.cancel_all()
 
     def _busy(self) -> bool:
         return self.dispatcher.in_hand > 0 or any(True for _ in self.stepper.lanes.busy())
@@ -176,6 +178,7 @@ class Engine:
             for runner in self.dispatcher.runners():
                 if runner.running:
                     runner.stop_overdue(now_us)
+            self.dispatcher.subscriptions.stop_overdue(now_us)
 
     # ---- who hears of a commit (the stepper's Followers)
 

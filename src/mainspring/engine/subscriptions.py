@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
@@ -12,7 +15,7 @@ from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.intake import Intake
 from mainspring.engine.pending import input_of
 from mainspring.engine.registry import Registry
-from mainspring.engine.runners import MICROSECONDS, Job, envelope_of
+from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, envelope_of
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
@@ -21,14 +24,28 @@ from mainspring.port.store import Store
 if TYPE_CHECKING:
     from mainspring.engine.dispatch import Dispatcher
 
+PUBLICATIONS_AT_ONCE: Final = 100
+
 log = logging.getLogger("mainspring.engine")
+
+
+class Publication(Struct, eq=False):
+    """A published message on its way to its subscribers."""
+
+    job: Job
+    targets: list[Ref]
+    subscribers: list[Handler]
+    context: Context | None = None
+    deadline_us: int = NEVER_US
+    overdue: bool = False
 
 
 class Subscriptions:
     """Brings published messages to workflows and subscribers.
 
     All workflows that take the message get it in one commit, which settles the output. Functions are called before
-    that; one that was successful is remembered, and left out when another one failed and all are tried again.
+    that; one that was successful is remembered, and left out when another one failed and all are tried again. As long
+    as one of those that failed wants another attempt, there is one; when all have given up, the message is buried.
     """
 
     def __init__(
@@ -39,17 +56,42 @@ class Subscriptions:
         self._intake = intake
         self._runtime = runtime
         self._dispatcher = dispatcher
-        self._running: set[asyncio.Task[None]] = set()
-        self._in_hand: set[OutputKey] = set()
+        self._waiting: deque[Publication] = deque()
+        self._running: dict[asyncio.Task[None], Publication] = {}
+        self.closing = False
 
     @property
     def running(self) -> int:
-        """How many publications wait for their subscribers."""
+        """How many publications have their subscribers called now."""
         return len(self._running)
 
+    @property
+    def waiting(self) -> int:
+        """How many publications wait for their turn."""
+        return len(self._waiting)
+
     def outputs_in_hand(self) -> set[OutputKey]:
-        """Return the publications that wait for their subscribers here."""
-        return set(self._in_hand)
+        """Return the publications that are here, waiting and running."""
+        return {each.job.claim.output for each in (*self._waiting, *self._running.values())}
+
+    def close(self) -> None:
+        """Begin no more. What waits is forgotten here: its rows go back with the worker's."""
+        self.closing = True
+        self._waiting.clear()
+
+    def cancel_all(self) -> None:
+        """End what still runs; it will be brought again."""
+        for task in list(self._running):
+            task.cancel()
+
+    def stop_overdue(self, now_us: int) -> None:
+        """End calls of subscribers that are over their time."""
+        for task, publication in list(self._running.items()):
+            if publication.deadline_us <= now_us and not publication.overdue:
+                publication.overdue = True
+                if publication.context is not None:
+                    publication.context.cancelled = True
+                task.cancel()
 
     def publish(self, claim: OutputClaim, message: Any) -> None:
         """Begin to bring a message to all who want it."""
@@ -60,15 +102,24 @@ class Subscriptions:
             return
         subscribers = self._registry.subscribers.get(claim.type, [])
         if subscribers:
-            task = self._runtime.spawn(self._tell(claim, message, targets, subscribers), "mainspring-publish")
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-            self._in_hand.add(claim.output)
-            task.add_done_callback(lambda _: self._in_hand.discard(claim.output))
+            if not self.closing:
+                self._waiting.append(Publication(Job(claim, message), targets, subscribers))
+                self._start()
         elif len(targets) == 1:
             self._intake.submit(input_of(claim, message, targets[0], Kind.EVENT, self._store.now_us()))
         else:
             self._settle(claim, message, targets, ())
+
+    def _start(self) -> None:
+        while self._waiting and len(self._running) < PUBLICATIONS_AT_ONCE:
+            publication = self._waiting.popleft()
+            task = self._runtime.spawn(self._tell(publication), "mainspring-publish")
+            self._running[task] = publication
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self._start()
 
     def _targets(self, message: Any) -> list[Ref]:
         routed = [(entry.name, route(entry.workflow, message)) for entry in self._registry.takers(message)]
@@ -79,46 +130,98 @@ class Subscriptions:
         inputs = [input_of(claim, message, ref, Kind.EVENT, now_us) for ref in targets]
         self._dispatcher.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
 
-    async def _tell(self, claim: OutputClaim, message: Any, targets: list[Ref], subscribers: list[Handler]) -> None:
-        job = Job(claim, message)
-        failures: list[tuple[Handler, Exception]] = []
-        for handler in subscribers:
-            key = f"told:{job.id}:{handler.name}"
-            # With one subscriber there is nobody to be left out.
-            if len(subscribers) > 1 and await self._store.remembered(key) is not None:
-                continue
-            try:
-                await self._call(handler, job)
-            except Exception as error:  # noqa: BLE001  a subscriber may fail in any way
-                failures.append((handler, error))
+    async def _tell(self, publication: Publication) -> None:
+        """Call the subscribers. Whatever happens, the message is settled, tried again or buried."""
+        job = publication.job
+        try:
+            failures: list[tuple[Handler, Exception]] = []
+            for handler in publication.subscribers:
+                error = await self._tell_one(handler, publication)
+                if error is not None:
+                    failures.append((handler, error))
+            if failures:
+                self._again_or_bury(job.claim, failures)
             else:
-                if len(subscribers) > 1:
-                    await self._dispatcher.remember(self._told(key))
-        if not failures:
-            self._settle(claim, message, targets, ())
-            return
-        handler, error = failures[0]
-        attempts = claim.attempts + 1
-        if handler.options.retry.wants_another(error, attempts):
-            delay_us = handler.options.retry.delay_us(attempts, self._runtime.random())
-            self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}")
-        else:
-            self._dispatcher.bury(claim, f"{handler.name} gave up", error)
+                self._settle(job.claim, job.message, publication.targets, ())
+        except Exception as error:
+            log.exception("%s cannot be brought to its subscribers", job.id)
+            self._dispatcher.bury(job.claim, "it cannot be brought to its subscribers", error)
 
-    async def _call(self, handler: Handler, job: Job) -> None:
-        context = Context(
+    async def _tell_one(self, handler: Handler, publication: Publication) -> Exception | None:
+        """Tell one subscriber, unless it knows already. Return why it could not be told."""
+        # With one subscriber there is nobody to be left out.
+        several = len(publication.subscribers) > 1
+        key = f"told:{publication.job.id}:{handler.name}"
+        try:
+            if several and await self._store.remembered(key) is not None:
+                return None
+            await self._call(handler, publication)
+            if several:
+                await self._dispatcher.remember(self._told(key))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return RuntimeError(f"{handler.name} raised CancelledError by itself")
+        except SystemExit:
+            return RuntimeError(f"{handler.name} raised SystemExit")
+        except Exception as error:  # noqa: BLE001  a subscriber may fail in any way, and so may the store
+            return error
+        return None
+
+    def _again_or_bury(self, claim: OutputClaim, failures: list[tuple[Handler, Exception]]) -> None:
+        attempts = claim.attempts + 1
+        for handler, error in failures:
+            if handler.options.retry.wants_another(error, attempts):
+                delay_us = handler.options.retry.delay_us(attempts, self._runtime.random())
+                self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}")
+                return
+        names = ", ".join(handler.name for handler, _ in failures)
+        self._dispatcher.bury(claim, f"{names} gave up", failures[0][1])
+
+    async def _call(self, handler: Handler, publication: Publication) -> None:
+        """Call a subscriber; one that is over its time ends with a TimeoutError."""
+        job = publication.job
+
+        def start_time() -> None:
+            publication.deadline_us = self._store.now_us() + handler.timeout_us
+
+        context = publication.context = Context(
             idempotency_key=f"{job.id}/{handler.name}",
             attempt=job.claim.attempts + 1,
             instance=str(job.ref),
             envelope=envelope_of(job),
             resources=self._dispatcher.resources,
-            beat=lambda: None,
+            beat=start_time,
         )
-        async with asyncio.timeout(handler.options.timeout.total_seconds()):
+        function = handler.bind(job.message, context)
+
+        def begin_and_call() -> None:
+            # All threads may be taken by then: waiting for one is no part of the call.
+            start_time()
+            function()
+
+        try:
             if handler.is_async:
+                start_time()
                 await handler.call(job.message, context)
             else:
-                await self._runtime.in_thread(handler.bind(job.message, context))
+                await self._runtime.in_thread(begin_and_call)
+        except asyncio.CancelledError:
+            if not publication.overdue:
+                raise
+            raise TimeoutError(f"{handler.name} took longer than {handler.options.timeout}") from None
+        finally:
+            publication.deadline_us = NEVER_US
+            self._forget_cancellation(publication)
+
+    def _forget_cancellation(self, publication: Publication) -> None:
+        """Let the next subscriber begin anew, even after one that swallowed its cancellation."""
+        task = asyncio.current_task()
+        if publication.overdue and task is not None:
+            publication.overdue = False
+            # One is for the time that was up; any more are the worker's, which stops.
+            task.uncancel()
 
     def _told(self, key: str) -> Remembered:
         day_us = 24 * 3600 * MICROSECONDS
