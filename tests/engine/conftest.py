@@ -11,20 +11,27 @@ from mainspring import Mainspring
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.clock import Clock
 from mainspring.stores.memory import MemoryStore
+from tests.postgres.server import Unavailable, postgres_url
 
 
 class MakeApp(Protocol):
     def __call__(self, clock: Clock | None = None) -> Mainspring: ...
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def make_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeApp:
     stores: list[MemoryStore] = []
+    url = f"sqlite:///{tmp_path / 'test.db'}"
+    if request.param == "postgres":
+        try:
+            url = postgres_url(tmp_path)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
 
     def make(clock: Clock | None = None) -> Mainspring:
         runtime = Runtime(clock)
-        if request.param == "sqlite":
-            return Mainspring(f"sqlite:///{tmp_path / 'test.db'}", runtime=runtime)
+        if request.param != "memory":
+            return Mainspring(url, runtime=runtime)
         if not stores:
             stores.append(MemoryStore(clock or SystemClock()))
         return Mainspring("memory://", runtime=runtime, store=stores[0])
