@@ -1,0 +1,454 @@
+"""Whatever a handler, a subscriber or the store does: every job comes to an end, and waiting costs nothing."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit
+from mainspring.engine.runtime import HANDLER_THREADS
+from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
+from mainspring.errors import StoreError, WiringError
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
+
+
+@dataclass(frozen=True)
+class News:
+    id: str
+
+
+async def idle(app: Mainspring) -> bool:
+    held = await app.engine.store.holds(app.engine.committer.worker)
+    return not held and (await app.stats()).outbox == 0
+
+
+def _bad_key(command: Work) -> str:
+    raise KeyError("boom")
+
+
+async def _fine(command: Work) -> Done:
+    return Done(command.id, command.part)
+
+
+async def _no_list(commands: list[Work]) -> Any:
+    return Done("j-1", 0)
+
+
+async def _too_many(commands: list[Work]) -> Any:
+    return [None, None, None]
+
+
+async def _exits(command: Work) -> Done:
+    sys.exit(3)
+
+
+def _exits_in_its_thread(command: Work) -> Done:
+    sys.exit(3)
+
+
+def _stops_iterating(command: Work) -> Done:
+    raise StopIteration
+
+
+def _interrupts(command: Work) -> Done:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("work", "options", "error"),
+    [
+        (_fine, {"idempotency_key": _bad_key}, "KeyError"),
+        (_no_list, {"batch": 5}, "must return a list"),
+        (_too_many, {"batch": 5}, "returned 3 results"),
+        (_exits, {}, "SystemExit"),
+        (_exits_in_its_thread, {}, "SystemExit"),
+        (_stops_iterating, {}, "StopIteration"),
+        (_interrupts, {}, "KeyboardInterrupt"),
+    ],
+)
+def test_an_attempt_that_goes_wrong_in_an_odd_way_is_a_failed_one(
+    make_app: MakeApp, work: Callable[..., Any], options: dict[str, Any], error: str
+) -> None:
+    async def main() -> None:
+        async with job(make_app(), work, retry=QUICK, **options) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            [letter] = await app.dead_letters()
+            assert letter.attempts == 3
+            assert error in (letter.error or "")
+
+    run(main)
+
+
+def _fail_once(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    store, failed = app.engine.store, list[str]()
+    original = store.remembered
+
+    async def remembered(key: str) -> Any:
+        if not failed:
+            failed.append(key)
+            raise StoreError("test", "is busy", "Wait.")
+        return await original(key)
+
+    monkeypatch.setattr(store, "remembered", remembered)
+    return failed
+
+
+def test_a_store_error_at_the_look_up_of_a_business_key_is_tried_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with job(make_app(), _fine, retry=QUICK, idempotency_key=lambda command: command.id) as app:
+            failed = _fail_once(app, monkeypatch)
+            await (await app.send(Start("j-1"))).result()
+            assert failed == ["j-1"]
+
+    run(main)
+
+
+def test_a_store_error_between_two_subscribers_is_tried_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[str] = []
+
+    async def main() -> None:
+        app = make_app()
+
+        @app.subscribe(retry=QUICK)
+        async def first(event: News) -> None:
+            heard.append("first")
+
+        @app.subscribe(retry=QUICK)
+        async def second(event: News) -> None:
+            heard.append("second")
+
+        async with app:
+            failed = _fail_once(app, monkeypatch)
+            await app.publish(News("n-1"))
+            await until(lambda: idle(app))
+            assert failed
+
+    run(main)
+    assert sorted(heard) == ["first", "second"]
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), SystemExit(3), ConnectionError("down")])
+def test_a_subscriber_that_ends_in_an_odd_way_is_tried_again_and_buried(
+    make_app: MakeApp, error: BaseException
+) -> None:
+    async def main() -> None:
+        app = make_app()
+
+        @app.subscribe(retry=QUICK)
+        async def odd(event: News) -> None:
+            raise error
+
+        async with app:
+            await app.publish(News("n-1"))
+            await until(lambda: idle(app))
+            [letter] = await app.dead_letters()
+            assert "gave up" in letter.reason
+
+    run(main)
+
+
+def test_a_subscriber_that_gave_up_does_not_end_the_attempts_of_another(make_app: MakeApp) -> None:
+    attempts: list[int] = []
+
+    async def main() -> None:
+        app = make_app()
+
+        @app.subscribe
+        async def hopeless(event: News) -> None:
+            raise DoNotRetryError("no such address")
+
+        @app.subscribe(retry=QUICK)
+        async def patient(event: News, context: Context) -> None:
+            attempts.append(context.attempt)
+            if context.attempt < 3:
+                raise ConnectionError("down")
+
+        async with app:
+            await app.publish(News("n-1"))
+            await until(lambda: idle(app))
+            [letter] = await app.dead_letters()
+            assert "hopeless gave up" in letter.reason
+
+    run(main)
+    assert attempts == [1, 2, 3]
+
+
+def test_a_subscriber_over_its_time_is_tried_again(make_app: MakeApp) -> None:
+    attempts: list[tuple[int, bool]] = []
+
+    async def main() -> None:
+        app = make_app()
+
+        @app.subscribe(retry=QUICK, timeout=timedelta(milliseconds=50))
+        async def slow(event: News, context: Context) -> None:
+            try:
+                await asyncio.sleep(60 if context.attempt == 1 else 0)
+            finally:
+                attempts.append((context.attempt, context.cancelled))
+
+        async with app:
+            await app.publish(News("n-1"))
+            await until(lambda: idle(app))
+
+    run(main)
+    assert attempts == [(1, True), (2, False)]
+
+
+def test_slow_subscribers_are_called_for_a_bounded_number_of_publications_in_order(make_app: MakeApp) -> None:
+    begun: list[int] = []
+    count = PUBLICATIONS_AT_ONCE + 50
+
+    async def main() -> None:
+        app = make_app()
+        go_on = asyncio.Event()
+
+        @app.subscribe
+        async def slow(event: News) -> None:
+            begun.append(int(event.id))
+            await go_on.wait()
+
+        async with app:
+            for n in range(count):
+                await app.publish(News(str(n)))
+            subscriptions = app.engine.dispatcher.subscriptions
+            await until(lambda: subscriptions.waiting == 50)
+            assert subscriptions.running == len(begun) == PUBLICATIONS_AT_ONCE
+            go_on.set()
+            await until(lambda: idle(app))
+
+    run(main)
+    assert begun == list(range(count))
+
+
+def test_a_stop_ends_subscribers_that_hang_and_another_worker_calls_them_again(make_app: MakeApp) -> None:
+    ended: list[str] = []
+
+    async def main() -> None:
+        first, second = make_app(), make_app()
+        begun = asyncio.Event()
+
+        @first.subscribe
+        async def hang(event: News) -> None:
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.append("cancelled")
+
+        @second.subscribe
+        async def hear(event: News) -> None:
+            ended.append("heard")
+
+        await first.start()
+        await first.publish(News("n-1"))
+        await begun.wait()
+        await first.stop(timedelta(milliseconds=20))
+        assert ended == ["cancelled"]
+        async with second:
+            await until(lambda: idle(second))
+
+    run(main)
+    assert ended == ["cancelled", "heard"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"retry": 5},
+        {"breaker": 5},
+        {"rate": 10},
+        {"timeout": 30},
+        {"remember": 30},
+        {"remember": timedelta(0)},
+        {"concurrency": None},
+        {"concurrency": True},
+        {"batch": 0},
+        {"priority": "high"},
+        {"pool": None},
+        {"idempotency_key": "id"},
+    ],
+)
+def test_an_option_of_a_wrong_kind_is_refused_at_wiring(options: dict[str, Any]) -> None:
+    [label] = options
+    with pytest.raises(WiringError, match=rf"_fine has {label}=.*Use a"):
+        job(Mainspring("memory://"), _fine, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rate": RateLimit(per_second=0.01)},
+        {"breaker": Breaker(failures=1, open_for=timedelta(seconds=30)), "retry": QUICK},
+    ],
+)
+def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, options: dict[str, Any]) -> None:
+    async def work(command: Work) -> Done:
+        if "breaker" in options:
+            raise ConnectionError("down")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, **options) as app:
+            await app.send(Start("j-1", times=50))
+            await asyncio.sleep(0.2)
+            [runner] = app.engine.dispatcher.runners()
+            assert runner.waiting >= 48
+            looks = 0
+            admitted = runner._admitted  # noqa: SLF001  counted, to see that nobody asks in vain
+
+            def counted() -> bool:
+                nonlocal looks
+                looks += 1
+                return admitted()
+
+            runner._admitted = counted  # type: ignore[method-assign]  # noqa: SLF001  as above
+            await asyncio.sleep(0.2)
+            assert looks == 0
+
+    run(main)
+
+
+def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
+    broken = True
+    calls: list[float] = []
+
+    async def work(command: Work) -> Done:
+        if broken:
+            raise ConnectionError("down")
+        calls.append(time.monotonic())
+        await asyncio.sleep(0.01)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal broken
+        breaker = Breaker(failures=1, open_for=timedelta(seconds=1))
+        async with job(make_app(), work, retry=QUICK, breaker=breaker) as app:
+            receipt = await app.send(Start("j-1", times=20))
+            await asyncio.sleep(0.2)
+            broken = False
+            await receipt.result()
+
+    run(main)
+    assert calls[-1] - calls[0] < 0.5
+
+
+def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with job(make_app(), _fine) as app:
+            await (await app.send(Start("j-1"))).result()
+            [runner] = app.engine.dispatcher.runners()
+            runner.closing = True
+            await app.send(Start("j-2"))
+            await asyncio.sleep(0.05)
+            assert runner.waiting == 0
+            assert app.engine.dispatcher.in_hand == 0
+
+    run(main)
+
+
+def test_a_plain_handler_is_timed_from_its_real_beginning(make_app: MakeApp) -> None:
+    attempts: list[int] = []
+
+    def work(command: Work, context: Context) -> Done:
+        attempts.append(context.attempt)
+        time.sleep(0.1)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, timeout=timedelta(milliseconds=350), retry=QUICK) as app:
+            receipt = await app.send(Start("j-1", times=6 * HANDLER_THREADS))
+            await asyncio.sleep(0.1)
+            [runner] = app.engine.dispatcher.runners()
+            assert runner.active <= HANDLER_THREADS
+            await receipt.result()
+
+    run(main)
+    assert attempts == [1] * 6 * HANDLER_THREADS
+
+
+def test_a_plain_handler_that_waits_for_a_thread_of_others_is_not_timed_out(make_app: MakeApp) -> None:
+    go_on = threading.Event()
+    attempts: list[int] = []
+
+    def work(command: Work, context: Context) -> Done:
+        attempts.append(context.attempt)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        app = job(make_app(), work, timeout=timedelta(milliseconds=50), retry=QUICK)
+        async with app:
+            others = [asyncio.ensure_future(app.engine.runtime.in_thread(go_on.wait)) for _ in range(HANDLER_THREADS)]
+            receipt = await app.send(Start("j-1"))
+            await asyncio.sleep(0.3)
+            go_on.set()
+            await receipt.result()
+            await asyncio.gather(*others)
+
+    run(main)
+    assert attempts == [1]
+
+
+def test_a_cancellation_that_a_handler_swallows_does_not_reach_the_next_command(make_app: MakeApp) -> None:
+    cancelling: list[int] = []
+
+    async def work(command: Work) -> Done:
+        task = asyncio.current_task()
+        assert task is not None
+        cancelling.append(task.cancelling())
+        if command.part == 0:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+        async with asyncio.timeout(10):
+            await asyncio.sleep(0)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        timeout = timedelta(milliseconds=50)
+        async with job(make_app(), work, timeout=timeout, concurrency=1, retry=QUICK) as app:
+            await (await app.send(Start("j-1", times=3))).result()
+
+    run(main)
+    assert cancelling == [0, 0, 0]
+
+
+HANGS = """
+import asyncio, time
+from datetime import timedelta
+from tests.engine.conftest import until
+from tests.engine.jobs import Start, Work, job
+from mainspring import Mainspring
+
+begun = []
+
+def work(command: Work) -> None:
+    begun.append(command)
+    time.sleep(60)
+
+async def main() -> None:
+    app = job(Mainspring("memory://"), work)
+    await app.start()
+    await app.send(Start("j-1"))
+    await until(lambda: bool(begun))
+    await app.stop(timedelta(milliseconds=10))
+
+asyncio.run(main())
+"""
+
+
+def test_a_plain_handler_that_hangs_does_not_keep_the_process_from_ending() -> None:
+    subprocess.run([sys.executable, "-c", HANGS], check=True, timeout=15)  # noqa: S603  our own program
