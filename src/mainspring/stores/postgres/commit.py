@@ -17,7 +17,7 @@ from mainspring.stores.postgres.judge import Judge
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 
 TRIES: Final = 8
-LONGEST_PAUSE_SECONDS: Final = 0.2
+LONGEST_PAUSE_SECONDS: Final = 1.0
 
 
 class Committer:
@@ -44,13 +44,15 @@ class Committer:
                 return await self._once(worker, units)
             except FAULTY:
                 return await self._unit_by_unit(worker, units)
-            except (*AGAIN, *LOST, StoreUnreachableError):
+            except (*AGAIN, *LOST, StoreUnreachableError) as error:
                 # What was lost was not committed: that has been asked.
                 if not left:
                     raise
-            # Whoever was in the way has just ended. A little patience only, and not the same for everybody.
-            tried = TRIES - left
-            await asyncio.sleep(random.uniform(0, min(LONGEST_PAUSE_SECONDS, 0.001 * 2**tried)))  # noqa: S311
+                # Whoever was in the way has just ended; a server that was lost takes longer to come back. Not the same
+                # for everybody, or all would meet again.
+                pause = 0.001 if isinstance(error, AGAIN) else 0.02
+                most = min(LONGEST_PAUSE_SECONDS, pause * 2 ** (TRIES - left))
+                await asyncio.sleep(random.uniform(most / 2, most))  # noqa: S311  no secret
         raise AssertionError
 
     async def _once(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

@@ -56,6 +56,8 @@ class Judge:
             unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
         ):
             return Conflict("version")
+        if unit.expected_version == 0 and unit.key is None and known.key:
+            return Conflict("version")  # it has no events, but it is there
         if unit.direct and (known.accepted or (self._facts.queued and self._queue_is_left(known))):
             return Conflict("inbox")
         return None

@@ -244,11 +244,23 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 
 -- name: cancel_timers
 -- All timers of these instances.
-DELETE FROM mainspring.outbox WHERE instance = ANY ($1::bigint[]) AND kind = 'timer';
+DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND kind = 'timer' OFFSET 0
+    ) AS o
+));
 
 -- name: cancel_unclaimed
--- All outputs of these instances that nobody holds.
-DELETE FROM mainspring.outbox WHERE instance = ANY ($1::bigint[]) AND owner IS NULL;
+-- All outputs of these instances that nobody holds; said so that the index of all that nobody holds is no way to them.
+DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.outbox WHERE instance = n.instance AND coalesce(owner, -2) = -2 OFFSET 0
+    ) AS o
+));
 
 -- name: retry_outputs
 -- Free again, and due later. Returns how many there were.
@@ -332,12 +344,25 @@ FROM (
 WHERE b.ctid = n.at;
 
 -- name: park_inputs
--- Their instances are suspended: what nobody holds waits for the resumption.
-UPDATE mainspring.inbox SET owner = -1 WHERE name = ANY ($1::bytea[]) AND owner IS NULL;
+-- Their instances are suspended: what nobody holds waits for the resumption. Said so that the index of all that nobody
+-- holds is no way to it.
+UPDATE mainspring.inbox SET owner = -1 WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bytea[]) AS n (name)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.inbox WHERE name = n.name AND coalesce(owner, -2) = -2 OFFSET 0
+    ) AS o
+));
 
 -- name: unpark_inputs
 -- Not suspended any more.
-UPDATE mainspring.inbox SET owner = NULL WHERE name = ANY ($1::bytea[]) AND owner = -1;
+UPDATE mainspring.inbox SET owner = NULL WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bytea[]) AS n (name)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.inbox WHERE name = n.name AND owner = -1 OFFSET 0
+    ) AS o
+));
 
 -- name: insert_dead_letters
 -- Kept whole.
