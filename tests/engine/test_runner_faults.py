@@ -1,6 +1,7 @@
 """Whatever a handler, a subscriber or the store does: every job comes to an end, and waiting costs nothing."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
 import threading
@@ -409,10 +410,8 @@ def test_a_cancellation_that_a_handler_swallows_does_not_reach_the_next_command(
         assert task is not None
         cancelling.append(task.cancelling())
         if command.part == 0:
-            try:
+            with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                pass
         async with asyncio.timeout(10):
             await asyncio.sleep(0)
         return Done(command.id, command.part)
