@@ -1,7 +1,7 @@
 """What an app does when things go wrong around it: replies made elsewhere, stops cut short, ids that are none."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -155,7 +155,7 @@ def test_a_stop_that_is_cancelled_closes_everything_all_the_same(make_app: MakeA
 
         @app.resource("bank")
         @asynccontextmanager
-        async def bank() -> AsyncIterator[str]:
+        async def bank() -> AsyncGenerator[str]:
             yield "bank"
             closed.set()
 

@@ -22,7 +22,7 @@ from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
 from mainspring.engine.publication import PUBLICATION
-from mainspring.engine.registry import Registry
+from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
@@ -130,6 +130,7 @@ class Mainspring:
 
     def _register(self, add: Callable[[Handler], None], function: Any, options: dict[str, Any]) -> Any:
         def register(function: F) -> F:
+            check_function(function)
             add(Handler(function, HandlerOptions(**options)))
             return function
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
+from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
@@ -105,6 +106,10 @@ class Registry:
         """Return the workflows that take messages of this one's type."""
         return self._takers.get(type(message), [])
 
+    def takers_of(self, cls: type[Any]) -> list[WorkflowEntry]:
+        """Return the workflows that take messages of a type."""
+        return self._takers.get(cls, [])
+
     def destinations(self) -> list[str]:
         """Return all that this process can carry out, as the outbox names it."""
         found = set(self.handlers)
@@ -122,16 +127,23 @@ class Registry:
         return destination in self._known
 
 
-def fingerprint_of(cls: type[Any], definition: Definition) -> str:
-    """Return a digest of the workflow's source and of its states' fields: a snapshot of other code is not trusted."""
-    digest = hashlib.sha256()
-    # Only authors' classes: a new release of Python or mainspring is no reason to fold everything anew.
-    bases = [
-        base for base in cls.__mro__ if base.__module__.partition(".")[0] not in ("builtins", "typing", "mainspring")
-    ]
-    for part in (*bases, *definition.states):
-        try:
-            digest.update(inspect.getsource(part).encode())
-        except (OSError, TypeError):
-            digest.update(repr(sorted(getattr(part, "__annotations__", {}).items(), key=str)).encode())
-    return digest.hexdigest()[:16]
+def check_function(function: Callable[..., Any]) -> None:
+    """Refuse what cannot be called with a message, or with a message and a context.
+
+    >>> check_function(lambda command, context: None)
+    """
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    if not inspect.isroutine(inspect.unwrap(function)):
+        raise WiringError(
+            f"{name} is not a function: what it takes cannot be seen",
+            "Register a function or a bound method whose first parameter is annotated, as in app.handler(bank.charge).",
+        )
+    required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    extra = [p.name for p in required if p.kind is p.KEYWORD_ONLY]
+    extra += [p.name for p in required if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)][2:]
+    if extra:
+        raise WiringError(
+            f"{name} has parameters that nobody fills: {', '.join(extra)}",
+            "It is called with the message, and with a Context if it has a second parameter; "
+            "find the rest in context.resources.",
+        )

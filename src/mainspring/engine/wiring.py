@@ -1,25 +1,33 @@
-"""Wiring errors, found before the first message: a sent type that nobody takes, and who would have to."""
+"""Wiring errors, found before the first message: a sent type that nobody takes, or that more than one would take."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import logging
 import sys
 import textwrap
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
 
-from mainspring.core.decisions import Send
+from mainspring.core.decisions import Complete, Publish, Reply, Send
 from mainspring.core.messages import type_of
-from mainspring.engine.registry import Registry
+from mainspring.engine.publication import PUBLICATION
+from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import WiringError
+
+_UNSENT: Final = (Publish, Reply, Complete)
+
+log = logging.getLogger("mainspring.engine")
 
 
 def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None:
-    """Raise a WiringError that names every message which a workflow sends and nobody takes.
+    """Raise a WiringError that names every message which a workflow sends and nobody takes, or more than one.
 
-    A worker that serves some pools only is not asked: others may have the rest.
+    A worker that serves some pools only is not asked whether somebody takes it: others may have the rest.
     """
+    _check_somebody_sends(registry)
+    _check_one_takes(registry)
     if pools is not None:
         return
     missing = [
@@ -34,6 +42,45 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
             "Register a handler with @app.handler, add the workflow that takes it, "
             "or say app.external(…) if another process does.",
         )
+    for entry in registry.workflows.values():
+        _warn_of_doubtful(registry, entry)
+
+
+def _check_somebody_sends(registry: Registry) -> None:
+    """A handler's answer is taken by the instance that asked, so a worker must know that one's workflow."""
+    if registry.handlers and not set(registry.workflows) - {PUBLICATION}:
+        raise WiringError(
+            f"This app has handlers and no workflow: nobody sends {', '.join(sorted(registry.handlers))}",
+            "Add the workflow that sends it, with app.add(…): its instances take the handler's answer.",
+        )
+
+
+def _check_one_takes(registry: Registry) -> None:
+    for entry in registry.workflows.values():
+        sent = sent_types(type(entry.workflow), entry.definition.outputs)
+        for cls, name in entry.definition.outputs.items():
+            takers = [f"the workflow {taker.name}" for taker in registry.takers_of(cls)]
+            handler = registry.handlers.get(name)
+            if handler is not None:
+                # Whatever the source shows: a handler is there for what is sent, so somebody means to send it.
+                takers.append(f"the handler {handler.name}")
+            if len(takers) > 1 and (handler is not None or name in sent):
+                raise WiringError(
+                    f"{name}, which {entry.name} sends, is taken by {' and '.join(takers)}",
+                    "A sent message goes to exactly one: remove the others, or publish it, so that each gets it.",
+                )
+
+
+def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
+    """Tell of outputs that are perhaps sent, in a way that the source does not show, and that nobody here takes."""
+    cls, outputs = type(entry.workflow), entry.definition.outputs
+    if entry.name == PUBLICATION or not any(True for _ in _trees(cls.__mro__)):
+        return
+    unsent = {name for base in cls.__mro__ for name in _placed(base, outputs, _UNSENT)}
+    for name in sorted({*outputs.values()} - unsent):
+        taken = name in registry.handlers or name in registry.subscribers or registry.knows(name)
+        if not taken and name not in registry.external:
+            log.warning("%s declares the output %s, which nobody here takes: if it is sent, it waits", entry.name, name)
 
 
 def sent_types(cls: type[Any], outputs: dict[type[Any], str]) -> set[str]:
@@ -43,19 +90,33 @@ def sent_types(cls: type[Any], outputs: dict[type[Any], str]) -> set[str]:
     >>> sent_types(Counter, {})
     set()
     """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError):
-        return set()
-    namespace = vars(sys.modules[cls.__module__])
-    sent: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _resolved(node.func, namespace) is Send and node.args:
-            argument = node.args[0]
-            target = _resolved(argument.func, namespace) if isinstance(argument, ast.Call) else None
-            if isinstance(target, type) and target in outputs:
-                sent.add(type_of(target).name)
-    return sent
+    return _placed(cls, outputs, (Send,))
+
+
+def _placed(cls: type[Any], outputs: dict[type[Any], str], decisions: tuple[type[Any], ...]) -> set[str]:
+    """Return the names of the outputs that are made inside one of these decisions."""
+    module = sys.modules.get(cls.__module__)
+    namespace = {} if module is None else vars(module)
+    placed: set[str] = set()
+    for tree in _trees((cls,)):
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or _resolved(node.func, namespace) not in decisions:
+                continue
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                target = _resolved(argument.func, namespace) if isinstance(argument, ast.Call) else None
+                if isinstance(target, type) and target in outputs:
+                    placed.add(type_of(target).name)
+    return placed
+
+
+def _trees(classes: Iterable[type[Any]]) -> Iterator[ast.Module]:
+    for cls in classes:
+        if cls.__module__.partition(".")[0] in ("builtins", "typing"):
+            continue
+        try:
+            yield ast.parse(textwrap.dedent(inspect.getsource(cls)))
+        except (OSError, TypeError, SyntaxError, SystemError):
+            continue
 
 
 def _resolved(node: ast.expr, namespace: dict[str, Any]) -> Any:

@@ -1,0 +1,70 @@
+"""The fingerprint of the code that makes a workflow's states: a snapshot of other code is not trusted."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterable
+from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+
+from mainspring.core.definition import Definition
+from mainspring.core.type_parameters import unwrapped
+
+# Only authors' code: a new release of Python or of a library is no reason to fold everything anew.
+_OTHERS: Final = (sys.stdlib_module_names - {"__main__"}) | {"mainspring", "msgspec", "pydantic"}
+
+
+def fingerprint_of(cls: type[Any], definition: Definition) -> str:
+    """Return a digest of the modules that the workflow is written in, and of all types that its states hold."""
+    digest = hashlib.sha256()
+    seen: set[bytes] = set()
+    for base in filter(_by_authors, cls.__mro__):
+        module = sys.modules.get(base.__module__)
+        source = _source(module) or _source(base) or _annotations(base)
+        if source not in seen:
+            seen.add(source)
+            digest.update(source)
+    for held in _held_by(definition.states):
+        digest.update(_source(held) or _annotations(held))
+    return digest.hexdigest()[:16]
+
+
+def _by_authors(cls: type[Any]) -> bool:
+    return cls.__module__.partition(".")[0] not in _OTHERS
+
+
+def _source(part: Any) -> bytes | None:
+    try:
+        return inspect.getsource(part).encode()
+    except (OSError, TypeError, SyntaxError, SystemError):
+        # What was typed into a prompt has no source; Python 3.11 says so with a SystemError now and then.
+        return None
+
+
+def _annotations(cls: type[Any]) -> bytes:
+    return repr(sorted(getattr(cls, "__annotations__", {}).items(), key=str)).encode()
+
+
+def _held_by(states: Iterable[type[Any]]) -> list[type[Any]]:
+    """Return the states, their authors' bases, and all that their fields hold, in an order that is always the same."""
+    found: dict[type[Any], None] = {}
+    roots = tuple(states)
+    waiting: list[Any] = list(reversed(roots))
+    while waiting:
+        hint = unwrapped(waiting.pop())
+        # The arguments of a Callable stand in a list of their own.
+        arguments = cast("list[Any]", hint) if isinstance(hint, list) else [*get_args(hint)]
+        if arguments:
+            waiting.extend(reversed([*arguments, get_origin(hint)]))
+        elif isinstance(hint, type) and hint not in found and (hint in roots or _by_authors(hint)):
+            found[hint] = None
+            waiting.extend(reversed([*hint.__mro__[1:], *_fields(hint)]))
+    return list(found)
+
+
+def _fields(cls: type[Any]) -> list[Any]:
+    try:
+        return list(get_type_hints(cls).values())
+    except Exception:  # noqa: BLE001  an annotation that cannot be read at run time: its text is in the source
+        return []
