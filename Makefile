@@ -39,8 +39,10 @@ check: $(READY) ## Check format, lint, types and import rings, then run the test
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
-bench: $(READY) ## Measure the pure core and the codec
+bench: $(READY) ## Measure the pure core and the codec, then the engine in short runs
 	@$(BIN)/python -m bench core
+	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --n 500 --repeat 1 || exit 1; done
+	@$(BIN)/python -m bench compare --tuned
 
 soak: $(READY) ## Kill workers and clients 500 times, and judge what is left
 	@$(BIN)/python -m tests.crash --cycles 500

@@ -7,16 +7,23 @@
        ▼
      lanes         one queue and one cached state per instance                     (loader: state from the store)
        ▼
-     stepper       decide, translate, fold: the pure step, made into a unit        (recorder: events ↔ rows)
+     stepper       decide, translate, fold: the pure step, made into a unit        (units; recorder: events ↔ rows)
        ▼
      committer     group commit: many units, one transaction
        ▼
-     dispatch      recorded outputs to their destinations                          (runners: handlers, with policies)
+     dispatch      recorded outputs to their destinations                          (runners: handlers, with policies;
+       │                                                                            subscriptions; replies)
        │
        └─► results go to intake again; an output is settled in the commit that takes its result
 
      claims        takes what is due and in nobody's hands: timers, retries, inputs of other processes
-     worker        registers, beats, relieves the dead, drains
+     engine        wires the stations; registers as a worker, beats, relieves the dead, drains
+     operations    what operators do to an instance, each in one commit
+
+     registry      what this process knows: workflows, handlers, subscribers        (handlers: functions as registered)
+     wiring        what is refused before the first message                         (fingerprint: of the code)
+     publication   what an app itself publishes, as tiny instances
+     runtime       clock, tasks, threads and randomness, injected
 
 Rules that hold everywhere:
 

@@ -18,13 +18,13 @@ _OTHERS: Final = (sys.stdlib_module_names - {"__main__"}) | {"mainspring", "msgs
 def fingerprint_of(cls: type[Any], definition: Definition) -> str:
     """Return a digest of the modules that the workflow is written in, and of all types that its states hold."""
     digest = hashlib.sha256()
-    seen: set[bytes] = set()
+    modules: set[str] = set()
     for base in filter(_by_authors, cls.__mro__):
-        module = sys.modules.get(base.__module__)
-        source = _source(module) or _source(base) or _annotations(base)
-        if source not in seen:
-            seen.add(source)
-            digest.update(source)
+        # The class tells it from others in its module; the module has the helpers that evolve calls.
+        digest.update(_source(base) or _annotations(base))
+        if base.__module__ not in modules:
+            modules.add(base.__module__)
+            digest.update(_source(sys.modules.get(base.__module__)) or b"")
     for held in _held_by(definition.states):
         digest.update(_source(held) or _annotations(held))
     return digest.hexdigest()[:16]

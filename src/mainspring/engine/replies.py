@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.messages import Kind
@@ -73,7 +72,7 @@ class Replies:
         try:
             self._to(claim, message, await self._address(claim, message_id))
         except Exception as error:  # noqa: BLE001  nobody awaits this task: a reply that it dropped would be lost
-            self._later(claim, error, lambda: self.deliver(claim, message))
+            self._later(claim, message, error)
 
     async def _address(self, claim: OutputClaim, message_id: str) -> str:
         rows = await whole_stream(self._store, Ref(claim.workflow, claim.instance))
@@ -97,22 +96,19 @@ class Replies:
         kept = Remembered(f"reply:{request}", claim.type, claim.type_version, claim.body, expires_us)
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), remembers=(kept,))
 
-        def done(outcome: Outcome | Exception) -> None:
-            if isinstance(outcome, Exception):
-                self._later(claim, outcome, lambda: self._committer.add(unit, done))
-                return
+        def then(_: Outcome) -> None:
             for future in self._waiting.pop(request, ()):
                 if not future.done():
                     future.set_result(message)
 
-        self._committer.add(unit, done)
+        self._committer.persist(unit, then)
 
-    def _later(self, claim: OutputClaim, error: Exception, call: Callable[[], object]) -> None:
+    def _later(self, claim: OutputClaim, message: Any, error: Exception) -> None:
         where = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
         log.warning("the reply %s is not delivered yet, will be tried again: %s", where, error)
 
         async def wait() -> None:
             await self._runtime.clock.sleep(PAUSE_SECONDS)
-            call()
+            self.deliver(claim, message)
 
         self._runtime.spawn(wait(), "mainspring-reply-later")
