@@ -33,7 +33,7 @@ check: $(READY) ## Check format, lint, types and import rings, then run the test
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m pytest
 
 format: $(READY) ## Format the code

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
-Cut = Literal["before", "after"]
+Cut = Literal["before", "after", "silence"]
 GONE = (ConnectionError, asyncio.IncompleteReadError)
 
 
@@ -87,11 +87,13 @@ class Cable:
                 cut = self.cut_at(message[5:].rstrip(b"\0").decode(errors="replace")) if message[:1] == b"Q" else None
                 if cut == "before":
                     break
-                if cut == "after":
+                if cut is not None:
                     back.cancel()
                     await asyncio.wait({back})
                     server.writer.write(message)
                     await server.until_ready()
+                    if cut == "silence":
+                        await client.message()  # there will be none: the client waits
                     break
                 server.writer.write(message)
         self.cuts += 1

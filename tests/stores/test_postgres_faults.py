@@ -42,8 +42,10 @@ def own_server() -> Iterator[Server]:
 # ---- the connection breaks
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_commit_whose_answer_is_lost_is_looked_up(when: Cut, tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["before", "after", "silence"])
+def test_a_commit_whose_answer_is_lost_is_looked_up(when: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.stores.postgres.session.ANSWER_SECONDS", 1.0)
+
     async def body() -> None:
         cable = Cable(postgres_url(tmp_path))
         async with serving(cable, postgres_url(tmp_path)) as url, opened(tmp_path, url=url) as store:

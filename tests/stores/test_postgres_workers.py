@@ -251,7 +251,7 @@ def test_a_worker_whose_clock_is_wrong_harms_nobody(wrong_by_us: int, tmp_path: 
     async def body() -> None:
         url = postgres_url(tmp_path)
         right = PostgresStore(url)
-        wrong = PostgresStore(url, machine=DatabaseClock(lambda: time.monotonic_ns() // 1_000 + wrong_by_us))
+        wrong = PostgresStore(url, machine=DatabaseClock(lambda: time.monotonic_ns() + wrong_by_us * 1_000))
         await right.open()
         await wrong.open()
         try:

@@ -3,16 +3,17 @@
 ```
  commit(units)                                    the transaction (READ COMMITTED)
    BEGIN
-   lock     the worker and the instances ───────▶ row locks, in the order of keys
+   lock     the worker and the instances ───────▶ row locks, in the order of names
    facts    what the batch asks, in one statement ─▶ a snapshot behind the locks
    judge    each unit in order, over what earlier ones do (in Python)
-   write    all tables in one statement ────────▶ arrays, whatever the number of units
+   write    all tables in one statement ────────▶ rows as JSON, whatever the number of units
    COMMIT                                         then, if there is work that nobody holds: NOTIFY
 ```
 
 - A batch costs these five round trips, and one more for each rare thing in it (cancelling, the inbox, dead letters).
 - Locks before facts: a statement that waited for a lock sees all other rows as they were before it waited.
 - What has no row to lock is protected by unique indexes: whoever violates one rolls back, and the batch is tried again.
+  An instance that inputs wait for before it has begun has a row already, with a negative key, to be locked.
 - A commit whose answer is lost is looked up by its transaction's number (`pg_xact_status`), never guessed.
 - A worker holds an advisory lock on a connection of its own: the server frees it when the worker is gone. Behind a
   pooler in transaction mode (`?pooler=transaction`) there is no such connection; then only its lease counts.

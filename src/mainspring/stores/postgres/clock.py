@@ -14,29 +14,29 @@ class DatabaseClock:
 
     The machine's own time of day does not matter, wherever it is set to.
 
-    >>> clock = DatabaseClock(monotonic_us=lambda: 50)
+    >>> clock = DatabaseClock(monotonic_ns=lambda: 50_000)
     >>> clock.measured(1_000_000, sent_us=40, came_us=60)
     >>> clock.now_us()
     1000000
     """
 
-    def __init__(self, monotonic_us: Callable[[], int] | None = None) -> None:
-        self.monotonic_us = monotonic_us or _monotonic_us
+    def __init__(self, monotonic_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._monotonic_ns = monotonic_ns
         self._offset_us = time.time_ns() // 1_000 - self.monotonic_us()
+
+    def monotonic_us(self) -> int:
+        """Return a moment of ours."""
+        return self._monotonic_ns() // 1_000
 
     def measured(self, database_us: int, sent_us: int, came_us: int) -> None:
         """Learn what the database said its time was, somewhere between these two moments of ours."""
         self._offset_us = database_us - (sent_us + came_us) // 2
 
     def now_us(self) -> int:
-        return self.monotonic_us() + self._offset_us
+        return self._monotonic_ns() // 1_000 + self._offset_us
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-def _monotonic_us() -> int:
-    return time.monotonic_ns() // 1_000
 
 
 def is_machines(clock: Clock) -> bool:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from mainspring.errors import StoreError
@@ -74,7 +75,8 @@ class Presence:
         self.workers.discard(worker)
         async with self._alone:
             if self.session is not None and not self.session.closed:
-                await self.session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
+                with suppress(*LOST):  # then the server has freed it
+                    await self.session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
 
     def tell(self) -> None:
         """Tell other processes, soon, that there is work which nobody holds."""

@@ -19,6 +19,8 @@ CONNECT_SECONDS: Final = 5.0
 FIRST_PAUSE_SECONDS: Final = 0.05
 LONGEST_PAUSE_SECONDS: Final = 2.0
 STATEMENTS_CACHED: Final = 200
+# The server itself ends a statement before: who has no answer by then has no connection.
+ANSWER_SECONDS: Final = STATEMENT_SECONDS + 10
 
 # Every statement here is made for an index; but statistics of a queue are mostly those of another moment, and a plan
 # made for an empty table would scan a full one. So plans are made once, without looking at the values, and row by row.
@@ -34,6 +36,10 @@ SETTINGS: Final = {
     "enable_mergejoin": "off",
     "enable_material": "off",
     "jit": "off",
+    # A machine that lost its power says no goodbye.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
 }
 
 Row: TypeAlias = Sequence[Any]
@@ -98,8 +104,8 @@ class Session:
         return self.raw.get_server_pid()
 
 
-async def connect(address: Address) -> Session:
-    """Return a new connection, or raise a StoreError."""
+async def connect(address: Address, *, patient: bool = False) -> Session:
+    """Return a new connection, or raise a StoreError. A patient one waits for an answer as long as it takes."""
     library: Any = asyncpg
     settings: dict[str, Any] = {"statement_cache_size": STATEMENTS_CACHED, "server_settings": SETTINGS}
     if address.pooled:
@@ -110,6 +116,7 @@ async def connect(address: Address) -> Session:
         raw = await library.connect(
             address.dsn,
             timeout=CONNECT_SECONDS,
+            command_timeout=None if patient else ANSWER_SECONDS,
             max_cached_statement_lifetime=0,
             max_cacheable_statement_size=0,
             **settings,

@@ -82,6 +82,7 @@ class PostgresStore:
         self._address = Address(url)
         self._given = clock
         self._database = machine or DatabaseClock()
+        self._clock = clock or self._database
         self._grace_seconds = restart_grace_seconds
         self._connected: Connected | None = None
 
@@ -96,9 +97,9 @@ class PostgresStore:
     async def open(self) -> None:
         if self._connected is not None:
             return
-        connected = Connected(self._address, self._given or self._database, self._given_us)
+        connected = Connected(self._address, self._clock, self._given_us)
         async with self._translated():
-            session = await connect(self._address)
+            session = await connect(self._address, patient=True)
             try:
                 schema = Schema(session, self._address, connected.statements)
                 await schema.check_server()
@@ -120,7 +121,7 @@ class PostgresStore:
             await connected.presence.close()
 
     def now_us(self) -> int:
-        return (self._given or self._database).now_us()
+        return self._clock.now_us()
 
     # ---- workers
 

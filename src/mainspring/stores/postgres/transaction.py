@@ -21,7 +21,7 @@ LOOK_SECONDS: Final = 0.05
 _LOCAL: Final = "".join(
     f"SET LOCAL {name} = '{value}';"
     for name, value in SETTINGS.items()
-    if name not in ("application_name", "default_transaction_isolation", "plan_cache_mode")
+    if name.endswith("_timeout") or name.startswith("enable_") or name == "jit"
 )
 
 
