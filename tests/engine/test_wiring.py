@@ -89,7 +89,7 @@ def test_an_output_that_is_perhaps_sent_and_that_nobody_takes_is_told_at_the_sta
         async with app:
             pass
 
-    with caplog.at_level(logging.WARNING, "mainspring.engine"):
+    with caplog.at_level(logging.INFO, "mainspring.engine"):
         run(main)
     assert "Indirect declares the output Work, which nobody here takes" in caplog.text
 
@@ -103,7 +103,7 @@ def test_a_workflow_whose_outputs_are_all_accounted_for_starts_without_a_warning
         async with app:
             pass
 
-    with caplog.at_level(logging.WARNING, "mainspring.engine"):
+    with caplog.at_level(logging.INFO, "mainspring.engine"):
         run(main)
     assert "declares the output" not in caplog.text
 

@@ -22,7 +22,7 @@ from mainspring.errors import FaultyUnitError
 from mainspring.port.records import Committed, Conflict, Outcome, Unit
 from mainspring.port.store import Store
 
-UNITS_PER_BATCH: Final = 2_000
+UNITS_PER_BATCH: Final = 1_000
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")

@@ -80,7 +80,7 @@ def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
     for name in sorted({*outputs.values()} - unsent):
         taken = name in registry.handlers or name in registry.subscribers or registry.knows(name)
         if not taken and name not in registry.external:
-            log.warning("%s declares the output %s, which nobody here takes: if it is sent, it waits", entry.name, name)
+            log.info("%s declares the output %s, which nobody here takes: if it is sent, it waits", entry.name, name)
 
 
 def sent_types(cls: type[Any], outputs: dict[type[Any], str]) -> set[str]:
