@@ -1,4 +1,6 @@
-"""The bare limit: a script that writes what W1 leaves, durably and in group commits, with no engine around it.
+"""The bare limit: a script that writes the rows that W1 leaves, durably and in group commits, with no engine around it.
+
+They are the engine's own tables, columns, indexes and checksums.
 
 `throughput` goes step by step, as any program must that decides one step after the other: it encodes the messages of a
 step and executes one statement for each row. `bulk` has all rows of a batch at hand beforehand and gives them to SQLite
@@ -8,11 +10,13 @@ table by table; no engine can, so it shows how much of the limit is SQLite's own
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Iterator, Sequence
+from importlib import resources
 from typing import Any
 
 import apsw
-from msgspec import json
+from msgspec import json, msgpack
 
 from bench.measure import Figures, Meter, disk_bytes, percentiles, rss_mb
 from bench.settings import Settings
@@ -21,27 +25,22 @@ from bench.workflows import Charge, Charged, Order, Ship, Shipped, Validate, Val
 STEPS = 4
 EVENTS = 9
 
-SCHEMA = """
-CREATE TABLE instances (
-    key INTEGER PRIMARY KEY, workflow TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, status TEXT NOT NULL,
-    state TEXT NOT NULL, context BLOB NOT NULL, created_us INTEGER NOT NULL, updated_us INTEGER NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX instances_by_name ON instances (workflow, id);
-CREATE TABLE events (
-    position INTEGER PRIMARY KEY, instance INTEGER NOT NULL, version INTEGER NOT NULL, event TEXT NOT NULL,
-    time_us INTEGER NOT NULL, type TEXT, body BLOB, kind TEXT, message_id TEXT, cause INTEGER, context BLOB, state TEXT
-) STRICT;
-CREATE UNIQUE INDEX events_by_version ON events (instance, version);
-CREATE INDEX events_by_message ON events (instance, message_id) WHERE message_id IS NOT NULL;
-CREATE TABLE outbox (
-    instance INTEGER NOT NULL, version INTEGER NOT NULL, destination TEXT NOT NULL, due_us INTEGER NOT NULL,
-    owner INTEGER, PRIMARY KEY (instance, version)
-) STRICT, WITHOUT ROWID;
+SCHEMA = (resources.files("mainspring.stores.sqlite") / "schema.sql").read_text()
+INSERT_INSTANCE = """
+INSERT INTO instances (key, workflow, id, version, status, state, definition_version, context, created_us, updated_us)
+VALUES (?, 'Orders', ?, 3, 'running', 'Validating', 1, ?, ?, ?)
 """
-INSERT_INSTANCE = "INSERT INTO instances VALUES (?, 'Orders', ?, 3, 'running', 'Validating', ?, ?, ?)"
 UPDATE_INSTANCE = "UPDATE instances SET version = ?, status = ?, state = ?, updated_us = ? WHERE key = ?"
-INSERT_EVENT = "INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-INSERT_OUTPUT = "INSERT INTO outbox VALUES (?, ?, ?, ?, 1)"
+INSERT_EVENT = """
+INSERT INTO events (
+    instance, version, event, time_us, type, type_version, body, kind, message_id, cause, context, state, attempt,
+    duration_us, checksum
+) VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+INSERT_OUTPUT = """
+INSERT INTO outbox (instance, version, kind, destination, due_us, priority, owner, attempts)
+VALUES (?, ?, 'send', ?, ?, 0, 1, 0)
+"""
 DELETE_OUTPUT = "DELETE FROM outbox WHERE instance = ? AND version = ?"
 
 COUNTS = """
@@ -56,6 +55,7 @@ Statement = tuple[str, tuple[Any, ...]]
 # What the second, third and fourth step receive, which state that makes, and what they send.
 _RESULTS = ((Validated, "validate", "Charging", Charge), (Charged, "charge", "Shipping", Ship))
 _encode = json.Encoder().encode
+_pack = msgpack.Encoder().encode
 
 
 def throughput(settings: Settings) -> Figures:
@@ -156,12 +156,12 @@ def _statements(number: int, step: int) -> Iterator[Statement]:
         result, did, state, command = _RESULTS[step - 1]
         version = 2 + 2 * step
         yield from _received(key, now_us, version, result(placed.id, did, ok=True), state)
-        yield _sent(key, now_us, version + 1, command(placed))
+        yield _event(key, now_us, version + 1, "Sent", command(placed), cause=version)
         yield INSERT_OUTPUT, (key, version + 1, command.__name__, now_us)
         yield UPDATE_INSTANCE, (version + 1, "running", state, now_us, key)
     else:
         yield from _received(key, now_us, 8, Shipped(placed.id, "ship", ok=True), "Shipping")
-        yield INSERT_EVENT, (key, 9, "Completed", now_us, None, None, None, None, None, None, None)
+        yield _event(key, now_us, 9, "Completed")
         yield UPDATE_INSTANCE, (9, "completed", "Shipping", now_us, key)
 
 
@@ -169,25 +169,57 @@ def _first(key: int, now_us: int, placed: Order) -> Iterator[Statement]:
     message_id = f"{key:032x}"
     context = _encode({"correlation_id": message_id})
     yield INSERT_INSTANCE, (key, placed.id, context, now_us, now_us)
-    yield INSERT_EVENT, (key, 1, "Began", now_us, None, None, None, None, None, None, None)
-    body = _encode(placed)
-    yield (
-        INSERT_EVENT,
-        (key, 2, "InitiatedBy", now_us, "Order", body, "command", message_id, None, context, "Validating"),
+    yield _event(key, now_us, 1, "Began")
+    yield _event(
+        key,
+        now_us,
+        2,
+        "InitiatedBy",
+        placed,
+        kind="command",
+        message_id=message_id,
+        context=context,
+        state="Validating",
     )
-    yield _sent(key, now_us, 3, Validate(placed))
+    yield _event(key, now_us, 3, "Sent", Validate(placed), cause=2)
     yield INSERT_OUTPUT, (key, 3, "Validate", now_us)
 
 
 def _received(key: int, now_us: int, version: int, message: object, state: str) -> Iterator[Statement]:
-    name, body = type(message).__name__, _encode(message)
-    yield INSERT_EVENT, (key, version, "Received", now_us, name, body, "result", None, version - 1, None, state)
+    yield _event(
+        key,
+        now_us,
+        version,
+        "Received",
+        message,
+        kind="result",
+        cause=version - 1,
+        state=state,
+        attempt=1,
+        duration_us=0,
+    )
     yield DELETE_OUTPUT, (key, version - 1)
 
 
-def _sent(key: int, now_us: int, version: int, message: object) -> Statement:
-    name, body = type(message).__name__, _encode(message)
-    return INSERT_EVENT, (key, version, "Sent", now_us, name, body, None, None, None, None, None)
+def _event(
+    key: int,
+    now_us: int,
+    version: int,
+    event: str,
+    message: object = None,
+    *,
+    kind: str | None = None,
+    message_id: str | None = None,
+    cause: int | None = None,
+    context: bytes | None = None,
+    state: str | None = None,
+    attempt: int | None = None,
+    duration_us: int | None = None,
+) -> Statement:
+    name, body = (None, None) if message is None else (type(message).__name__, _encode(message))
+    envelope = (kind, message_id, cause, context, state, attempt, duration_us)
+    checksum = zlib.crc32(_pack((key, version, event, now_us, name, body, *envelope)))
+    return INSERT_EVENT, (key, version, event, now_us, name, body, *envelope, checksum)
 
 
 def _check(connection: Any, n: int) -> None:
