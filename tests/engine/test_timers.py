@@ -77,10 +77,17 @@ def ticket(app: Mainspring) -> Mainspring:
 
 
 async def settle(app: Mainspring) -> None:
-    """Let everything that is due happen."""
-    for _ in range(8):
-        await asyncio.sleep(0.002)
-        await app.engine.committer.drained()
+    """Let everything that is due happen: until the engine has been idle for some turns of the loop."""
+    idle = 0
+    for _ in range(2_000):
+        await asyncio.sleep(0.001)
+        engine = app.engine
+        quiet = engine.claimer.idle and engine.committer.waiting == 0 and not any(engine.stepper.lanes.busy())
+        await engine.committer.drained()
+        idle = idle + 1 if quiet else 0
+        if idle == 8:
+            return
+    raise AssertionError("the engine does not come to rest")
 
 
 async def pass_time(app: Mainspring, clock: VirtualClock, seconds: float) -> None:

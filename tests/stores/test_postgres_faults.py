@@ -19,7 +19,17 @@ from mainspring.errors import (
 )
 from mainspring.port.records import Committed, Conflict, Snapshot, Unit
 from mainspring.stores.postgres import PostgresStore
-from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, letter, order, send, settle, step
+from mainspring.testing.store_contract.rig import (
+    ALL_DESTINATIONS,
+    ORDERS,
+    accept,
+    letter,
+    order,
+    send,
+    settle,
+    step,
+    timer,
+)
 from tests.postgres.proxy import Cable, Cut, serving
 from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
 from tests.stores.postgres_support import inside, opened, other_session, run, sql
@@ -231,6 +241,24 @@ def test_a_statement_that_takes_too_long_is_told(tmp_path: Path) -> None:
                 with pytest.raises(StoreError, match="for a statement"):
                     await store.commit(0, [step("m-1")])
             assert await store.commit(0, [step("m-1")]) != []
+
+    run(body)
+
+
+def test_a_timer_that_is_claimed_at_this_very_moment_is_cancelled_all_the_same(tmp_path: Path) -> None:
+    """A claim moves the row to another place in its table: a cancellation that looks at the old one misses it."""
+
+    async def body() -> None:
+        async with opened(tmp_path) as store, other_session(tmp_path) as other:
+            await store.commit(0, [step("m-1", timer("remind"))])
+            await other.execute("BEGIN")
+            await other.execute(sql(tmp_path, "UPDATE mainspring.outbox SET owner = 7"))
+            cancels = asyncio.create_task(store.commit(0, [step("m-2", after=3, cancels=("remind",))]))
+            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110  a row
+                await asyncio.sleep(0.005)
+            await other.execute("COMMIT")
+            assert [type(one) for one in await cancels] == [Committed]
+            assert await store.outputs(None, timers=True, limit=10) == []
 
     run(body)
 

@@ -43,6 +43,7 @@ class Claimer:
         self._timer: asyncio.Task[None] | None = None
         self._timer_us: int | None = None
         self._started = False
+        self._claiming = False
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
@@ -98,6 +99,7 @@ class Claimer:
         while True:
             await self._hint.wait()
             self._hint.clear()
+            self._claiming = True
             try:
                 more = True
                 while more:
@@ -106,6 +108,13 @@ class Claimer:
                 log.warning("claiming failed, will be tried again: %s", error, exc_info=error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 self._hint.set()
+            finally:
+                self._claiming = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being claimed, and no hint waits."""
+        return not self._claiming and not self._hint.is_set()
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""

@@ -189,7 +189,16 @@ class Changes:
         if self.discarded:
             await transaction.rows("delete_dead_letters", self.discarded)
 
+    async def _lock_work(self, transaction: Transaction) -> None:
+        """Hold still what may be cancelled, against claims."""
+        instances = {instance for instance, _ in self._cancelled_keys}
+        instances.update(*self._cancelled.values())
+        names = {name for name, _ in self._fired}
+        if instances or names:
+            await transaction.rows("lock_work", sorted(instances), sorted(names))
+
     async def _cancel_outputs(self, transaction: Transaction) -> None:
+        await self._lock_work(transaction)
         if self.settled:
             # Before the cancelling, which would take some of them away and leave the count wrong.
             settled, self.settled = sorted(self.settled), set[Spot]()

@@ -232,6 +232,20 @@ WITH settled AS (
 )
 SELECT count(*) FROM settled;
 
+-- name: lock_work
+-- The outputs and waiting inputs of instances in which something is about to be cancelled. A claim that is under way ends
+-- first, and none begins before the commit: a row that somebody else has just changed is no longer at the place (`ctid`)
+-- at which a statement found it, and would escape its cancellation.
+SELECT
+    (SELECT count(*) FROM (
+        SELECT 1 FROM unnest($1::bigint[]) AS n (instance)
+        CROSS JOIN LATERAL (SELECT 1 FROM mainspring.outbox WHERE instance = n.instance OFFSET 0 FOR UPDATE) AS o
+    ) AS outputs),
+    (SELECT count(*) FROM (
+        SELECT 1 FROM unnest($2::bytea[]) AS n (name)
+        CROSS JOIN LATERAL (SELECT 1 FROM mainspring.inbox WHERE name = n.name OFFSET 0 FOR UPDATE) AS b
+    ) AS inputs);
+
 -- name: cancel_keys
 -- Outputs with one of these keys: cancelled, whoever holds them.
 DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
