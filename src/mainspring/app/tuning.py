@@ -14,9 +14,9 @@ def tune_process() -> None:
     """Let this process work as a worker's does.
 
     The store's writer thread and the event loop share the interpreter lock, and each SQL statement has to get it back:
-    a shorter switch interval keeps that wait short (1 ms did best of 0.05 to 5 ms). A worker makes many short-lived objects
-    that hold no cycles: collecting garbage less often saves about a quarter of its time. Both are settings of the
-    whole process, so a library does not make them by itself.
+    a shorter switch interval keeps that wait short (1 ms did best of 0.05 to 5 ms). A worker makes many short-lived
+    objects that hold no cycles: collecting garbage less often saves about a quarter of its time. Both are settings of
+    the whole process, so a library does not make them by itself.
 
     >>> import gc, sys
     >>> before = sys.getswitchinterval(), gc.get_threshold()
