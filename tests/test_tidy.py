@@ -30,7 +30,8 @@ ROOT_FILES = {
     "tests",
 }
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
-PLACES = re.compile(r"(/work/|/root/|/home/|pypi\.org|pythonhosted|npmjs)")
+# Written in pieces, so that this file does not hold what it looks for.
+PLACES = re.compile(r"/(wo" + r"rk|ro" + r"ot|ho" + r"me)/|py" + r"pi\.org|python" + r"hosted|npm" + r"js")
 
 
 def tracked() -> list[Path]:
@@ -84,7 +85,8 @@ def test_nothing_is_marked_unfinished() -> None:
 
 
 def test_the_tree_names_no_machine_and_no_registry() -> None:
-    assert [name for name, text in texts() if name != "tests/test_tidy.py" and PLACES.search(text)] == []
+    assert PLACES.search("/" + "home/ann")
+    assert [name for name, text in texts() if PLACES.search(text)] == []
 
 
 def test_the_root_holds_only_what_belongs_there() -> None:
