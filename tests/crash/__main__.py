@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="repeat a run, as far as timing allows")
     parser.add_argument("--keep", action="store_true", help="keep the files of a run that went well")
     asked = parser.parse_args()
+    # Whoever ends the loop ends its worker and its client too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     folder = Path(tempfile.mkdtemp(prefix="mainspring-crash-"))
     sys.stdout.write(f"{asked.cycles} cycles, seed {seed}, in {folder}\n")
