@@ -1,16 +1,17 @@
 """What goes wrong with one instance or one handler stays there."""
 
 import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.errors import DamagedRecordError, StoreError
 from mainspring.port.records import InstanceFilter, Ref
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
-from tests.engine.shop import Break, Note, PlaceOrder, Shop
+from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
 from tests.engine.test_stepping import closed_shop
 
 
@@ -192,5 +193,58 @@ def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> N
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(app.stop(), 0.05)
         await until(lambda: {t for t in asyncio.all_tasks() if "mainspring" in t.get_name()} <= before)
+
+    run(main)
+
+
+@dataclass(frozen=True)
+class Praise:
+    order_id: str
+
+
+def test_an_input_of_a_type_that_a_worker_does_not_know_waits_for_one_that_does(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.claims.STRANGER_SECONDS", 1.5)
+
+    class Tomorrow(Workflow[Input | Praise, State, Output]):
+        name = "Shop"
+        begins = PlaceOrder
+        initial_state = Shop.initial_state
+        mode = "inbox"
+
+        def route(self, message: Input | Praise) -> str | None:
+            return message.order_id
+
+        def evolve(self, state: State, event: Event[Input | Praise, Output]) -> State | None:
+            return Shop().evolve(state, event)  # pyright: ignore[reportArgumentType]
+
+        def decide(self, message: Input | Praise, state: State) -> Decisions[Input | Praise, Output] | None:
+            return [] if isinstance(message, Praise) else Shop().decide(message, state)
+
+    def tomorrow(app: Mainspring) -> Mainspring:
+        app.add(Tomorrow())
+        app.external(*_shop_outputs())
+        return app
+
+    async def main() -> None:
+        client = tomorrow(make_app())
+        await client.start(work=False)
+        async with closed_shop(make_app()) as old:
+            await old.send(PlaceOrder("o-1"))
+            assert (await client.send(Praise("o-1"))).status == "accepted"
+            assert (await client.send(Note("o-1", "behind it"))).status == "accepted"
+            await asyncio.sleep(0.2)
+            assert (await old.instance(Shop, "o-1").row()).status == "running"
+            assert [row.type for row in await old.instance(Shop, "o-1").waiting()] == ["Praise", "Note"]
+            async with tomorrow(make_app()) as new:
+                await until(lambda: _empty_inbox(new))
+                stream: list[Any] = await new.instance(Tomorrow, "o-1").stream()
+                told = [entry.event.message for entry in stream if entry.event.direction == "input"]
+                assert told == [PlaceOrder("o-1"), Praise("o-1"), Note("o-1", "behind it")]
+        await client.stop()
+
+    async def _empty_inbox(app: Mainspring) -> bool:
+        return (await app.stats()).inbox == 0
 
     run(main)

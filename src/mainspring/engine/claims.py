@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.codec import Codec
+from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
 from mainspring.engine.pending import encode_context, read_context
@@ -17,12 +18,13 @@ from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import CodecError
-from mainspring.port.records import Claims, Context, OutputClaim, Ref
+from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
 CLAIM_LIMIT: Final = 500
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+STRANGER_SECONDS: Final = 2.0
 
 log = logging.getLogger("mainspring.engine")
 
@@ -31,9 +33,16 @@ class Claimer:
     """Takes due work in batches while there is room for it, and sleeps until the next is due or a hint comes."""
 
     def __init__(
-        self, store: Store, registry: Registry, dispatcher: Dispatcher, intake: Intake, runtime: Runtime
+        self,
+        store: Store,
+        registry: Registry,
+        committer: Committer,
+        dispatcher: Dispatcher,
+        intake: Intake,
+        runtime: Runtime,
     ) -> None:
         self._store = store
+        self._committer = committer
         self._registry = registry
         self._dispatcher = dispatcher
         self._intake = intake
@@ -44,6 +53,7 @@ class Claimer:
         self._timer_us: int | None = None
         self._started = False
         self._claiming = False
+        self._left_alone: set[str] = set()
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
@@ -120,7 +130,8 @@ class Claimer:
         """Claim once, and tell whether there may be more at once."""
         # A destination whose hands are full is left out; timers, replies and inputs are claimed in any case.
         destinations = [name for name in self._registry.destinations() if self._dispatcher.has_room(name)]
-        claims = await self._store.claim(worker, destinations, list(self._registry.workflows), CLAIM_LIMIT)
+        workflows = [name for name in self._registry.workflows if name not in self._left_alone]
+        claims = await self._store.claim(worker, destinations, workflows, CLAIM_LIMIT)
         self._take(claims)
         if claims.next_due_us is not None:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
@@ -133,11 +144,30 @@ class Claimer:
                 self._dispatcher.begin(_with_own_context(claim), message)
             else:
                 self._dispatcher.bury(claim, "it cannot be read", error)
+        strange: set[Ref] = set()
         for row in claims.inputs:
+            ref = Ref(row.workflow, row.instance)
+            if ref in strange or not self._registry.codec.knows(row.type):
+                strange.add(ref)  # what stands behind it has to wait as well
+                self._give_back(row)
+                continue
             try:
                 self._intake.submit(self._intake.from_inbox(row))
             except Exception:
-                log.exception("input %s of %s/%s could not go on", row.message_id, row.workflow, row.instance)
+                log.exception("input %s of %s could not go on", row.message_id, ref)
+
+    def _give_back(self, row: InputRow) -> None:
+        """Let a worker that knows its type take an input, and leave that workflow's inbox to others for a while."""
+        self._committer.persist(Unit(row.workflow, row.instance, releases=(row.position,)))
+        if row.workflow not in self._left_alone:
+            log.info("%s has a type that this worker does not know; it waits for one that does", row.type)
+            self._left_alone.add(row.workflow)
+            self._runtime.spawn(self._come_back(row.workflow), "mainspring-strangers")
+
+    async def _come_back(self, workflow: str) -> None:
+        await self._runtime.clock.sleep(STRANGER_SECONDS)
+        self._left_alone.discard(workflow)
+        self._hint.set()
 
 
 def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, Exception | None]:

@@ -56,7 +56,7 @@ class Engine:
             store, registry, self.committer, self.intake, runtime, resources, self.due_at, self.accepted
         )
         self.stepper = Stepper(store, registry, self.committer, runtime, self)
-        self.claimer = Claimer(store, registry, self.dispatcher, self.intake, runtime)
+        self.claimer = Claimer(store, registry, self.committer, self.dispatcher, self.intake, runtime)
         self.intake.connect(self.stepper.submit)
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
