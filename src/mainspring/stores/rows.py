@@ -110,3 +110,20 @@ def read_snapshot(row: Sequence[Any]) -> Snapshot | None:
     if row[0] is None or crc32(_bytes_of(row[:-1])) != row[-1]:
         return None
     return Snapshot(*row[1:-1])
+
+
+def check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:
+    """Refuse a stream with gaps: a fold over it would be a wrong state.
+
+    >>> check_complete([EventRow(1, "Began", 0)], after=0, key=7, version=1)
+    """
+    expected = after
+    for event in events:
+        expected += 1
+        if event.version != expected:
+            break
+    else:
+        if expected == version:
+            return
+        expected += 1
+    raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from mainspring.errors import DamagedRecordError
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -22,7 +21,7 @@ from mainspring.port.records import (
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of
 from mainspring.stores.postgres.work import read_output
-from mainspring.stores.rows import read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_snapshot
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
 
@@ -42,7 +41,7 @@ async def load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
         for row in await ask("load_events", list(by_key), behind, last):
             by_key[row[0]].events.append(read_event(row))
     for loaded in by_key.values():
-        _check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+        check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 
 
@@ -51,7 +50,7 @@ async def stream(ask: Ask, ref: Ref, after: int, limit: int) -> list[EventRow]:
     found = await ask("stream", name_of(ref.workflow, ref.id), after, limit)
     events = [read_event(row) for row in found]
     if found:
-        _check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+        check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
     return events
 
 
@@ -110,17 +109,3 @@ async def stats(ask: Ask, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
-
-
-def _check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:
-    """Refuse a stream with gaps: a fold over it would be a wrong state."""
-    expected = after
-    for event in events:
-        expected += 1
-        if event.version != expected:
-            break
-    else:
-        if expected == version:
-            return
-        expected += 1
-    raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import apsw
 
-from mainspring.errors import DamagedRecordError
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -20,7 +19,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
 )
-from mainspring.stores.rows import read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_snapshot
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 from mainspring.stores.sqlite.work import read_output
 
@@ -39,7 +38,7 @@ def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None
         for row in rows(connection, "load_events", packed(behind)):
             by_key[row[0]].events.append(read_event(row))
     for loaded in by_key.values():
-        _check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+        check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 
 
@@ -48,7 +47,7 @@ def stream(connection: apsw.Connection, ref: Ref, after: int, limit: int) -> lis
     found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
     events = [read_event(row) for row in found]
     if found:
-        _check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+        check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
     return events
 
 
@@ -108,17 +107,3 @@ def stats(connection: apsw.Connection, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
-
-
-def _check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:
-    """Refuse a stream with gaps: a fold over it would be a wrong state."""
-    expected = after
-    for event in events:
-        expected += 1
-        if event.version != expected:
-            break
-    else:
-        if expected == version:
-            return
-        expected += 1
-    raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")
