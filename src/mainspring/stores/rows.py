@@ -10,7 +10,10 @@ from msgspec import msgpack
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import DeadLetter, EventRow, InputRow, OutputKey, Snapshot
+from mainspring.port.records import Cause, DeadLetter, EventRow, InputRow, OutputClaim, OutputKey, Snapshot
+
+# Where, in a row of an output, its causing input and its event begin.
+_INPUT, _EVENT = 10, 14
 
 # The columns of `events` between `instance` and `checksum` are the fields of EventRow, in its order.
 EVENT_COLUMNS: Final = 17
@@ -127,3 +130,28 @@ def check_complete(events: list[EventRow], after: int, key: int, version: int) -
             return
         expected += 1
     raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")
+
+
+def read_output(row: Sequence[Any]) -> OutputClaim:
+    """Return the output of a row that a claim or a look at the outbox returns, or raise DamagedRecordError."""
+    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_INPUT]
+    input, *cause = row[_INPUT:_EVENT]
+    if row[_EVENT] is None:
+        raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
+    event = read_event(row[_EVENT:])
+    return OutputClaim(
+        OutputKey(instance, version),
+        workflow,
+        id,
+        kind,
+        destination,
+        attempts,
+        due_us,
+        priority,
+        event.type or "",
+        event.type_version,
+        event.body or b"",
+        event.detail,
+        context,
+        None if input is None else Cause(*cause),
+    )

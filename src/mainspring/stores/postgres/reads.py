@@ -20,8 +20,7 @@ from mainspring.port.records import (
 )
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of
-from mainspring.stores.postgres.work import read_output
-from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
 

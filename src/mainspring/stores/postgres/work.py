@@ -6,14 +6,13 @@ import logging
 from collections.abc import Sequence
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import Cause, Claims, InputRow, OutputClaim, OutputKey
+from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.transaction import Transaction
-from mainspring.stores.rows import read_event, read_input
+from mainspring.stores.rows import read_input, read_output
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0
-_EVENT = 14
 
 _log = logging.getLogger(__name__)
 
@@ -69,32 +68,6 @@ async def _claim_inputs(transaction: Transaction, worker: int, workflows: Sequen
     if aside:
         await transaction.rows("set_inputs_aside", *zip(*aside, strict=True))
     return inputs
-
-
-def read_output(row: Row) -> OutputClaim:
-    """Return the output of a row of `claim_outputs`, or raise DamagedRecordError."""
-    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context, input, *cause = row[
-        :_EVENT
-    ]
-    if row[_EVENT] is None:
-        raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
-    event = read_event(row[_EVENT:])
-    return OutputClaim(
-        OutputKey(instance, version),
-        workflow,
-        id,
-        kind,
-        destination,
-        attempts,
-        due_us,
-        priority,
-        event.type or "",
-        event.type_version,
-        event.body or b"",
-        event.detail,
-        context,
-        None if input is None else Cause(*cause),
-    )
 
 
 async def restore_output(transaction: Transaction, dead_letter: int, now_us: int | None) -> bool:

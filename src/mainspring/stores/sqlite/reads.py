@@ -19,9 +19,8 @@ from mainspring.port.records import (
     Remembered,
     Stats,
 )
-from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_snapshot
+from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
-from mainspring.stores.sqlite.work import read_output
 
 _INSTANCE = slice(1, 12)
 _SNAPSHOT = slice(12, 19)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any
 
 import apsw
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import Cause, Claims, InputRow, OutputClaim, OutputKey
-from mainspring.stores.rows import read_event, read_input
+from mainspring.port.records import Claims, InputRow, OutputClaim
+from mainspring.stores.rows import read_input, read_output
 from mainspring.stores.sqlite.facts import Spot
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0
-_INPUT, _EVENT = 10, 14
 
 _log = logging.getLogger(__name__)
 
@@ -72,31 +70,6 @@ def _claim_inputs(connection: apsw.Connection, worker: int, workflows: str, limi
     if damaged:
         change(connection, "own_inputs", packed(list(damaged.values())), NOBODY)
     return inputs
-
-
-def read_output(row: Sequence[Any]) -> OutputClaim:
-    """Return the output of a row of `claimed_outputs`, or raise DamagedRecordError."""
-    instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_INPUT]
-    input, *cause = row[_INPUT:_EVENT]
-    if row[_EVENT] is None:
-        raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
-    event = read_event(row[_EVENT:])
-    return OutputClaim(
-        OutputKey(instance, version),
-        workflow,
-        id,
-        kind,
-        destination,
-        attempts,
-        due_us,
-        priority,
-        event.type or "",
-        event.type_version,
-        event.body or b"",
-        event.detail,
-        context,
-        None if input is None else Cause(*cause),
-    )
 
 
 def restore_output(transaction: Transaction, dead_letter: int) -> bool:
