@@ -24,7 +24,7 @@ from mainspring.engine.policies.retry import Retry
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.wiring import check_wiring
+from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status, Unit
 from mainspring.port.store import Store
@@ -95,12 +95,14 @@ class Mainspring:
         priority: int = ...,
         pool: str = ...,
         name: str | None = ...,
+        transaction: timedelta | None = ...,
     ) -> Callable[[F], F]: ...
     def handler(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
         """Register the function that carries out a message; its first parameter's annotation says which.
 
         It may be async or plain (plain ones run in threads), may ask for a Context as its second parameter, and returns
         None, a message, or several. With `batch` it takes a list of messages and returns a list of results.
+        With `transaction` it writes to the database in the transaction of its result, through `context.connection`.
         """
         return self._register(self.registry.add_handler, function, options)
 
@@ -148,6 +150,8 @@ class Mainspring:
         exits = AsyncExitStack()
         try:
             store = self._given_store or open_store(self.url, self._runtime.clock)
+            if work:
+                check_store(self.registry, store)
             await store.open()
             exits.push_async_callback(store.close)
             for key, factory in self._resources.items() if work else ():

@@ -21,6 +21,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
 from mainspring.errors import MainspringError, WiringError
+from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Committed,
     Context,
@@ -176,12 +177,8 @@ class Dispatcher:
 
     def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
         """Take a handler's result back to the instance that asked."""
-        messages = _messages(result)
-        remembers: tuple[Remembered, ...] = ()
         try:
-            inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
-            if handler.options.idempotency_key is not None:
-                remembers = (self._remembered(handler, job, inputs),)
+            inputs, remembers = self._results(handler, job, result, duration_us)
         except MainspringError as error:
             self._give_up(job, error)
             return
@@ -192,6 +189,35 @@ class Dispatcher:
         rows = tuple(pending.input_row(claimed=True) for pending in inputs)
         self.settle(job.claim, rows, remembers)
 
+    def _results(
+        self, handler: Handler, job: Job, result: Any, duration_us: int
+    ) -> tuple[list[Pending], tuple[Remembered, ...]]:
+        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(_messages(result), 1)]
+        if handler.options.idempotency_key is None:
+            return inputs, ()
+        return inputs, (self._remembered(handler, job, inputs),)
+
+    async def lend(self, handler: Handler) -> Loan:
+        """Open the transaction in which a handler's result will be recorded."""
+        return await self._store.lend(self._committer.worker, handler.timeout_us / MICROSECONDS)
+
+    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
+        """Commit what a handler wrote together with its result, which is stepped afterwards like any input."""
+        try:
+            inputs, remembers = self._results(handler, job, result, duration_us)
+        except MainspringError as error:
+            await loan.roll_back()
+            self._give_up(job, error)
+            return
+        rows = tuple(pending.input_row(claimed=True) for pending in inputs)
+        claim = job.claim
+        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), accepts=rows, remembers=remembers)
+        outcome = await loan.commit(unit)
+        if isinstance(outcome, Committed):
+            self._take_up(rows, outcome)
+        else:
+            log.info("%s was taken over by another worker: what it wrote here was undone", job.id)
+
     def settle(
         self, claim: OutputClaim, accepts: tuple[InputRow, ...] = (), remembers: tuple[Remembered, ...] = ()
     ) -> None:
@@ -200,11 +226,15 @@ class Dispatcher:
 
         def then(outcome: Outcome) -> None:
             if isinstance(outcome, Committed):
-                for row, position in zip(accepts, outcome.positions, strict=True):
-                    if position:
-                        self._accepted(row, position)
+                self._take_up(accepts, outcome)
 
         self._committer.persist(unit, then)
+
+    def _take_up(self, accepts: tuple[InputRow, ...], outcome: Committed) -> None:
+        """Step what was accepted in this worker's hands."""
+        for row, position in zip(accepts, outcome.positions, strict=True):
+            if position:
+                self._accepted(row, position)
 
     async def remember(self, result: Remembered) -> None:
         """Keep a result, durably."""

@@ -17,11 +17,13 @@ from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.checks import microseconds
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
-from mainspring.errors import WiringError
+from mainspring.errors import LendingError, WiringError
+from mainspring.port.lending import Connection
 
 TIMEOUT: Final = timedelta(seconds=60)
 REMEMBER: Final = timedelta(hours=24)
 CONCURRENCY: Final = 1_000
+LONGEST_TRANSACTION: Final = timedelta(seconds=10)
 
 
 class HandlerOptions(Struct, frozen=True):
@@ -42,6 +44,7 @@ class HandlerOptions(Struct, frozen=True):
     priority: int = 0
     pool: str = "default"
     name: str | None = None
+    transaction: timedelta | None = None
 
 
 class Context:
@@ -49,14 +52,15 @@ class Context:
 
     `idempotency_key` is the same at every attempt; hand it to whoever is called. `attempt` counts from 1. `envelope` is
     the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work goes on: it
-    restarts the timeout. `cancelled` turns true when the instance was cancelled or the attempt timed out; an async
-    handler is cancelled as well.
+    restarts the timeout. `connection` is the database, for a handler that asked for its result's transaction: what it
+    writes and what it returns are committed together, or neither. `cancelled` turns true when the instance was
+    cancelled or the attempt timed out; an async handler is cancelled as well.
 
     >>> async def charge(command: int, context: Context) -> None:
     ...     await context.resources["bank"].charge(command, key=context.idempotency_key)
     """
 
-    __slots__ = ("_beat", "attempt", "cancelled", "envelope", "idempotency_key", "instance", "resources")
+    __slots__ = ("_beat", "_connection", "attempt", "cancelled", "envelope", "idempotency_key", "instance", "resources")
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class Context:
         envelope: Envelope[Any],
         resources: Mapping[str, Any],
         beat: Callable[[], None],
+        connection: Connection | None = None,
     ) -> None:
         self.idempotency_key = idempotency_key
         self.attempt = attempt
@@ -75,6 +80,17 @@ class Context:
         self.resources = resources
         self.cancelled = False
         self._beat = beat
+        self._connection = connection
+
+    @property
+    def connection(self) -> Connection:
+        """The transaction in which the result will be recorded."""
+        if self._connection is None:
+            raise LendingError(
+                "This handler did not ask for its result's transaction",
+                "Register it with @app.handler(transaction=timedelta(seconds=2)).",
+            )
+        return self._connection
 
     def heartbeat(self) -> None:
         """Say that the work goes on: the timeout begins again. May be called from a thread."""
@@ -89,11 +105,14 @@ class Handler:
         self.options = options
         self.name = options.name or getattr(function, "__qualname__", type(function).__qualname__)
         _check_options(self.name, options)
-        self.timeout_us = microseconds(options.timeout)
+        # A transaction is never longer than it was promised to be, whatever the handler says of itself.
+        self.timeout_us = microseconds(options.transaction or options.timeout)
         self.message_type = message_type_of(function, self.name, batch=options.batch is not None)
         self.result_types = result_types_of(function)
         self.is_async = inspect.iscoroutinefunction(inspect.unwrap(function))
         self.wants_context = len(_positional(function)) > 1
+        if options.transaction is not None:
+            _check_transaction(self)
 
     def bind(self, message: Any, context: Context | None) -> Callable[[], Any]:
         """Return the call, ready to be made."""
@@ -194,6 +213,28 @@ def _check_options(name: str, options: HandlerOptions) -> None:
         if type(value) is not timedelta or value <= timedelta(0):
             advice = f"Use a positive timedelta, such as {label}=timedelta(seconds=30)."
             raise WiringError(f"{name} has {label}={value!r}", advice)
+    limit = options.transaction
+    if limit is not None and (type(limit) is not timedelta or not timedelta(0) < limit <= LONGEST_TRANSACTION):
+        advice = (
+            f"Say how long it may take, at most {LONGEST_TRANSACTION.seconds} s: transaction=timedelta(seconds=2). "
+            "Others wait for a transaction; what takes longer is no part of it."
+        )
+        raise WiringError(f"{name} has transaction={limit!r}", advice)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         advice = "Use a function of the command, such as `lambda command: command.id`."
         raise WiringError(f"{name} has idempotency_key={options.idempotency_key!r}", advice)
+
+
+def _check_transaction(handler: Handler) -> None:
+    """A transaction belongs to one command, and is written in by an async function that asks for it."""
+    problem = None
+    if not handler.is_async:
+        problem = "is not async"
+    elif not handler.wants_context:
+        problem = "takes no context"
+    elif handler.options.batch is not None:
+        problem = "takes batches"
+    if problem is not None:
+        name = handler.name
+        advice = f"Write it as `async def {name}(command, context)`, for one command, and use context.connection."
+        raise WiringError(f"{name} asks for its result's transaction and {problem}", advice)

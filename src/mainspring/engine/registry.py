@@ -77,6 +77,11 @@ class Registry:
 
     def add_subscriber(self, handler: Handler) -> None:
         """Register one more function that hears of a published message."""
+        if handler.options.transaction is not None:
+            raise WiringError(
+                f"{handler.name} subscribes and asks for its result's transaction, but it has no result",
+                "Send the message to a handler instead.",
+            )
         self._known = frozenset()
         name = type_of(handler.message_type).name
         known = self.subscribers.setdefault(name, [])

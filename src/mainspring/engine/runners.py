@@ -19,7 +19,8 @@ from mainspring.core.messages import Envelope, Kind
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import instance_id, moment, read_context
 from mainspring.engine.policies import breaker, limits
-from mainspring.engine.runtime import HANDLER_THREADS, Runtime
+from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
+from mainspring.port.lending import Connection, Loan
 from mainspring.port.records import OutputClaim, Ref
 
 TURNS_BEFORE_YIELD: Final = 50
@@ -55,6 +56,14 @@ class Outcomes(Protocol):
 
     def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
         """Take the result back to the instance that asked."""
+        ...
+
+    async def lend(self, handler: Handler) -> Loan:
+        """Open the transaction in which a handler's result will be recorded."""
+        ...
+
+    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
+        """Commit what the handler wrote, and take the result back to the instance that asked."""
         ...
 
     def failed(self, handler: Handler, job: Job, error: Exception) -> None:
@@ -229,7 +238,9 @@ class Runner:
         try:
             if self.handler.options.idempotency_key is not None:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
-            if jobs:
+            if jobs and self.handler.options.transaction is not None:
+                await self._call_in_transaction(jobs[0])
+            elif jobs:
                 result = await self._call(jobs)
                 self._report_success(jobs, result)
         except asyncio.CancelledError:
@@ -290,7 +301,20 @@ class Runner:
 
         return await self._runtime.in_thread(begin_and_call)
 
-    def _begin(self, job: Job) -> None:
+    async def _call_in_transaction(self, job: Job) -> None:
+        loan = await self._outcomes.lend(self.handler)
+        try:
+            self._begin(job, loan.connection)
+            result = await self.handler.call(job.message, job.context)
+            # Its end is being recorded: nobody stops that for its time, or in the middle.
+            job.deadline_us = NEVER_US
+            duration_us = self._now_us() - job.started_us
+            self._breaker_hears_of_success(job)
+            await unbroken(self._outcomes.succeeded_in(loan, self.handler, job, result, duration_us))
+        finally:
+            await unbroken(loan.roll_back())
+
+    def _begin(self, job: Job, connection: Connection | None = None) -> None:
         job.era = self.breaker.era
         job.started_us = self._now_us()
         if self.handler.is_async:
@@ -303,6 +327,7 @@ class Runner:
                 envelope=envelope_of(job),
                 resources=self._resources,
                 beat=lambda: self._beat(job),
+                connection=connection,
             )
 
     def _start_time(self, job: Job) -> None:
@@ -310,21 +335,26 @@ class Runner:
         job.deadline_us = job.started_us + self.handler.timeout_us
 
     def _beat(self, job: Job) -> None:
+        if self.handler.options.transaction is not None:
+            return  # others wait for a transaction: it gets no more time than it was promised
         job.deadline_us = self._now_us() + self.handler.timeout_us
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()
         results = [result] if self.handler.options.batch is None else _results(self.handler, jobs, result)
-        was_open = self.breaker.since_us is not None
-        self.breaker = breaker.succeeded(self.breaker, jobs[0].era)
-        if was_open and self.breaker.since_us is None:
-            self._rest_is_over()
-            self._wake()
+        self._breaker_hears_of_success(jobs[0])
         for job, each in zip(jobs, results, strict=True):
             if isinstance(each, Exception) and self.handler.options.batch is not None:
                 self._failed(job, each)
             else:
                 self._succeeded(job, each, now_us - job.started_us)
+
+    def _breaker_hears_of_success(self, job: Job) -> None:
+        was_open = self.breaker.since_us is not None
+        self.breaker = breaker.succeeded(self.breaker, job.era)
+        if was_open and self.breaker.since_us is None:
+            self._rest_is_over()
+            self._wake()
 
     def _report_failure(self, jobs: list[Job], error: Exception) -> None:
         if jobs:

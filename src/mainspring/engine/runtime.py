@@ -11,13 +11,29 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mainspring.port.clock import Clock
 
 HANDLER_THREADS: Final = 32
 THREAD_NAME: Final = "mainspring-handler"
 CANCEL_SECONDS = 2.0
+
+T = TypeVar("T")
+
+
+async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Do something to its end, even if whoever waits for it is cancelled meanwhile; that is heard of afterwards.
+
+    >>> asyncio.run(unbroken(asyncio.sleep(0, "done")))
+    'done'
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait((task,))
+        raise
 
 
 class SystemClock:

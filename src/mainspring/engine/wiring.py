@@ -15,10 +15,21 @@ from mainspring.core.messages import type_of
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import WiringError
+from mainspring.port.store import Store
 
 _UNSENT: Final = (Publish, Reply, Complete)
 
 log = logging.getLogger("mainspring.engine")
+
+
+def check_store(registry: Registry, store: Store) -> None:
+    """Raise for what this store cannot do."""
+    for handler in registry.handlers.values():
+        if handler.options.transaction is not None and not store.lends:
+            raise WiringError(
+                f"{handler.name} asks for its result's transaction, and there is no database in memory",
+                "Use a sqlite:/// or postgresql:// URL.",
+            )
 
 
 def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None:

@@ -28,6 +28,7 @@ MainspringError
 ├── ImpureCallError             decide or evolve touched clock, randomness or the outside
 ├── SettingError                a setting that makes no sense
 ├── DoNotRetryError             raised by a handler: trying again is useless
+├── LendingError                a handler's transaction cannot be committed
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
     ├── StoreBusyError          somebody else holds the database's lock for too long
@@ -69,6 +70,7 @@ from mainspring.errors.running import (
     DoNotRetryError,
     DuplicateIdError,
     InstanceFailedError,
+    LendingError,
     NoSuchInstanceError,
     OperationError,
     SettingError,
@@ -108,6 +110,7 @@ __all__ = [
     "InvalidDecisionError",
     "InvalidIdError",
     "InvalidStateError",
+    "LendingError",
     "MainspringError",
     "NewerSchemaError",
     "NoSuchInstanceError",

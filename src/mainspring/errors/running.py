@@ -103,6 +103,19 @@ class OperationError(MainspringError):
         super().__init__(f"{instance} {problem}. {fix}")
 
 
+class LendingError(MainspringError):
+    """A handler used the transaction of its result in a way that cannot be committed.
+
+    >>> str(LendingError("The handler's transaction is over: it took more than 2 s", "Do less in it."))
+    "The handler's transaction is over: it took more than 2 s. Do less in it."
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
 class DoNotRetryError(MainspringError):
     """Raised by a handler that knows that trying again is useless: the message becomes a dead letter at once.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -65,6 +66,15 @@ class Store(Protocol):
         After a refused unit that moves an instance, those behind it that move the same instance are Conflicts: they
         were built on it.
         """
+        ...
+
+    @property
+    def lends(self) -> bool:
+        """Whether a handler can write in the transaction of its result here."""
+        ...
+
+    async def lend(self, worker: int, limit_seconds: float) -> Loan:
+        """Open a transaction of its own for a handler, which is rolled back if it is not over within its limit."""
         ...
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:

@@ -12,7 +12,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from mainspring.errors import LendingError
 from mainspring.port.clock import Clock
+from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Cause,
     Claims,
@@ -296,6 +298,13 @@ class MemoryStore:
         del self._inbox[position], instance.inbox[position]
 
     # ---- work
+
+    @property
+    def lends(self) -> bool:
+        return False
+
+    async def lend(self, worker: int, limit_seconds: float) -> Loan:
+        raise LendingError("There is no database in memory to write to", "Use SQLite or PostgreSQL.")
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         if worker not in self._workers:

@@ -55,6 +55,15 @@ class Committer:
                 await asyncio.sleep(random.uniform(most / 2, most))  # noqa: S311  no secret
         raise AssertionError
 
+    async def apply(self, transaction: Transaction, worker: int, unit: Unit) -> tuple[Outcome, bool]:
+        """Apply a unit inside a transaction, and return its outcome, and whether it makes work that nobody holds."""
+        (outcome,), changes = await self._apply(transaction, worker, (unit,), set(), 0)
+        return outcome, changes.news
+
+    def tell(self) -> None:
+        """There is work that nobody holds."""
+        self._on_news()
+
     async def _once(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
         async with self._transactions.transaction() as transaction:
             outcomes, changes = await self._apply(transaction, worker, units, set(), 0)

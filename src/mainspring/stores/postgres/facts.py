@@ -93,7 +93,13 @@ class Questions:
         self.cancels = False
         self.accepts = 0
         self._beginning: set[bytes] = set()
+        self._units = units
         self._collect(units)
+
+    @property
+    def appends(self) -> bool:
+        """Whether there are events among what is to be written."""
+        return any(unit.events for unit in self._units)
 
     def _collect(self, units: Sequence[Unit]) -> None:
         """Gather. Runs once for every unit there ever is: rare things are looked for together."""
@@ -189,7 +195,7 @@ class Facts:
             if key < 0:
                 known.awaited = key
                 continue
-            if position >> PLACE_BITS > number:
+            if position >> PLACE_BITS > number and self.questions.appends:
                 # Our number is older than what was committed while we waited for the lock: the feed would tell our
                 # events before those that they follow.
                 raise Surprise

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -30,6 +31,7 @@ from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
+from mainspring.stores.postgres.lending import Lender, PostgresLoan
 from mainspring.stores.postgres.presence import Presence
 from mainspring.stores.postgres.schema import Schema, migrations
 from mainspring.stores.postgres.session import Pool, Row, connect
@@ -52,6 +54,7 @@ class Connected:
         self.presence = None if address.pooled else Presence(address, self.statements, self.hints.give)
         self.transactions = Transactions(address, self.pool, self.statements)
         self.committer = Committer(address, self.transactions, now_us, self.tell)
+        self.lender = Lender(address, self.transactions, self.committer)
 
     def tell(self) -> None:
         """There is work that nobody holds: this process hears of it at once, others soon."""
@@ -93,6 +96,10 @@ class PostgresStore:
     def judged_by_given_clock(self) -> bool:
         """Whether leases and due times are judged by a clock that was given, and not by the database's."""
         return self._given is not None
+
+    @property
+    def lends(self) -> bool:
+        return True
 
     async def open(self) -> None:
         if self._connected is not None:
@@ -155,6 +162,13 @@ class PostgresStore:
         committer = self._open().committer
         async with self._translated():
             return await committer.commit(worker, units)
+
+    async def lend(self, worker: int, limit_seconds: float) -> Loan:
+        connected = self._open()
+        loan = PostgresLoan(connected.lender, worker, limit_seconds)
+        async with self._translated():
+            await loan.begin()
+        return loan
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         # Mostly there is nothing, and looking costs no transaction.

@@ -11,6 +11,7 @@ import apsw
 
 from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -30,6 +31,7 @@ from mainspring.port.records import (
 from mainspring.stores.sqlite import reads, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.hints import Hints
+from mainspring.stores.sqlite.lending import LentJob
 from mainspring.stores.sqlite.sql import execute
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
@@ -80,6 +82,10 @@ class SqliteStore:
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
+    @property
+    def lends(self) -> bool:
+        return True
+
     async def open(self) -> None:
         if self._writer is not None:
             return
@@ -122,6 +128,9 @@ class SqliteStore:
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
         return await self._open_writer().do(CommitJob(worker, units))
+
+    async def lend(self, worker: int, limit_seconds: float) -> Loan:
+        return await self._open_writer().lend(LentJob(worker, limit_seconds))
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         return await self._write(lambda transaction: work.claim(transaction, worker, destinations, workflows, limit))

@@ -9,12 +9,13 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from mainspring.errors import FaultyUnitError, StoreError
+from mainspring.errors import FaultyUnitError, MainspringError, StoreError
 from mainspring.port.clock import Clock
-from mainspring.port.records import Outcome, Unit
+from mainspring.port.records import Committed, Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
 from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
 from mainspring.stores.sqlite.facts import Name, Owned
+from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.sql import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
@@ -86,7 +87,7 @@ class Writer:
         self._clock = clock
         self._threads = threads
         self._on_news = on_news
-        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Job[Any] | LentJob | None] = SimpleQueue()
         self._thread: Thread | None = None
         self._ended: Answer[None] | None = None
         self._log_pages = 0
@@ -119,6 +120,17 @@ class Writer:
         """Run a job and return its answer, when it is durable."""
         self._queue.put(job)
         return await job.future
+
+    async def lend(self, job: LentJob) -> SqliteLoan:
+        """Return a transaction for a handler, when its turn has come."""
+        self._queue.put(job)
+        loan = SqliteLoan(job)
+        try:
+            await loan.begin()
+        except BaseException:
+            job.requests.put(None)
+            raise
+        return loan
 
     # ---- in the thread
 
@@ -153,12 +165,12 @@ class Writer:
         connection.set_wal_hook(self._logged)
         return connection
 
-    def _next(self, connection: apsw.Connection) -> list[Job[Any]]:
+    def _next(self, connection: apsw.Connection) -> list[Job[Any] | LentJob]:
         """Wait for a job, and return it with all others that wait by then. Nothing means the end."""
         first = self._wait(connection)
         if first is None:
             return []
-        jobs = [first]
+        jobs: list[Job[Any] | LentJob] = [first]
         weight = first.weight
         while weight < UNITS_PER_TRANSACTION:
             try:
@@ -172,7 +184,7 @@ class Writer:
             weight += job.weight
         return jobs
 
-    def _wait(self, connection: apsw.Connection) -> Job[Any] | None:
+    def _wait(self, connection: apsw.Connection) -> Job[Any] | LentJob | None:
         """Return the next job. A pause is used to move the log, so that the next rush begins with a short one."""
         if self._log_pages < IDLE_PAGES:
             return self._queue.get()
@@ -182,12 +194,21 @@ class Writer:
             self._checkpoint(connection)
             return self._queue.get()
 
-    def _work(self, connection: apsw.Connection, jobs: list[Job[Any]]) -> None:
-        bare = [job for job in jobs if job.bare]
+    def _work(self, connection: apsw.Connection, jobs: list[Job[Any] | LentJob]) -> None:
+        bare: list[Job[Any]] = []
+        together: list[Job[Any]] = []
+        lent: list[LentJob] = []
+        for job in jobs:
+            if isinstance(job, LentJob):
+                lent.append(job)
+            else:
+                (bare if job.bare else together).append(job)
         for job in bare:
             self._look(connection, job)
-        news = self._transact(connection, [job for job in jobs if not job.bare]) if len(bare) < len(jobs) else False
-        deliver(jobs, self._on_news if news else None)
+        news = self._transact(connection, together) if together else False
+        deliver((*bare, *together), self._on_news if news else None)
+        for job in lent:
+            self._lend(connection, job)
 
     def _look(self, connection: apsw.Connection, job: Job[Any]) -> None:
         try:
@@ -213,6 +234,22 @@ class Writer:
             job.keep(answer)
         _call(transaction.when_committed)
         return transaction.news
+
+    def _lend(self, connection: apsw.Connection, job: LentJob) -> None:
+        """Run a handler's transaction. Nobody else is in it, and it is never tried again here."""
+        transaction = Transaction(connection, self._clock.now_us())
+        try:
+            execute(connection, "BEGIN IMMEDIATE")
+            outcome = job.run(transaction)
+            if isinstance(outcome, Committed):
+                execute(connection, "COMMIT")
+            else:
+                _roll_back(transaction)
+            job.keep(outcome)
+        except Exception as cause:  # noqa: BLE001  the handler gets an answer, whatever happened
+            _roll_back(transaction)
+            job.keep(None, cause if isinstance(cause, MainspringError) else self._place.error(cause))
+        deliver((job,), self._on_news if transaction.news else None)
 
     def _one_by_one(self, connection: apsw.Connection, jobs: list[Job[Any]], cause: Exception) -> bool:
         """Find out who is at fault: each job in a transaction of its own, and of a commit each unit."""

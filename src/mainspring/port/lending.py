@@ -1,0 +1,100 @@
+"""Lending: a handler writes in the very transaction that records its result."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Protocol
+
+from mainspring.errors import LendingError
+from mainspring.port.records import Outcome, Unit
+
+
+class Ask(Protocol):
+    """How a store runs a statement: once for each row of values, returning the rows of the last."""
+
+    def __call__(self, statement: str, values: Sequence[Sequence[Any]], /) -> Awaitable[list[Any]]: ...
+
+
+class Connection:
+    """What a handler finds as `context.connection`: a database, inside the transaction that records the result.
+
+    The same five verbs on every store, with `$1`, `$2` … for values. A row can be read by place and by name. A
+    statement that fails spoils the transaction, whoever catches the error: nothing of it is committed.
+
+    >>> async def book(command: object, context: object, connection: Connection) -> None:
+    ...     await connection.execute("INSERT INTO bookings (id, seats) VALUES ($1, $2)", "b-1", 2)
+    ...     seats = await connection.fetchval("SELECT sum(seats) FROM bookings")
+    """
+
+    __slots__ = ("_ask", "_over", "_spoiled")
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._over: str | None = None
+        self._spoiled: str | None = None
+
+    async def execute(self, statement: str, *values: Any) -> None:
+        """Run a statement."""
+        await self._run(statement, (values,))
+
+    async def executemany(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run a statement once for each row of values."""
+        await self._run(statement, [tuple(row) for row in rows])
+
+    async def fetch(self, statement: str, *values: Any) -> list[Any]:
+        """Return all rows of a query."""
+        return await self._run(statement, (values,))
+
+    async def fetchrow(self, statement: str, *values: Any) -> Any:
+        """Return the first row of a query, or None."""
+        rows = await self._run(statement, (values,))
+        return rows[0] if rows else None
+
+    async def fetchval(self, statement: str, *values: Any) -> Any:
+        """Return the first value of a query's first row, or None."""
+        rows = await self._run(statement, (values,))
+        return rows[0][0] if rows else None
+
+    @property
+    def usable(self) -> bool:
+        """Whether its transaction is not over yet."""
+        return self._over is None
+
+    def end(self, why: str) -> None:
+        """Let nobody use it any more."""
+        self._over = self._over or why
+
+    def check(self) -> None:
+        """Refuse to commit what a failed statement has spoiled, or what is over."""
+        if self._over is not None:
+            raise LendingError(f"The handler's transaction is over: {self._over}", "Await every statement before.")
+        if self._spoiled is not None:
+            raise LendingError(
+                f"A statement of the handler failed ({self._spoiled}), so nothing of its transaction can be kept",
+                "Let the error out of the handler, or avoid it, as with INSERT … ON CONFLICT.",
+            )
+
+    async def _run(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
+        self.check()
+        try:
+            return await self._ask(statement, values)
+        except BaseException as error:
+            self._spoiled = f"{type(error).__name__}: {error}"
+            raise
+
+
+class Loan(Protocol):
+    """An open transaction, lent to a handler. It ends by `commit`, by `roll_back`, or by its time limit."""
+
+    @property
+    def connection(self) -> Connection:
+        """What the handler writes with."""
+        ...
+
+    async def commit(self, unit: Unit) -> Outcome:
+        """Commit what the handler wrote together with a unit; if that is refused, nothing of either is kept."""
+        ...
+
+    async def roll_back(self) -> None:
+        """Undo everything, unless it has ended already."""
+        ...

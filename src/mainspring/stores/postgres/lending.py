@@ -1,0 +1,154 @@
+"""Lending a transaction to a handler: its statements and its result's unit on one connection, outside group commit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from mainspring.errors import LendingError, MainspringError
+from mainspring.port.lending import Connection
+from mainspring.port.records import Committed, Outcome, Unit
+from mainspring.stores.postgres.address import Address
+from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.faults import translated
+from mainspring.stores.postgres.session import SETTINGS
+from mainspring.stores.postgres.transaction import Transaction, Transactions
+
+_PLANNING: Final = [name for name in SETTINGS if name.startswith("enable_")]
+# Our settings make plans for our statements. Others' deserve those that the server would make.
+_THEIRS: Final = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
+_OURS: Final = "".join(f"SET LOCAL {name} = {SETTINGS[name]};" for name in (*_PLANNING, "plan_cache_mode")) + "".join(
+    f"SET LOCAL {name} = '{value}';" for name, value in SETTINGS.items() if name.endswith("_timeout")
+)
+_NUMBER: Final = "SELECT pg_current_xact_id()::text::bigint"
+
+
+class Lender:
+    """What loans have in common. So many at once that a connection is left for everything else."""
+
+    def __init__(self, address: Address, transactions: Transactions, committer: Committer) -> None:
+        self.address = address
+        self.transactions = transactions
+        self.committer = committer
+        self.places = asyncio.Semaphore(max(1, address.connections - 2))
+
+
+class RolledBackError(Exception):
+    """Ends a transaction without a commit. Never seen outside."""
+
+
+class PostgresLoan:
+    """A transaction in a handler's hands."""
+
+    def __init__(self, lender: Lender, worker: int, limit_seconds: float) -> None:
+        self._lender = lender
+        self._worker = worker
+        self._limit_seconds = limit_seconds
+        self._exits = AsyncExitStack()
+        self._transaction: Transaction | None = None
+        self._number = 0
+        self._busy = asyncio.Lock()
+        self._deadline = 0.0
+        self._expiry: asyncio.TimerHandle | None = None
+        self.connection = Connection(self._ask)
+
+    async def begin(self) -> None:
+        """Open the transaction. Its time begins when it is open."""
+        try:
+            await self._exits.enter_async_context(self._lender.places)
+            transaction = await self._exits.enter_async_context(self._lender.transactions.transaction())
+            limit = f"{round(self._limit_seconds * 1_000)}ms"
+            limits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+            await transaction.session.run(_THEIRS + "".join(f"SET LOCAL {name} = '{limit}';" for name in limits))
+            self._number = await transaction.session.value(_NUMBER)
+        except BaseException as error:
+            await self._exits.__aexit__(type(error), error, error.__traceback__)
+            raise
+        self._transaction = transaction
+        loop = asyncio.get_running_loop()
+        self._deadline = loop.time() + self._limit_seconds
+        self._expiry = loop.call_at(self._deadline, self._expire)
+
+    def _expire(self) -> None:
+        """Let go of locks although the handler goes on: without its connection the server rolls back at once."""
+        if self._transaction is not None and self.connection.usable:
+            self.connection.end("its time is over")
+            self._transaction.session.drop()
+
+    async def commit(self, unit: Unit) -> Outcome:
+        transaction = self._transaction
+        if transaction is None or asyncio.get_running_loop().time() > self._deadline:
+            await self.roll_back()
+            raise self._late()
+        try:
+            self.connection.check()
+            self.connection.end("its result is being recorded")
+            return await self._committed(transaction, unit)
+        except MainspringError:
+            raise
+        except Exception as cause:
+            raise translated(str(self._lender.address), cause) from cause
+        finally:
+            await self.roll_back()
+
+    async def roll_back(self) -> None:
+        self.connection.end("it was rolled back")
+        if self._transaction is not None:
+            await self._end(RolledBackError())
+
+    async def _committed(self, transaction: Transaction, unit: Unit) -> Outcome:
+        if not transaction.session.busy:
+            raise _ended_by_itself()
+        await transaction.session.run(_OURS)
+        outcome, news = await self._lender.committer.apply(transaction, self._worker, unit)
+        if transaction.xid != self._number:
+            raise _ended_by_itself()
+        if isinstance(outcome, Committed):
+            await self._end(None)
+            if news:
+                self._lender.committer.tell()
+        return outcome
+
+    async def _end(self, error: RolledBackError | None) -> None:
+        """Leave the transaction: committed without an error, else rolled back."""
+        self._transaction = None
+        if self._expiry is not None:
+            self._expiry.cancel()
+        if error is None:
+            await self._exits.aclose()
+            return
+        try:
+            await self._exits.__aexit__(type(error), error, None)
+        except RolledBackError:
+            pass
+        except Exception as cause:  # noqa: BLE001  the server rolls back what it lost
+            _ = translated(str(self._lender.address), cause)
+
+    async def _ask(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
+        # A connection does one thing at a time; statements that come together wait for each other, as on SQLite.
+        async with self._busy:
+            transaction = self._transaction
+            if transaction is None:
+                raise self._late()
+            found: list[Any] = []
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    for row in values:
+                        found = list(await transaction.session.rows(statement, *row))
+            except TimeoutError:
+                raise self._late() from None
+            return found
+
+    def _late(self) -> LendingError:
+        return LendingError(
+            f"The handler's transaction took more than {self._limit_seconds:g} s and was rolled back",
+            "Do less in it, call nobody over a network, or give `transaction` more time.",
+        )
+
+
+def _ended_by_itself() -> LendingError:
+    return LendingError(
+        "The handler ended its transaction by itself", "Leave COMMIT and ROLLBACK out: its result commits it."
+    )

@@ -1,0 +1,220 @@
+"""Lending the writer's transaction to a handler.
+
+The writer's thread opens a transaction and serves the handler's statements from a queue, one by one, until it is told
+to commit or to roll back, or until the time is over. Nobody else is written meanwhile, so it stands outside the group
+commit, and is short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from importlib import resources
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Protocol, Self
+
+import apsw
+
+from mainspring.errors import LendingError
+from mainspring.port.lending import Connection
+from mainspring.port.records import Outcome, Unit
+from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.threads import Answer, deliver
+
+STEPS_BETWEEN_LOOKS: Final = 10_000
+
+# The tables that a handler may read but not write.
+_SCHEMA: Final = resources.files("mainspring.stores.sqlite").joinpath("schema.sql").read_text("utf-8")
+_OURS: Final = frozenset(re.findall(r"^CREATE TABLE (\w+)", _SCHEMA, re.MULTILINE))
+_NUMBERED: Final = re.compile(r"\$\d")
+# What would end the transaction, or change how every later one works.
+_FORBIDDEN: Final = frozenset(
+    {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH, apsw.SQLITE_PRAGMA}
+)
+_WRITES: Final = frozenset(
+    {
+        apsw.SQLITE_INSERT,
+        apsw.SQLITE_UPDATE,
+        apsw.SQLITE_DELETE,
+        apsw.SQLITE_DROP_TABLE,
+        apsw.SQLITE_CREATE_INDEX,
+        apsw.SQLITE_CREATE_TRIGGER,
+    }
+)
+
+
+class OpenTransaction(Protocol):
+    """What is needed of the writer's transaction."""
+
+    connection: apsw.Connection
+    now_us: int
+    news: bool
+
+
+class Record(tuple[Any, ...]):  # noqa: SLOT001  a tuple's subclass can have none of its own
+    """A row that can be read by place and by name.
+
+    >>> Record(("b-1", 2), ("id", "seats"))["seats"]
+    2
+    """
+
+    _names: tuple[str, ...]
+
+    def __new__(cls, values: Sequence[Any], names: tuple[str, ...]) -> Self:
+        """Return a row with the names of its columns."""
+        record = super().__new__(cls, values)
+        record._names = names
+        return record
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self._names:
+            raise KeyError(key)
+        return super().__getitem__(self._names.index(key))
+
+
+class Statement(Answer[list[Any]]):
+    """A statement of the handler, for the writer's thread."""
+
+    __slots__ = ("text", "values")
+
+    def __init__(self, text: str, values: Sequence[Sequence[Any]]) -> None:
+        super().__init__()
+        self.text = text
+        self.values = values
+
+    def run(self, connection: apsw.Connection) -> list[Any]:
+        """Run it once for each row of values, and return the rows of the last run."""
+        found: list[Any] = []
+        for values in self.values:
+            found = _rows(execute(connection, self.text, _bindings(self.text, values)))
+        return found
+
+
+class LentJob(Answer[Outcome | None]):
+    """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was rolled back."""
+
+    def __init__(self, worker: int, limit_seconds: float) -> None:
+        super().__init__()
+        self.began: Answer[None] = Answer()
+        self.requests: SimpleQueue[Statement | Unit | None] = SimpleQueue()
+        self._worker = worker
+        self._limit_seconds = limit_seconds
+
+    @property
+    def weight(self) -> int:
+        return 1
+
+    def run(self, transaction: OpenTransaction) -> Outcome | None:
+        """Serve the handler. Called in the writer's thread, inside a transaction."""
+        deliver((self.began,))
+        unit = self._serve(transaction.connection, time.monotonic() + self._limit_seconds)
+        if unit is None:
+            return None
+        outcomes, news = commit_units(transaction.connection, transaction.now_us, [(self._worker, unit)])
+        transaction.news |= news
+        return outcomes[0]
+
+    def _serve(self, connection: apsw.Connection, deadline: float) -> Unit | None:
+        """Run statements until the handler has ended, and return what is to be committed with them."""
+        connection.set_authorizer(self._allows)
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
+        try:
+            while True:
+                try:
+                    request = self.requests.get(timeout=max(0.0, deadline - time.monotonic()))
+                except Empty:
+                    raise self._late() from None
+                if not isinstance(request, Statement):
+                    return request
+                self._answer(connection, request)
+                if not connection.in_transaction:
+                    # Some failures undo everything: what came now would be committed by itself.
+                    raise LendingError("SQLite undid the handler's transaction", "See the error of its statement.")
+        finally:
+            connection.set_progress_handler(None)
+            connection.set_authorizer(None)
+
+    def _answer(self, connection: apsw.Connection, statement: Statement) -> None:
+        try:
+            statement.keep(statement.run(connection))
+        except apsw.InterruptError:
+            statement.keep(None, self._late())
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the handler's
+            statement.keep(None, error)
+        deliver((statement,))
+
+    def _late(self) -> LendingError:
+        return LendingError(
+            f"The handler's transaction took more than {self._limit_seconds:g} s and was rolled back",
+            "Do less in it, call nobody over a network, or give `transaction` more time.",
+        )
+
+    def _allows(self, action: int, first: str | None, *_: str | None) -> int:
+        ours = action in _WRITES and first in _OURS
+        return apsw.SQLITE_DENY if ours or action in _FORBIDDEN else apsw.SQLITE_OK
+
+
+class SqliteLoan:
+    """The same transaction, as the event loop sees it."""
+
+    def __init__(self, job: LentJob) -> None:
+        self._job = job
+        self.connection = Connection(self._ask)
+
+    async def begin(self) -> None:
+        """Wait until the transaction is open, or raise why it cannot be."""
+        await asyncio.wait((self._job.began.future, self._job.future), return_when=asyncio.FIRST_COMPLETED)
+        if self._job.future.done():
+            self._job.future.result()
+
+    async def commit(self, unit: Unit) -> Outcome:
+        try:
+            self.connection.check()
+        except LendingError:
+            await self.roll_back()
+            raise
+        self.connection.end("its result is being recorded")
+        self._job.requests.put(unit)
+        outcome = await self._job.future
+        if outcome is None:
+            raise LendingError("The handler's transaction was rolled back", "Commit it before.")
+        return outcome
+
+    async def roll_back(self) -> None:
+        self.connection.end("it was rolled back")
+        if not self._job.future.done():
+            self._job.requests.put(None)
+            await asyncio.wait((self._job.future,))
+        if not self._job.future.cancelled():
+            self._job.future.exception()  # heard, so that nobody complains of it later
+
+    async def _ask(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
+        request = Statement(statement, values)
+        self._job.requests.put(request)
+        # The thread may have given up a moment before.
+        await asyncio.wait((request.future, self._job.future), return_when=asyncio.FIRST_COMPLETED)
+        if not request.future.done():
+            self._job.future.result()
+        return await request.future
+
+
+def _bindings(statement: str, values: Sequence[Any]) -> Any:
+    """Return values as SQLite takes them: `$1` is a name there."""
+    if _NUMBERED.search(statement):
+        return {str(place): value for place, value in enumerate(values, 1)}
+    return tuple(values)
+
+
+def _rows(cursor: Any) -> list[Any]:
+    names: tuple[str, ...] | None = None
+    found: list[Any] = []
+    for values in cursor:
+        if names is None:
+            names = tuple(column[0] for column in cursor.get_description())
+        found.append(Record(values, names))
+    return found
