@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
 from typing import Any, Final, Self, TypeVar, overload
@@ -28,7 +28,9 @@ from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status, Unit
 from mainspring.port.store import Store
+from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
+from mainspring.stores.sealed import sealed
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -56,8 +58,16 @@ class Mainspring:
     CountedThrice(counter='c-1')
     """
 
-    def __init__(self, url: str, *, runtime: Runtime | None = None, store: Store | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        seal: Seal | Sequence[Seal] | None = None,
+        runtime: Runtime | None = None,
+        store: Store | None = None,
+    ) -> None:
         self.url = url
+        self._seal = Seals(seal) if isinstance(seal, Sequence) else seal
         self._runtime = runtime or Runtime()
         self._store = store
         self._given_store = store
@@ -150,6 +160,7 @@ class Mainspring:
         exits = AsyncExitStack()
         try:
             store = self._given_store or open_store(self.url, self._runtime.clock)
+            store = store if self._seal is None else sealed(store, self._seal)
             if work:
                 check_store(self.registry, store)
             await store.open()

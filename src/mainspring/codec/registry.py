@@ -14,7 +14,17 @@ from mainspring.codec.versions import check_version
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.errors import BodyTooLargeError, DecodeError, EncodeError, RegistrationError, UnknownTypeError, shown
+from mainspring.errors import (
+    ERASED_TYPE,
+    BodyTooLargeError,
+    CodecError,
+    DecodeError,
+    EncodeError,
+    ErasedError,
+    RegistrationError,
+    UnknownTypeError,
+    shown,
+)
 
 _log = logging.getLogger("mainspring.codec")
 
@@ -109,7 +119,7 @@ class Codec:
         >>> Codec().knows("PlaceOrder")
         False
         """
-        return name in self._by_name
+        return name in self._by_name or name.startswith(ERASED_TYPE)
 
     def encode(self, value: object) -> Encoded:
         """Write a value, or raise an EncodeError if it would not come back as it is.
@@ -209,7 +219,9 @@ class Codec:
             "Add it to the type parameters of a workflow, or register it.",
         )
 
-    def _unknown_name(self, name: object) -> UnknownTypeError:
+    def _unknown_name(self, name: object) -> CodecError:
+        if isinstance(name, str) and name.startswith(ERASED_TYPE):
+            return ErasedError(name.removeprefix(ERASED_TYPE))
         return UnknownTypeError(
             shown(name, 80),
             "no type of that name is registered",

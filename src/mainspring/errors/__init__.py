@@ -24,7 +24,8 @@ MainspringError
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
 │   ├── EncodeError             a value that would not come back as it was
 │   ├── DecodeError             bytes that are not what their type says
-│   └── BodyTooLargeError       a body over its limit
+│   ├── BodyTooLargeError       a body over its limit
+│   └── ErasedError             a body whose key was destroyed
 ├── ImpureCallError             decide or evolve touched clock, randomness or the outside
 ├── SettingError                a setting that makes no sense
 ├── DoNotRetryError             raised by a handler: trying again is useless
@@ -59,10 +60,12 @@ from mainspring.errors.authoring import (
 )
 from mainspring.errors.base import MainspringError, names, shown
 from mainspring.errors.encoding import (
+    ERASED_TYPE,
     BodyTooLargeError,
     CodecError,
     DecodeError,
     EncodeError,
+    ErasedError,
     RegistrationError,
     UnknownTypeError,
 )
@@ -92,6 +95,7 @@ from mainspring.errors.storing import (
 )
 
 __all__ = [
+    "ERASED_TYPE",
     "BodyTooLargeError",
     "CannotBeginError",
     "CodecError",
@@ -103,6 +107,7 @@ __all__ = [
     "DoNotRetryError",
     "DuplicateIdError",
     "EncodeError",
+    "ErasedError",
     "FaultyUnitError",
     "ImpureCallError",
     "InstanceEndedError",

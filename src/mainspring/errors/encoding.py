@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mainspring.errors.base import MainspringError
+
+# Stands before the name of a type whose body was erased.
+ERASED_TYPE: Final = "erased:"
 
 
 class CodecError(MainspringError):
@@ -36,3 +41,16 @@ class DecodeError(CodecError):
 
 class BodyTooLargeError(CodecError):
     """A body over its limit."""
+
+
+class ErasedError(CodecError):
+    """A body whose key was destroyed, so that nobody can read it any more.
+
+    >>> str(ErasedError("PlaceOrder"))
+    'PlaceOrder: its body was erased. Nothing brings it back; end the instance if it is still running.'
+    """
+
+    def __init__(self, type_name: str) -> None:
+        super().__init__(
+            type_name, "its body was erased", "Nothing brings it back; end the instance if it is still running."
+        )

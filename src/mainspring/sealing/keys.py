@@ -1,0 +1,170 @@
+"""Where keys come from."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from mainspring.errors import SettingError
+
+KEY_BYTES: Final = 32
+_ENDING: Final = ".key"
+
+
+class Key(Struct, frozen=True):
+    """A key and its id, which is stored with what it seals.
+
+    >>> Key("2026", bytes(32)).id
+    '2026'
+    """
+
+    id: str
+    secret: bytes
+
+
+class Keys(Protocol):
+    """Gives keys. Called for every body, so it answers from memory where it can."""
+
+    def current(self, subject: str | None) -> Key:
+        """Return the key under which to write about a subject; without one, that of the app."""
+        ...
+
+    def find(self, id: str) -> bytes | None:
+        """Return the key of an id, or None if it was destroyed. KeyError says that there never was one here."""
+        ...
+
+
+class StaticKeys:
+    """Keys from the configuration. The first one writes; the others read what was written under them before.
+
+    >>> StaticKeys({"2026": bytes(32), "2025": bytes(32)}).current(None).id
+    '2026'
+    """
+
+    def __init__(self, keys: Mapping[str, bytes]) -> None:
+        if not keys:
+            raise SettingError(
+                "StaticKeys", dict(keys), "Give one key at least, such as {'2026': secrets.token_bytes(32)}."
+            )
+        for id, secret in keys.items():
+            _check(id, secret)
+        self._keys = dict(keys)
+        self._first = next(Key(id, secret) for id, secret in keys.items())
+
+    def current(self, subject: str | None) -> Key:
+        return self._first
+
+    def find(self, id: str) -> bytes | None:
+        return self._keys[id]
+
+
+class FileKeys:
+    """A key for each subject, each in a file of its own, so that one can be destroyed: `destroy(subject)`.
+
+    The directory lies outside the database, and is left out of its backups: else a restored one would bring back what
+    was erased. All workers share it. Files are named by a digest of the subject, made with the directory's own salt.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> keys = FileKeys(folder.name)
+    >>> key = keys.current("customer-7")
+    >>> keys.find(key.id) == key.secret
+    True
+    >>> keys.destroy("customer-7")
+    1
+    >>> keys.find(key.id) is None
+    True
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self._directory = Path(directory)
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._salt = self._secret(".salt")
+        self._known: dict[str, bytes] = {}
+
+    def current(self, subject: str | None) -> Key:
+        name = self._name(subject or "")
+        generation = 1
+        while (self._directory / f"{name}-{generation}.gone").exists():
+            generation += 1
+        id = f"{name}-{generation}"
+        secret = self._known.get(id)
+        if secret is None or not self._path(id).exists():
+            secret = self._known[id] = self._secret(f"{id}{_ENDING}")
+        return Key(id, secret)
+
+    def find(self, id: str) -> bytes | None:
+        path = self._path(id)
+        # Whether it is still there is asked each time: another process may have destroyed it.
+        if not path.exists():
+            self._known.pop(id, None)
+            return None
+        if id not in self._known:
+            self._known[id] = path.read_bytes()
+        return self._known[id]
+
+    def destroy(self, subject: str) -> int:
+        """Destroy the keys of a subject, and return how many there were. What they sealed cannot be read any more."""
+        name = self._name(subject)
+        found = sorted(self._directory.glob(f"{name}-*{_ENDING}"))
+        for path in found:
+            # First the mark, so that nobody writes under this key again, whenever the power goes.
+            (self._directory / f"{path.stem}.gone").touch(mode=0o600)
+            self._sync()
+            path.write_bytes(bytes(KEY_BYTES))
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            path.unlink()
+            self._known.pop(path.stem, None)
+        self._sync()
+        return len(found)
+
+    def _name(self, subject: str) -> str:
+        return hashlib.blake2b(subject.encode(), key=self._salt, digest_size=16).hexdigest()
+
+    def _path(self, id: str) -> Path:
+        if not id.replace("-", "").isalnum():
+            raise KeyError(id)
+        return self._directory / f"{id}{_ENDING}"
+
+    def _secret(self, name: str) -> bytes:
+        """Return the secret of a file, made if it is not there. Of several who make it at once, one wins for all."""
+        path = self._directory / name
+        if not path.exists():
+            draft = self._directory / f"{name}.{secrets.token_hex(8)}"
+            with draft.open("xb") as file:
+                os.fchmod(file.fileno(), 0o600)
+                file.write(secrets.token_bytes(KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(draft, path)
+            except FileExistsError:
+                pass
+            finally:
+                draft.unlink()
+            self._sync()
+        return path.read_bytes()
+
+    def _sync(self) -> None:
+        handle = os.open(self._directory, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _check(id: str, secret: object) -> None:
+    if not id or len(id.encode()) > 255:
+        raise SettingError("The id of a key", id, "Use 1 to 255 bytes.")
+    if not isinstance(secret, bytes) or len(secret) != KEY_BYTES:
+        raise SettingError(
+            f"The key {id!r}", "not a key", f"Use {KEY_BYTES} bytes, such as secrets.token_bytes({KEY_BYTES})."
+        )

@@ -1,0 +1,193 @@
+"""A store whose bodies are sealed: between any store and the engine, which sees what it always sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from msgspec.structs import replace
+
+from mainspring.errors import ERASED_TYPE
+from mainspring.port.lending import Connection, Loan
+from mainspring.port.records import (
+    Claims,
+    DeadLetter,
+    Duplicate,
+    EventRow,
+    InputRow,
+    Loaded,
+    Outcome,
+    OutputClaim,
+    Ref,
+    Remembered,
+    Snapshot,
+    Unit,
+)
+from mainspring.port.store import Store
+from mainspring.sealing.seals import ERASED, About, Seal
+
+PAGE: Final = 1_000
+
+R = TypeVar("R", EventRow, InputRow, DeadLetter, OutputClaim, Remembered, Snapshot)
+
+
+def sealed(store: Store, seal: Seal) -> Store:
+    """Return a store that seals every body on its way in, and opens it on its way out.
+
+    >>> from mainspring.sealing import Compressed
+    >>> from mainspring.stores.memory import MemoryStore
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> store = sealed(MemoryStore(VirtualClock()), Compressed())
+    """
+    return cast("Store", SealedStore(store, seal))
+
+
+class SealedStore:
+    """Overrides the verbs in which bodies travel. All others are the store's own."""
+
+    def __init__(self, store: Store, seal: Seal) -> None:
+        self._store = store
+        self._seal = seal
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def __str__(self) -> str:
+        return str(self._store)
+
+    # ---- in
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        outcomes = await self._store.commit(worker, [self._closed(unit) for unit in units])
+        for place, outcome in enumerate(outcomes):
+            # Under a newer key the same message has other bytes.
+            if isinstance(outcome, Duplicate) and not outcome.same and await self._repeats(units[place]):
+                outcomes[place] = Duplicate(same=True)
+        return outcomes
+
+    async def lend(self, worker: int, limit_seconds: float) -> Loan:
+        return _SealedLoan(await self._store.lend(worker, limit_seconds), self._closed)
+
+    def _closed(self, unit: Unit) -> Unit:
+        about = About(unit.workflow, unit.instance)
+        changes: dict[str, Any] = {}
+        if unit.events:
+            changes["events"] = tuple(self._close(event, about) for event in unit.events)
+        if unit.accepts:
+            changes["accepts"] = tuple(self._close(row, About(row.workflow, row.instance)) for row in unit.accepts)
+        if unit.dead_letters:
+            changes["dead_letters"] = tuple(
+                self._close(row, About(row.workflow, row.instance)) for row in unit.dead_letters
+            )
+        if unit.remembers:
+            changes["remembers"] = tuple(self._close(result, About("", result.key)) for result in unit.remembers)
+        if unit.snapshot is not None:
+            changes["snapshot"] = self._close(unit.snapshot, about)
+        return replace(unit, **changes) if changes else unit
+
+    def _close(self, record: R, about: About) -> R:
+        changes: dict[str, Any] = {}
+        about = About(about.workflow, about.instance, record.type)
+        if record.body is not None:
+            changes["body"] = self._seal.close(record.body, about)
+        if isinstance(record, EventRow) and record.detail is not None:
+            changes["detail"] = self._seal.close(record.detail, about)
+        return replace(record, **changes) if changes else record
+
+    async def _repeats(self, unit: Unit) -> bool:
+        """Tell whether the unit's input is, opened, the one that has its id already."""
+        carriers: Iterable[Any] = (*unit.events, *unit.accepts, *unit.dead_letters)
+        id = unit.dedupe or (unit.accepts[0].message_id if unit.accepts else None)
+        own = next((carrier for carrier in carriers if id is not None and carrier.message_id == id), None)
+        if own is None:
+            return False
+        ref = Ref(own.workflow, own.instance) if isinstance(own, InputRow) else Ref(unit.workflow, unit.instance)
+        known = await self._known(ref, str(id))
+        return known is not None and (known.type, known.body) == (own.type, own.body)
+
+    async def _known(self, ref: Ref, message_id: str) -> EventRow | InputRow | DeadLetter | None:
+        for row in await self.inbox(ref, PAGE):
+            if row.message_id == message_id:
+                return row
+        after = 0
+        while events := await self.stream(ref, after, PAGE):
+            for event in events:
+                if event.message_id == message_id:
+                    return event
+            after = events[-1].version
+        letter_id = 0
+        while letters := await self.dead_letters(PAGE, letter_id):
+            for letter in letters:
+                if (letter.workflow, letter.instance, letter.message_id) == (ref.workflow, ref.id, message_id):
+                    return letter
+            letter_id = letters[-1].id
+        return None
+
+    # ---- out
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        claims = await self._store.claim(worker, destinations, workflows, limit)
+        return Claims(self._opened(claims.outputs), self._opened(claims.inputs), claims.next_due_us)
+
+    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
+        found = await self._store.load(refs)
+        return [None if loaded is None else self._loaded(loaded) for loaded in found]
+
+    async def remembered(self, key: str) -> Remembered | None:
+        found = await self._store.remembered(key)
+        return None if found is None else self._open(found, About("", key))
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        about = About(ref.workflow, ref.id)
+        return [self._open(event, about) for event in await self._store.stream(ref, after, limit)]
+
+    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
+        found = await self._store.feed(after, limit)
+        return [(at, ref, self._open(event, About(ref.workflow, ref.id))) for at, ref, event in found]
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        return self._opened(await self._store.inbox(ref, limit))
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        return self._opened(await self._store.outputs(ref, timers, limit))
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        return self._opened(await self._store.dead_letters(limit, after, ids))
+
+    def _loaded(self, loaded: Loaded) -> Loaded:
+        about = About(loaded.row.workflow, loaded.row.id)
+        snapshot = None if loaded.snapshot is None else self._open(loaded.snapshot, about)
+        return Loaded(loaded.row, snapshot, [self._open(event, about) for event in loaded.events])
+
+    def _opened(self, records: Sequence[R]) -> list[R]:
+        return [self._open(each, About(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
+
+    def _open(self, record: R, about: About) -> R:
+        changes: dict[str, Any] = {}
+        about = About(about.workflow, about.instance, record.type)
+        if record.body is not None:
+            changes["body"] = self._seal.open(record.body, about)
+            if changes["body"] == ERASED:
+                changes["type"] = f"{ERASED_TYPE}{record.type}"
+        if isinstance(record, EventRow | OutputClaim) and record.detail is not None:
+            detail = self._seal.open(record.detail, about)
+            changes["detail"] = None if detail == ERASED else detail
+        return replace(record, **changes) if changes else record
+
+
+class _SealedLoan:
+    """A loan whose unit is sealed too."""
+
+    def __init__(self, loan: Loan, close: Callable[[Unit], Unit]) -> None:
+        self._loan = loan
+        self._close = close
+
+    @property
+    def connection(self) -> Connection:
+        return self._loan.connection
+
+    async def commit(self, unit: Unit) -> Outcome:
+        return await self._loan.commit(self._close(unit))
+
+    async def roll_back(self) -> None:
+        await self._loan.roll_back()

@@ -1,0 +1,159 @@
+"""Bodies compressed and encrypted on their way to the store (C12), and erased with their key."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.engine.runtime import Runtime, SystemClock
+from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError
+from mainspring.port.records import Ref
+from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
+from mainspring.stores.memory import MemoryStore
+from tests.engine.conftest import run
+from tests.engine.jobs import Done, Job, Start, Work
+from tests.postgres.server import Unavailable, postgres_url
+
+OLD, NEW = bytes(range(32)), bytes(range(32, 64))
+MakeSealedApp = Callable[[Seal | list[Seal] | None], Mainspring]
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def make_sealed_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSealedApp:
+    url = f"sqlite:///{tmp_path / 'test.db'}"
+    if request.param == "postgres":
+        try:
+            url = postgres_url(tmp_path)
+        except Unavailable as reason:
+            pytest.skip(str(reason))
+    shared = MemoryStore(SystemClock()) if request.param == "memory" else None
+
+    def make(seal: Seal | list[Seal] | None) -> Mainspring:
+        app = Mainspring(url, seal=seal, store=shared, runtime=Runtime())
+        app.add(Job())
+
+        @app.handler
+        async def work(command: Work) -> Done:
+            return Done(command.id, command.part)
+
+        return app
+
+    return make
+
+
+async def stored(app: Mainspring) -> list[bytes]:
+    """The bodies as the database has them, past the seal."""
+    return [event.body for _, _, event in await app.engine.store.feed(0, 1_000) if event.body is not None]
+
+
+def test_nothing_of_a_message_is_readable_in_the_database(make_sealed_app: MakeSealedApp) -> None:
+    async def main() -> None:
+        async with make_sealed_app([Compressed(), Encrypted(StaticKeys({"2026": NEW}))]) as app:
+            await (await app.send(Start("j-secret", times=3))).result()
+            assert any(b"j-secret" in body for body in await stored(app))
+        async with make_sealed_app(None) as bare:
+            bodies = await stored(bare)
+            assert bodies
+            assert not any(b"j-secret" in body for body in bodies)
+
+    run(main)
+
+
+def test_a_seal_can_be_put_on_a_database_in_use(make_sealed_app: MakeSealedApp) -> None:
+    async def main() -> None:
+        async with make_sealed_app(None) as app:
+            await (await app.send(Start("before", times=2), id="m-1")).result()
+        async with make_sealed_app(Encrypted(StaticKeys({"2026": NEW}))) as app:
+            await (await app.send(Start("after", times=2))).result()
+            assert (await app.instance(Job, "before").row()).status == "completed"
+            assert [entry.version for entry in await app.instance(Job, "before").stream()]
+            assert (await app.send(Start("before", times=2), id="m-1")).status == "duplicate"
+
+    run(main)
+
+
+def test_after_a_rotation_old_bodies_are_read_and_repeated_messages_known(make_sealed_app: MakeSealedApp) -> None:
+    async def main() -> None:
+        async with make_sealed_app(Encrypted(StaticKeys({"2025": OLD}))) as app:
+            await (await app.send(Start("j-1", times=2), id="m-1")).result()
+        async with make_sealed_app(Encrypted(StaticKeys({"2026": NEW, "2025": OLD}))) as app:
+            assert (await app.send(Start("j-1", times=2), id="m-1")).status == "duplicate"
+            with pytest.raises(DuplicateIdError):
+                await app.send(Start("j-1", times=3), id="m-1")
+            await app.instance(Job, "j-1").state()
+
+    run(main)
+
+
+def test_destroying_a_subjects_key_erases_its_data_and_no_other(make_sealed_app: MakeSealedApp, tmp_path: Path) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make_sealed_app(seal) as app:
+            await (await app.send(Start("ann"))).result()
+            await (await app.send(Start("bob"))).result()
+        assert keys.destroy("ann") == 1
+        async with make_sealed_app(seal) as app:
+            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            assert {row.type for row in rows if row.type} == {"erased:Start", "erased:Work", "erased:Done"}
+            assert [row.version for row in rows] == list(range(1, len(rows) + 1))
+            with pytest.raises(ErasedError, match="erased"):
+                await app.instance(Job, "ann").state()
+            await app.instance(Job, "bob").state()
+            # Who comes back gets a new key; what was erased stays erased.
+            await (await app.send(Start("ann-2"))).result()
+
+    run(main)
+
+
+def test_a_running_instance_whose_data_were_erased_is_suspended_and_says_why(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make_sealed_app(seal) as app:
+            await app.send(Start("ann", times=0))
+        keys.destroy("ann")
+        async with make_sealed_app(seal) as app:
+            receipt = await app.send(Done("ann", 0))
+            assert receipt.status == "suspended"
+            assert "erased" in str((await app.instance(Job, "ann").row()).error)
+
+    run(main)
+
+
+def test_a_body_moved_to_another_instance_is_noticed() -> None:
+    seal = Encrypted(StaticKeys({"2026": NEW}))
+    moved = seal.close(b'{"amount":1}', About("Order", "o-1"))
+    with pytest.raises(DamagedRecordError):
+        seal.open(moved, About("Order", "o-2"))
+
+
+@pytest.mark.parametrize("damage", [slice(0, -1), slice(0, 10), slice(0, 2)])
+def test_a_damaged_body_is_an_error_and_no_body(damage: slice) -> None:
+    about = About("Order", "o-1")
+    for seal in (Compressed(least_bytes=1), Encrypted(StaticKeys({"2026": NEW}))):
+        with pytest.raises(DamagedRecordError):
+            seal.open(seal.close(b'{"text":"' + b"again " * 100 + b'"}', about)[damage], about)
+
+
+def test_a_key_that_is_not_here_hides_its_own_instances_only(make_sealed_app: MakeSealedApp) -> None:
+    async def main() -> None:
+        async with make_sealed_app(Encrypted(StaticKeys({"2025": OLD}))) as app:
+            await app.send(Start("old", times=0))
+        async with make_sealed_app(Encrypted(StaticKeys({"2026": NEW}))) as app:
+            await (await app.send(Start("new"))).result()
+            with pytest.raises(DamagedRecordError, match="'2025', which is not here"):
+                await app.instance(Job, "old").state()
+
+    run(main)
+
+
+def test_two_processes_that_make_a_subjects_key_at_once_agree(tmp_path: Path) -> None:
+    first, second = FileKeys(tmp_path), FileKeys(tmp_path)
+    assert first.current("ann") == second.current("ann")
+    assert first.current("ann") != first.current("bob")
