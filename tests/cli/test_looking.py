@@ -198,3 +198,11 @@ def test_a_stream_whose_types_are_gone_is_shown_all_the_same(run: Run, folder: P
     assert 'PlaceOrder {"order_id":"o-1","amount":5}' in ran.out
     assert "state: this app has no workflow Orders" in ran.out
     assert run("state", "Orders/o-1", "--app", "other:app").code == 1
+
+
+def test_log_tells_what_happened(run: Run) -> None:
+    ran = run("log", "Orders/o-1")
+
+    assert ran.code == 0
+    assert re.search(r"^2 +2026-01-01 00:00:00\.000 +Started +PlaceOrder +AwaitingPayment", ran.text, re.MULTILINE)
+    assert [line["what"] for line in run("log", "o-1", "--json").documents] == ["Started"]

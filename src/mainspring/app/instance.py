@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.core.events import Completed, Failed
+from mainspring.core.execution import Execution, execution_log
 from mainspring.core.story import Entry
 from mainspring.engine.engine import End
 from mainspring.engine.loader import state_of, trusted, whole_stream
@@ -73,6 +74,10 @@ class Instance(Generic[In, State, Out]):
         if not rows and after == 0:
             await self.row()
         return [recorder.entry(self._ref, row) for row in rows]
+
+    async def log(self) -> list[Execution]:
+        """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""
+        return execution_log(await self.stream())
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end. Return the result, or raise if it failed or was cancelled."""

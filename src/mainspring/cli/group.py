@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "ls": Listed("Look", "listing", "List instances, in the order in which they began."),
     "show": Listed("Look", "show", "Show an instance: its stream, its state, and what it waits for."),
     "state": Listed("Look", "show", "Show the state of an instance."),
+    "log": Listed("Look", "log", "Show what happened to an instance, who did it, and how long it took."),
     "timers": Listed("Look", "listing", "List timers, the next one first."),
     "dead-letters": Listed("Look", "letters", "List, show, retry or discard messages that could not be carried out."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),

@@ -32,6 +32,9 @@ COLUMNS: Final = ("position", "kind", "direction", "event", "message")
 class Entry(Struct, frozen=True, gc=False):
     """One recorded event with its place in the stream and, for an input, what its envelope said.
 
+    `state` is the name of the state after an input's step; `cause` the version of the output that a result or timer
+    answers; `attempt` and `duration` those of the handler's call that gave a result.
+
     >>> from mainspring.core.events import Sent
     >>> Entry(3, Sent("charge")).version
     3
@@ -43,6 +46,10 @@ class Entry(Struct, frozen=True, gc=False):
     message_id: str | None = None
     time: datetime | None = None
     actor: str | None = None
+    state: str | None = None
+    cause: int | None = None
+    attempt: int | None = None
+    duration: timedelta | None = None
 
 
 class Row(Struct, frozen=True, gc=False):

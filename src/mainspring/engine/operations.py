@@ -14,6 +14,7 @@ from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
 
 CONFLICTS: Final = 20
+OPERATOR: Final = "operator"
 
 _Make: TypeAlias = Callable[[InstanceRow], Unit]
 
@@ -29,7 +30,8 @@ class Operations:
 
         def unit(row: InstanceRow) -> Unit:
             _must_be(row, "running", "suspended")
-            return self._unit(row, Suspended(reason), "suspended", actor, error=reason)
+            # Somebody did it, named or not: one without an actor is a fault.
+            return self._unit(row, Suspended(reason), "suspended", actor or OPERATOR, error=reason)
 
         await self._commit(ref, unit)
 

@@ -191,7 +191,18 @@ class Recorder:
     def entry(self, ref: Ref, row: EventRow) -> Entry:
         """Return a row as a line of the stream that people read."""
         kind = None if row.kind is None else Kind(row.kind)
-        return Entry(row.version, self.event(row), kind, message_id_of(ref, row), moment(row.time_us), row.actor)
+        return Entry(
+            row.version,
+            self.event(row),
+            kind,
+            message_id_of(ref, row),
+            moment(row.time_us),
+            row.actor,
+            row.state,
+            row.cause,
+            row.attempt,
+            None if row.duration_us is None else timedelta(microseconds=row.duration_us),
+        )
 
     def _carrier(
         self,

@@ -1,0 +1,64 @@
+"""The execution log of an instance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.cli.loading import find, ref_of, with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import visible, write_lines, write_table
+from mainspring.core.execution import Execution
+from mainspring.core.story import duration
+
+COLUMNS = ("version", "time (UTC)", "what", "about", "state", "actor", "attempt", "took")
+STYLES = {"Faulted": "red", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
+
+
+@click.command(epilog=examples("mainspring log o-1", "mainspring log OrderFulfilment/o-1 --json"))
+@click.argument("identity", metavar="ID")
+@json_option
+@app_option
+def log(identity: str, as_json: bool, address: str) -> None:
+    """Show what happened to an instance, who did it, and how long it took.
+
+    Started, Stepped, Faulted, Suspended, Resumed and Completed, with the handler's attempt and duration for a result.
+    """
+
+    async def use(app: Mainspring) -> None:
+        lines = await app.instance_at(str(ref_of(await find(app, identity)))).log()
+        if as_json:
+            write_lines(_document(line) for line in lines)
+            return
+        write_table(COLUMNS, [_cells(line) for line in lines], [STYLES.get(line.what, "") for line in lines])
+
+    with_app(address, use)
+
+
+def _cells(line: Execution) -> tuple[str, ...]:
+    return (
+        str(line.version),
+        "" if line.time is None else f"{line.time:%Y-%m-%d %H:%M:%S}.{line.time.microsecond // 1_000:03}",
+        line.what,
+        visible(line.about),
+        line.state or "",
+        visible(line.actor or ""),
+        "" if line.attempt is None else str(line.attempt),
+        "" if line.duration is None else duration(line.duration),
+    )
+
+
+def _document(line: Execution) -> dict[str, Any]:
+    return {
+        "version": line.version,
+        "time": line.time,
+        "what": line.what,
+        "about": line.about,
+        "state": line.state,
+        "actor": line.actor,
+        "kind": line.kind,
+        "attempt": line.attempt,
+        "duration_seconds": None if line.duration is None else line.duration.total_seconds(),
+    }

@@ -1,0 +1,101 @@
+"""The execution log: what happened to an instance, who did it, how long it took. Read from its stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from mainspring.core.events import (
+    Began,
+    Cancelled,
+    Completed,
+    Failed,
+    Kept,
+    Received,
+    Resumed,
+    Skipped,
+    Suspended,
+)
+from mainspring.core.messages import Kind
+from mainspring.core.story import Entry
+
+What: TypeAlias = Literal[
+    "Started", "Stepped", "Faulted", "Suspended", "Resumed", "Skipped", "Kept", "Completed", "Failed", "Cancelled"
+]
+
+
+class Execution(Struct, frozen=True, gc=False):
+    """One line of the log. `about` is the type of the message, or the reason.
+
+    `actor` is who sent the message or operated the instance. Where the message is a handler's result, `attempt` says at
+    which attempt it was given, and `duration` how long that one took.
+
+    >>> Execution(2, "Started", None, "PlaceOrder").what
+    'Started'
+    """
+
+    version: int
+    what: What
+    time: datetime | None
+    about: str = ""
+    state: str | None = None
+    actor: str | None = None
+    kind: Kind | None = None
+    attempt: int | None = None
+    duration: timedelta | None = None
+
+
+def execution_log(entries: Iterable[Entry]) -> list[Execution]:
+    """Return the log of a stream.
+
+    >>> from mainspring.core.events import InitiatedBy
+    >>> [line.what for line in execution_log([Entry(1, Began()), Entry(2, InitiatedBy("go")), Entry(3, Completed())])]
+    ['Started', 'Completed']
+    """
+    log: list[Execution] = []
+    began = False
+    for entry in entries:
+        what, about = _told(entry, began=began)
+        # The input right behind Began is the one that started it.
+        began = isinstance(entry.event, Began)
+        if what is not None:
+            log.append(
+                Execution(
+                    entry.version,
+                    what,
+                    entry.time,
+                    about,
+                    entry.state,
+                    entry.actor,
+                    entry.kind,
+                    entry.attempt,
+                    entry.duration,
+                )
+            )
+    return log
+
+
+def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
+    match entry.event:
+        case Received(message):
+            return "Started" if began else "Stepped", type(message).__name__
+        case Suspended(reason):
+            # Nobody did it: an input or a handler failed.
+            return "Faulted" if entry.actor is None else "Suspended", reason
+        case Skipped(message):
+            return "Skipped", type(message).__name__
+        case Kept(message):
+            return "Kept", type(message).__name__
+        case Resumed():
+            return "Resumed", ""
+        case Completed(result):
+            return "Completed", "" if result is None else type(result).__name__
+        case Failed(reason):
+            return "Failed", reason
+        case Cancelled(reason):
+            return "Cancelled", reason
+        case _:
+            return None, ""
