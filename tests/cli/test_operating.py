@@ -61,3 +61,21 @@ def test_what_makes_no_sense_now_is_refused_in_one_line(run: Run, command: str) 
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("Error: Orders/o-1 ")
     assert ran.err.count("\n") == 1
+
+
+def test_many_are_operated_on_by_a_filter_after_a_look_and_a_yes(run: Run) -> None:
+    for n in range(3):
+        run("send", "PlaceOrder", order(f"o-{n}", 5))
+
+    looked = run("bulk", "cancel", "--workflow", "Orders", "--dry-run")
+    unsure = run("bulk", "cancel", "--workflow", "Orders")
+    done = run("bulk", "cancel", "--prefix", "o-", "--yes", "--per-second", "1000")
+    again = run("bulk", "cancel", "--prefix", "o-", "--yes", "--json", "--per-second", "1000")
+
+    assert (looked.code, looked.out) == (0, "3 instances found; nothing was changed\n")
+    assert unsure.code == 2
+    assert "Say --yes" in unsure.err
+    assert (done.code, done.out) == (0, "cancel: 3 done, 0 refused\n")
+    assert (again.code, again.document["refusals"]) == (1, 3)
+    assert again.document["refused"][0][0] == "Orders/o-0"
+    assert "it means everything" in run("bulk", "cancel").err

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, Final, Self, TypeVar, overload
 
 from mainspring.app.blocking import BlockingApp
+from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
@@ -344,6 +345,33 @@ class Mainspring:
     ) -> list[InstanceRow]:
         """Return instances in the order of their beginning; `after` is the key of the last one seen."""
         return await self.engine.store.instances(InstanceFilter(workflow, status, state, id_prefix), limit, after)
+
+    async def bulk(
+        self,
+        action: Action,
+        *,
+        workflow: str | None = None,
+        status: Status | None = None,
+        state: str | None = None,
+        id_prefix: str | None = None,
+        reason: str = "by an operator",
+        actor: str | None = None,
+        dry_run: bool = False,
+        per_second: float = PER_SECOND,
+        on_progress: Callable[[BulkReport], None] | None = None,
+    ) -> BulkReport:
+        """Suspend, resume, retry, skip or cancel all instances that the filter finds; `dry_run` only counts them."""
+        where = InstanceFilter(workflow, status, state, id_prefix)
+        return await operate(
+            self,
+            action,
+            where,
+            reason=reason,
+            actor=actor,
+            dry_run=dry_run,
+            per_second=per_second,
+            on_progress=on_progress,
+        )
 
     async def timers(self, limit: int = PAGE) -> list[OutputClaim]:
         """Return waiting timers, the next one first."""

@@ -1,0 +1,128 @@
+"""One operation on many instances, found by a filter."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from mainspring.app.instance import Instance
+from mainspring.errors import MainspringError, SettingError
+from mainspring.port.records import InstanceFilter, InstanceRow, Ref
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel"]
+
+PAGE: Final = 1_000
+PER_SECOND: Final = 100.0
+REFUSALS_KEPT: Final = 1_000
+
+
+class BulkReport(Struct):
+    """What became of an operation on many instances; while it runs, how far it is.
+
+    `refused` are those on which it made no sense, or that moved on meanwhile, with the reason; the first thousand.
+
+    >>> BulkReport("cancel", matched=3, done=2).left
+    1
+    """
+
+    action: Action
+    matched: int = 0
+    done: int = 0
+    refusals: int = 0
+    refused: list[tuple[str, str]] = []
+    dry_run: bool = False
+
+    @property
+    def left(self) -> int:
+        """How many are still to be operated on."""
+        return 0 if self.dry_run else self.matched - self.done - self.refusals
+
+
+async def operate(
+    app: Mainspring,
+    action: Action,
+    where: InstanceFilter,
+    *,
+    reason: str,
+    actor: str | None,
+    dry_run: bool,
+    per_second: float,
+    on_progress: Callable[[BulkReport], None] | None,
+) -> BulkReport:
+    """Operate on all instances that a filter finds, no faster than allowed. One that refuses does not stop the rest.
+
+    Which they are is settled before the first is touched: those that come to match later are left alone.
+    """
+    _check(action, where, per_second)
+    tell = on_progress or _nobody
+    report = BulkReport(action, dry_run=dry_run)
+    last = 0
+    async for row in _found(app, where):
+        report.matched += 1
+        last = row.key
+    tell(report)
+    if dry_run:
+        return report
+    clock = app.engine.runtime.clock
+    begun_us = clock.now_us()
+    tried = 0
+    async for row in _found(app, where, until=last):
+        ahead_seconds = tried / per_second - (clock.now_us() - begun_us) / 1e6
+        if ahead_seconds > 0:
+            await clock.sleep(ahead_seconds)
+        tried += 1
+        instance = Instance[Any, Any, Any](app, Ref(row.workflow, row.id))
+        try:
+            await _acted(instance, action, reason, actor)
+            report.done += 1
+        except MainspringError as error:
+            report.refusals += 1
+            if len(report.refused) < REFUSALS_KEPT:
+                report.refused.append((str(instance), str(error)))
+        tell(report)
+    report.matched = report.done + report.refusals
+    return report
+
+
+async def _found(app: Mainspring, where: InstanceFilter, until: int | None = None) -> AsyncIterator[InstanceRow]:
+    after = 0
+    while page := await app.engine.store.instances(where, PAGE, after):
+        for row in page:
+            if until is not None and row.key > until:
+                return
+            yield row
+        after = page[-1].key
+
+
+def _acted(instance: Instance[Any, Any, Any], action: Action, reason: str, actor: str | None) -> Awaitable[None]:
+    match action:
+        case "suspend":
+            return instance.suspend(reason, actor=actor)
+        case "resume":
+            return instance.resume(actor=actor)
+        case "retry":
+            return instance.retry(actor=actor)
+        case "skip":
+            return instance.skip(actor=actor)
+        case "cancel":
+            return instance.cancel(reason, actor=actor)
+
+
+def _check(action: str, where: InstanceFilter, per_second: float) -> None:
+    if action not in get_args(Action):
+        raise SettingError("The action", action, f"Use one of {', '.join(get_args(Action))}.")
+    if where == InstanceFilter():
+        raise SettingError(
+            "The filter", "empty", "Narrow it by workflow, status, state or id_prefix: it means everything."
+        )
+    if not per_second > 0:
+        raise SettingError("per_second", per_second, "Use a positive number, such as 100.")
+
+
+def _nobody(_: BulkReport) -> None:
+    """Hear of it, and do nothing."""

@@ -1,0 +1,99 @@
+"""One operation on many instances."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, get_args
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.cli.failures import REFUSED, MisuseError
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.output import counted, visible, write_json
+from mainspring.port.records import Status
+
+SHOWN = 10
+
+
+@click.command(
+    epilog=examples(
+        "mainspring bulk retry --workflow OrderFulfilment --status suspended --dry-run",
+        "mainspring bulk retry --workflow OrderFulfilment --status suspended --per-second 20",
+        "mainspring bulk cancel --workflow Trial --prefix test- --reason 'test data' --yes",
+    )
+)
+@click.argument("action", type=click.Choice(get_args(Action)))
+@click.option("--workflow", metavar="NAME", help="Only instances of this workflow.")
+@click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status.")
+@click.option("--state", metavar="NAME", help="Only instances in a state of this type.")
+@click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
+@click.option("--reason", default="by an operator", show_default=True, help="Why; recorded in each stream.")
+@click.option("--per-second", type=float, default=PER_SECOND, show_default=True, help="No faster than this.")
+@click.option("--dry-run", is_flag=True, help="Only count them.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@actor_option
+@json_option
+@app_option
+def bulk(
+    action: Action,
+    workflow: str | None,
+    status: Status | None,
+    state: str | None,
+    prefix: str | None,
+    reason: str,
+    per_second: float,
+    dry_run: bool,
+    yes: bool,
+    actor: str | None,
+    as_json: bool,
+    address: str,
+) -> int:
+    """Suspend, resume, retry, skip or cancel many instances, found by a filter.
+
+    Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
+    says that there was one.
+    """
+    filters: dict[str, Any] = {"workflow": workflow, "status": status, "state": state, "id_prefix": prefix}
+
+    async def use(app: Mainspring) -> BulkReport:
+        found = await app.bulk(action, **filters, per_second=per_second, dry_run=True)
+        if dry_run or not found.matched:
+            return found
+        if not yes:
+            _ask(action, found.matched)
+        progress = None if as_json else _progress
+        return await app.bulk(
+            action, **filters, reason=reason, actor=actor, per_second=per_second, on_progress=progress
+        )
+
+    report = with_app(address, use)
+    if as_json:
+        write_json(report)
+    else:
+        _write(report)
+    return REFUSED if report.refusals else 0
+
+
+def _ask(action: str, matched: int) -> None:
+    if not sys.stdin.isatty():
+        raise MisuseError(f"This would {action} {counted(matched, 'instance')}. Say --yes, or --dry-run to look first.")
+    click.confirm(f"{action.capitalize()} {counted(matched, 'instance')}?", abort=True, err=True)
+
+
+def _progress(report: BulkReport) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r  {report.done + report.refusals:,} of {report.matched:,}", nl=not report.left, err=True)
+
+
+def _write(report: BulkReport) -> None:
+    if report.dry_run:
+        click.echo(f"{counted(report.matched, 'instance')} found; nothing was changed")
+        return
+    click.echo(f"{report.action}: {report.done:,} done, {report.refusals:,} refused")
+    for instance, why in report.refused[:SHOWN]:
+        click.echo(f"  {visible(instance)}: {visible(why)}")
+    if report.refusals > SHOWN:
+        click.echo(f"  … and {report.refusals - SHOWN:,} more; --json lists them")

@@ -1,0 +1,104 @@
+"""One operation on many instances (F11)."""
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.app.bulk import BulkReport
+from mainspring.engine.runtime import Runtime
+from mainspring.errors import SettingError
+from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
+from tests.engine.conftest import MakeApp, run
+from tests.engine.jobs import Done, Job, Start, Work, job
+
+
+def waiting(app: Mainspring) -> Mainspring:
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    return job(app, work)
+
+
+async def statuses(app: Mainspring) -> list[str]:
+    return [row.status for row in await app.instances(workflow="Job")]
+
+
+def test_many_instances_are_operated_on_by_a_filter_and_others_left_alone(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with waiting(make_app()) as app:
+            await app.send_many([Start(f"a-{n}", times=0) for n in range(5)])
+            await app.send_many([Start(f"b-{n}", times=0) for n in range(3)])
+            heard: list[int] = []
+            report = await app.bulk(
+                "cancel", id_prefix="a-", actor="ann", per_second=10_000, on_progress=lambda r: heard.append(r.done)
+            )
+            assert (report.matched, report.done, report.refusals) == (5, 5, 0)
+            assert heard == [0, 1, 2, 3, 4, 5]
+            assert await statuses(app) == ["cancelled"] * 5 + ["running"] * 3
+            log = await app.instance(Job, "a-0").log()
+            assert (log[-1].what, log[-1].actor) == ("Cancelled", "ann")
+
+    run(main)
+
+
+def test_a_dry_run_counts_and_changes_nothing(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with waiting(make_app()) as app:
+            await app.send_many([Start(f"a-{n}", times=0) for n in range(5)])
+            report = await app.bulk("cancel", workflow="Job", dry_run=True)
+            assert report == BulkReport("cancel", matched=5, dry_run=True)
+            assert await statuses(app) == ["running"] * 5
+
+    run(main)
+
+
+def test_one_that_refuses_does_not_stop_the_rest(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with waiting(make_app()) as app:
+            await app.send_many([Start(f"a-{n}", times=0) for n in range(4)])
+            await app.instance(Job, "a-1").suspend()
+            report = await app.bulk("suspend", workflow="Job", per_second=10_000)
+            assert (report.done, report.refusals) == (3, 1)
+            assert report.refused[0][0] == "Job/a-1"
+            assert "it is suspended" in report.refused[0][1]
+
+    run(main)
+
+
+def test_it_goes_no_faster_than_allowed() -> None:
+    class Watched(VirtualClock):
+        async def sleep(self, seconds: float) -> None:
+            self.advance(seconds)
+
+    async def main() -> None:
+        watched = Watched()
+        app = Mainspring("memory://", runtime=Runtime(watched), store=MemoryStore(watched))
+        app.add(Job())
+        app.external(Work)
+        await app.start(work=False)
+        begun_us = watched.now_us()
+        await app.send_many([Start(f"a-{n}", times=0) for n in range(11)])
+        await app.bulk("suspend", workflow="Job", per_second=2)
+        assert watched.now_us() - begun_us == 5_000_000
+        await app.stop()
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("action", "filters", "problem"),
+    [
+        ("cancel", {}, "everything"),
+        ("explode", {"workflow": "Job"}, "suspend, resume"),
+        ("skip", {"workflow": "Job", "per_second": 0}, "positive"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_happens(
+    action: str, filters: dict[str, object], problem: str
+) -> None:
+    async def main() -> None:
+        async with waiting(Mainspring("memory://")) as app:
+            with pytest.raises(SettingError, match=problem):
+                await app.bulk(action, **filters)  # pyright: ignore[reportArgumentType]  that is what is tried
+
+    run(main)
