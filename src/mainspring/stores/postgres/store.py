@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -25,7 +26,7 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.postgres import reads, work, workers
+from mainspring.stores.postgres import purge, reads, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
@@ -219,6 +220,15 @@ class PostgresStore:
 
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())
+
+    # ---- purging
+
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        return await purge.purgeable(self._ask, workflow, before_us, limit, after)
+
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        now_us = self._given_us()
+        return await self._transact(lambda t: purge.purge(t, found, events, now_us))
 
     # ---- ways to the database
 

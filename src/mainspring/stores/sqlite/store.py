@@ -12,6 +12,7 @@ import apsw
 from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -28,7 +29,7 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.sqlite import reads, work
+from mainspring.stores.sqlite import purge, reads, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.hints import Hints
 from mainspring.stores.sqlite.lending import LentJob
@@ -171,6 +172,14 @@ class SqliteStore:
     async def stats(self) -> Stats:
         now_us = self.now_us()
         return await self._read(lambda connection: reads.stats(connection, now_us))
+
+    # ---- purging
+
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        return await self._read(lambda connection: purge.purgeable(connection, workflow, before_us, limit, after))
+
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        return await self._write(lambda transaction: purge.purge(transaction, found, events))
 
     # ---- ways to the database
 
