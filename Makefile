@@ -43,6 +43,9 @@ bench: $(READY) ## Measure the pure core and the codec, then the engine in short
 	@$(BIN)/python -m bench core
 	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --n 500 --repeat 1 || exit 1; done
 	@$(BIN)/python -m bench compare --tuned
+	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --store postgres --n 1000 --repeat 1 || exit 1; done
+	@$(BIN)/python -m bench compare --tuned --store postgres
+	@$(BIN)/python -m bench idle --store postgres --n 100000
 
 soak: $(READY) ## Kill workers and clients 500 times, and judge what is left
 	@$(BIN)/python -m tests.crash --cycles 500
