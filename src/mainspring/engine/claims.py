@@ -17,7 +17,7 @@ from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError
+from mainspring.errors import CodecError, StoreError
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
@@ -115,7 +115,9 @@ class Claimer:
                 while more:
                     more = await self._claim(worker())
             except Exception as error:
-                log.warning("claiming failed, will be tried again: %s", error, exc_info=error)
+                # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
+                trace = None if isinstance(error, StoreError) else error
+                log.warning("claiming failed, will be tried again: %s", error, exc_info=trace)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 self._hint.set()
             finally:

@@ -233,7 +233,7 @@ class Dispatcher:
     def _take_up(self, accepts: tuple[InputRow, ...], outcome: Committed) -> None:
         """Step what was accepted in this worker's hands."""
         for row, position in zip(accepts, outcome.positions, strict=True):
-            if position:
+            if position and position not in outcome.unclaimed:
                 self._accepted(row, position)
 
     async def remember(self, result: Remembered) -> None:

@@ -233,10 +233,10 @@ class Stepper:
 
         def came_back(outcome: Outcome | Exception) -> None:
             match outcome:
-                case Committed(positions=positions):
+                case Committed(positions=positions, unclaimed=unclaimed):
                     if pending.answer is not None:
                         pending.answer.resolve("accepted")
-                    if claimed and positions[0]:
+                    if claimed and positions[0] and not unclaimed:
                         self._followers.accepted(pending.input_row(), positions[0])
                     else:
                         self._followers.due_at(0)

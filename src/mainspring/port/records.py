@@ -244,12 +244,16 @@ class Unit(Struct, frozen=True, gc=False):
 class Committed(Struct, frozen=True, gc=False):
     """The unit is durable. `key` is the store's key of the instance (0 if untouched), `positions` those of `accepts`.
 
+    `unclaimed` are those positions that were to be claimed and are not: inputs that this worker does not hold wait
+    before them, or it is known no longer. Whoever steps them now would step them before their turn.
+
     >>> Committed(7).positions
     ()
     """
 
     key: int
     positions: tuple[int, ...] = ()
+    unclaimed: tuple[int, ...] = ()
 
 
 class Conflict(Struct, frozen=True, gc=False):

@@ -156,16 +156,19 @@ class MemoryStore:
 
     def _apply(self, worker: int, unit: Unit) -> Committed:
         ref = Ref(unit.workflow, unit.instance)
+        owned = self._claimable(worker, unit)
         settled = self._take_away(worker, unit, ref)
         # Only now: a step that cancels a timer and schedules it anew must keep the new one.
         key = self._move(worker, unit, ref) if unit.expected_version is not None else 0
-        positions = tuple(self._accept(worker, row) for row in unit.accepts)
+        positions = tuple(self._accept(worker, row, owned) for row in unit.accepts)
+        accepted = [(row, position) for row, position in zip(unit.accepts, positions, strict=True) if position]
+        unclaimed = tuple(at for row, at in accepted if row.claimed and self._inbox[at].owner is None)
         for letter in unit.dead_letters:
             self._letters_died += 1
             output = settled.get(letter.output) if letter.output else None
             self._dead[self._letters_died] = (replace(letter, id=self._letters_died), output)
         self._remembered |= {result.key: result for result in unit.remembers}
-        return Committed(key, positions)
+        return Committed(key, positions, unclaimed)
 
     def _take_away(self, worker: int, unit: Unit, ref: Ref) -> dict[OutputKey, Output]:
         """Remove or give back what the unit is done with, and return the outputs that it settles."""
@@ -218,13 +221,19 @@ class MemoryStore:
             self._news.set()  # resumed, or the next input is free now
         return instance.row.key
 
-    def _accept(self, worker: int, row: InputRow) -> int:
-        instance = self._instances.setdefault(Ref(row.workflow, row.instance), Instance())
+    def _claimable(self, worker: int, unit: Unit) -> set[Ref]:
+        """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
+        refs = {Ref(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
+        return {ref for ref in refs if all(waiting.owner == worker for waiting in self._at(ref).inbox.values())}
+
+    def _accept(self, worker: int, row: InputRow, owned: set[Ref]) -> int:
+        ref = Ref(row.workflow, row.instance)
+        instance = self._instances.setdefault(ref, Instance())
         if instance.known(row.message_id):
             return 0
         self._inputs_accepted += 1
         position = self._inputs_accepted
-        owner = self._owner(worker, claimed=row.claimed)
+        owner = self._owner(worker, claimed=row.claimed and ref in owned)
         self._inbox[position] = instance.inbox[position] = Input(replace(row, position=position), owner)
         return position
 

@@ -89,7 +89,8 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- 1 inputs that are in their stream already · 2 inputs that wait in the inbox · 3 which of the inputs to be consumed are
 -- there · 4 how many inputs wait for instances that want to be stepped directly, by timer key · 5 outputs that are not
 -- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
--- positions in the inbox and new keys of instances
+-- positions in the inbox and new keys of instances · 8 how many inputs that are not this worker's wait for instances for
+-- which it wants to hold new ones, by timer key
 SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
 FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
@@ -107,7 +108,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS b
 UNION ALL
-SELECT 3, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+SELECT 3, n.place, b.position, b.owner, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
     SELECT * FROM mainspring.inbox WHERE position = (n.row ->> 0)::bigint AND name = decode(n.row ->> 1, 'base64')
@@ -141,7 +142,15 @@ UNION ALL
 SELECT
     7, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     ARRAY(SELECT nextval('mainspring.inbox_positions') FROM generate_series(1, $8::bigint)),
-    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $9::bigint));
+    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $9::bigint))
+UNION ALL
+SELECT 8, n.place, b.count, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+FROM jsonb_array_elements_text($10::jsonb) WITH ORDINALITY AS n (name, place)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count, timer_key FROM mainspring.inbox
+    WHERE name = decode(n.name, 'base64') AND owner IS DISTINCT FROM $6::bigint GROUP BY timer_key
+    OFFSET 0
+) AS b;
 
 
 -- ---------------------------------------------------------------- commit: the changes

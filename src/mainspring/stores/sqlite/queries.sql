@@ -72,6 +72,15 @@ SELECT j.value ->> 0, j.value ->> 1
 FROM json_each(?1) AS j
 WHERE EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1);
 
+-- name: with_inputs_of_others
+-- Of [workflow, instance, worker]: those for which inputs wait that this worker does not hold.
+SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
+FROM json_each(?1) AS j
+WHERE EXISTS (
+    SELECT 1 FROM inbox AS b
+    WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.owner IS NOT j.value ->> 2
+);
+
 -- name: last_number
 -- The last number that a table with AUTOINCREMENT gave away.
 SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1;
