@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -30,6 +31,7 @@ from mainspring.stores.postgres import purge, reads, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.examine import Examiner
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
 from mainspring.stores.postgres.lending import Lender, PostgresLoan
@@ -229,6 +231,9 @@ class PostgresStore:
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         now_us = self._given_us()
         return await self._transact(lambda t: purge.purge(t, found, events, now_us))
+
+    async def examine(self) -> Examination:
+        return await Examiner(self._address).examine()
 
     # ---- ways to the database
 

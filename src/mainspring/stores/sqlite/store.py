@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import apsw
 
 from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -31,6 +33,7 @@ from mainspring.port.records import (
 )
 from mainspring.stores.sqlite import purge, reads, work
 from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints
 from mainspring.stores.sqlite.lending import LentJob
 from mainspring.stores.sqlite.sql import execute
@@ -180,6 +183,9 @@ class SqliteStore:
 
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         return await self._write(lambda transaction: purge.purge(transaction, found, events))
+
+    async def examine(self) -> Examination:
+        return await asyncio.to_thread(examine, self._place.path)
 
     # ---- ways to the database
 
