@@ -17,8 +17,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.cli.failures import DEBUG, MisuseError, debugging
-from mainspring.engine.pending import moment
-from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError
+from mainspring.errors import MainspringError, NoSuchInstanceError
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
@@ -143,8 +142,6 @@ async def find(app: Mainspring, text: str) -> Loaded:
     exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
     match exact or found:
         case [one]:
-            if one.row.purged_us is not None:
-                raise InstancePurgedError(str(ref_of(one)), one.row.status, moment(one.row.purged_us))
             return one
         case []:
             raise NoSuchInstanceError(text)
