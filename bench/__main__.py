@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -27,6 +28,8 @@ OTHERS = {
 
 def main() -> None:
     arguments = _parser().parse_args()
+    # Or the server that was started for the command would outlive it.
+    signal.signal(signal.SIGTERM, _end)
     if arguments.bench == "core":
         emit(core(repeats=arguments.repeat), as_json=arguments.json)
         return
@@ -113,6 +116,10 @@ def _results(name: str, settings: Settings, n: int | None, repeats: int) -> list
         first, last = results[0], results[-1]
         last["times_longer"] = round(last[bench.figure] / first[bench.figure], 3)
     return results
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(143)
 
 
 def _emit(figures: Figures, *, as_json: bool) -> None:

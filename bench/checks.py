@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 from bench.measure import Figures
 from mainspring import Mainspring
@@ -11,7 +10,6 @@ from mainspring.port.records import InstanceFilter, Ref
 
 PAGE = 10_000
 POLL_SECONDS = 0.005
-WORKERS_SECONDS = 60.0
 RUNNING = InstanceFilter(status="running")
 COMPLETED = InstanceFilter(status="completed")
 
@@ -43,15 +41,6 @@ async def _completed(app: Mainspring, after_key: int) -> int:
     while page := await app.engine.store.instances(COMPLETED, PAGE, after_key):
         count, after_key = count + len(page), page[-1].key
     return count
-
-
-async def until_workers(app: Mainspring, n: int) -> None:
-    """Return when n workers have registered."""
-    deadline = time.monotonic() + WORKERS_SECONDS
-    while (found := (await app.stats()).workers) < n:
-        if time.monotonic() > deadline:
-            raise NotDoneError(f"{found} of {n} workers were there after {WORKERS_SECONDS:.0f} s")
-        await asyncio.sleep(POLL_SECONDS)
 
 
 async def all_completed(app: Mainspring, n: int, waiting: int = 0) -> None:

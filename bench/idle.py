@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import structs
 
 from bench import apps
-from bench.checks import NotDoneError, all_completed, until_workers
+from bench.checks import NotDoneError, all_completed
 from bench.fill import fill
 from bench.measure import Figures, cpu_seconds, median, rss_mb
 from bench.processes import Workers
@@ -72,7 +72,7 @@ async def _idle(settings: Settings) -> Figures:
     await app.start(work=False)
     try:
         with Workers(settings, "everything", 1) as workers:
-            await until_workers(app, 1)
+            await workers.ready(app)
             await app.stop()  # nobody but the worker is there
             await asyncio.sleep(SETTLE_SECONDS)
             watched = {"idle_cpu_percent": workers.pids[0]}

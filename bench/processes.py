@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Self
 
 from bench import served
-from bench.checks import NotDoneError
+from bench.checks import POLL_SECONDS, NotDoneError
 from bench.settings import Settings
+from mainspring import Mainspring
 
+START_SECONDS = 60.0
 STOP_SECONDS = 30.0
 
 
@@ -39,6 +43,15 @@ class Workers:
         codes = [self._ended(process) for process in self._processes]
         if kind is None and any(codes):
             raise NotDoneError(f"the workers ended with exit codes {codes}")
+
+    async def ready(self, app: Mainspring) -> None:
+        """Return when all have registered in the store that an app has open."""
+        deadline = time.monotonic() + START_SECONDS
+        while (there := (await app.stats()).workers) < self._count:
+            codes = [process.poll() for process in self._processes]
+            if any(code is not None for code in codes) or time.monotonic() > deadline:
+                raise NotDoneError(f"{there} of {self._count} workers were there; exit codes: {codes}")
+            await asyncio.sleep(POLL_SECONDS)
 
     @property
     def pids(self) -> list[int]:

@@ -75,8 +75,12 @@ def own_schema(settings: Settings) -> Generator[Settings]:
     asyncio.run(checkpoint(own))
     try:
         yield own
-    finally:
-        asyncio.run(drop_schema(own))
+    except BaseException:
+        # What ended the run may have ended the server too.
+        with suppress(asyncpg.PostgresError, OSError):
+            asyncio.run(drop_schema(own))
+        raise
+    asyncio.run(drop_schema(own))
 
 
 async def checkpoint(settings: Settings) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from bench import apps
-from bench.checks import all_completed, batch_figures, stream_lengths, until_completed, until_workers
+from bench.checks import all_completed, batch_figures, stream_lengths, until_completed
 from bench.measure import Figures, Meter, rss_mb
 from bench.processes import Workers
 from bench.progress import Progress
@@ -47,7 +47,7 @@ async def _by_workers(settings: Settings) -> Figures:
     await app.start(work=False)
     try:
         with Workers(settings, "orders", settings.workers) as workers:
-            await until_workers(app, settings.workers)
+            await workers.ready(app)
             with Meter(settings.server_pid, workers.pids) as meter:
                 await start_and_finish(app, settings)
             await _check(app, n)

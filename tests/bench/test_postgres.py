@@ -180,6 +180,20 @@ def test_a_limit_on_a_server_that_forgets_has_no_figure(settings: Settings) -> N
 
 
 def test_a_worker_that_cannot_work_gives_no_figure(settings: Settings) -> None:
+    async def start() -> None:
+        app = everything(settings.url)
+        await app.start(work=False)
+        try:
+            with Workers(settings, "nobody", 1) as workers:
+                await workers.ready(app)
+        finally:
+            await app.stop()
+
+    with pytest.raises(NotDoneError, match="0 of 1 workers"):
+        asyncio.run(start())
+
+
+def test_a_worker_that_ends_meanwhile_gives_no_figure(settings: Settings) -> None:
     with pytest.raises(NotDoneError, match="exit codes"), Workers(settings, "nobody", 1) as workers:
         os.waitid(os.P_PID, workers.pids[0], os.WEXITED | os.WNOWAIT)
 
