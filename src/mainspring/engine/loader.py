@@ -133,7 +133,7 @@ class Loader:
             row = loaded.row
             lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
-            lane.status, lane.error = row.status, row.error
+            lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
@@ -166,10 +166,12 @@ async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> 
 
 
 async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:
-    """Return all events of an instance behind a version, read page by page."""
+    """Return all events of an instance behind a version, read page by page; none of a purged one."""
     rows: list[EventRow] = []
     while True:
         page = await store.stream(ref, rows[-1].version if rows else after, EVENTS_PER_PAGE)
+        begun = bool(rows)
         rows.extend(page)
         if len(page) < EVENTS_PER_PAGE:
-            return rows
+            # Purged between two pages, it has no stream at all, and not the first pages of one.
+            return rows if not begun or await store.stream(ref, after, 1) else []

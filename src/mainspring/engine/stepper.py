@@ -11,7 +11,7 @@ from mainspring.core.step import step
 from mainspring.engine.committer import Committer
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
-from mainspring.engine.pending import Pending, ReceiptStatus
+from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import Units
@@ -84,6 +84,11 @@ class Stepper:
         waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
         return {pending.settles for pending in waiting if pending.settles is not None}
 
+    @property
+    def in_hand(self) -> int:
+        """How many inputs wait or are under way in lanes."""
+        return sum(len(lane.queue) + lane.under_way for lane in self.lanes.busy())
+
     def is_running(self, ref: Ref) -> bool:
         """Tell whether an instance is known here and has not ended."""
         lane = self.lanes.get(ref)
@@ -144,6 +149,10 @@ class Stepper:
     def _take_late(self, lane: Lane, pending: Pending) -> None:
         if pending.kind is Kind.TIMER:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
+        elif lane.purged_us is not None:
+            # There is no stream any more that could keep it, not even an answer to what the instance asked.
+            reason = f"{pending.ref} ended ({lane.status}) and was purged on {moment(lane.purged_us):%Y-%m-%d}"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
         elif pending.cause is not None:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:

@@ -46,7 +46,7 @@ class MemoryStore:
     >>> store = MemoryStore(VirtualClock())
     >>> unit = Unit("W", "i", expected_version=0, events=(EventRow(1, "Began", 0),))
     >>> asyncio.run(store.commit(0, [unit, unit]))
-    [Committed(key=1, positions=()), Conflict(reason='version')]
+    [Committed(key=1, positions=(), unclaimed=()), Conflict(reason='version')]
     """
 
     def __init__(self, clock: Clock) -> None:

@@ -65,7 +65,7 @@ class SqliteStore:
     ...     return outcomes
     >>> with TemporaryDirectory() as folder:
     ...     asyncio.run(twice(Path(folder) / "orders.db"))
-    [Committed(key=1, positions=()), Conflict(reason='version')]
+    [Committed(key=1, positions=(), unclaimed=()), Conflict(reason='version')]
     """
 
     def __init__(
