@@ -17,7 +17,7 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.examine import Examiner
 from mainspring.testing.store_contract.rig import accept, send, step
 from tests.cli.conftest import Run
-from tests.postgres.proxy import Pooler, serving
+from tests.postgres.proxy import Cable, Pooler, serving
 from tests.postgres.server import Server, Unavailable
 
 LEASE_US = 60_000_000
@@ -480,5 +480,17 @@ def test_a_server_that_does_not_answer_ends_the_examination(monkeypatch: pytest.
         for line in lines:
             line.transport.abort()
         await asyncio.sleep(0)
+
+    run(body)
+
+
+def test_a_server_that_goes_away_meanwhile_ends_the_examination(url: str) -> None:
+    async def body() -> None:
+        cable = Cable(url)
+        cable.cut_once("ROLLBACK", "before")
+        async with serving(cable, url) as through:
+            examination = await PostgresStore(through).examine()
+            assert "cannot be reached (" in beginning(told(examination), "problem: postgresql://127.0.0.1")
+            assert not examination.ready
 
     run(body)

@@ -22,7 +22,7 @@ from mainspring.errors import StoreError
 from mainspring.port.findings import Examination, Finding, note, problem
 from mainspring.stores.postgres import symptoms
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.faults import LOST
+from mainspring.stores.postgres.faults import LOST, translated
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session, connect
 from mainspring.stores.postgres.sql import named, statements, within
@@ -63,10 +63,10 @@ class Examiner:
         try:
             async with self._session() as session:
                 await self._ask_all(session)
-        except StoreError as error:
-            self._lost(error)
-        except LOST as error:
-            self._lost(StoreError(str(self._address), f"does not answer any more ({type(error).__name__})", ""))
+        except (StoreError, asyncpg.PostgresError, *LOST) as error:
+            lost = translated(str(self._address), error)
+            self._found([problem(f"{lost.store} {lost.problem}", lost.fix)])
+            self._ready = False
         return Examination(self._findings, self._facts, self._ready)
 
     async def _ask_all(self, session: Session) -> None:
@@ -245,8 +245,3 @@ class Examiner:
 
     def _found(self, findings: Iterable[Finding]) -> None:
         self._findings += findings
-
-    def _lost(self, error: StoreError) -> None:
-        self._ready = False
-        fix = error.fix or "Look at the server and the network."
-        self._findings.append(problem(f"{error.store} {error.problem}", fix))
