@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),
     "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
     "cancel": Listed("Act", "operate", "End an instance from outside."),
+    "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }
 
 HELP: Final = """\

@@ -17,7 +17,8 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.cli.failures import DEBUG, MisuseError, debugging
-from mainspring.errors import MainspringError, NoSuchInstanceError
+from mainspring.engine.pending import moment
+from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
@@ -142,6 +143,8 @@ async def find(app: Mainspring, text: str) -> Loaded:
     exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
     match exact or found:
         case [one]:
+            if one.row.purged_us is not None:
+                raise InstancePurgedError(str(ref_of(one)), one.row.status, moment(one.row.purged_us))
             return one
         case []:
             raise NoSuchInstanceError(text)
