@@ -48,8 +48,8 @@ class Followers(Protocol):
         """Tell whether an output may be born claimed."""
         ...
 
-    def promise(self, count: int) -> None:
-        """Count outputs that are to be dispatched when their commit comes back; a negative count takes them back."""
+    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
         ...
 
 
@@ -185,12 +185,12 @@ class Stepper:
     ) -> None:
         lane.under_way += 1
         if outputs:
-            self._followers.promise(len(outputs))
+            self._followers.promise(outputs, 1)
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
             if outputs:
-                self._followers.promise(-len(outputs))
+                self._followers.promise(outputs, -1)
             if type(outcome) is Committed:
                 if fault is not None:
                     log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=fault)

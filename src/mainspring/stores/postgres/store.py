@@ -182,7 +182,10 @@ class PostgresStore:
             return Claims([], [], None)
         if not inputs and (next_due_us is None or next_due_us > now_us):
             return Claims([], [], next_due_us)
-        return await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+        claims = await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+        if presence := self._open().presence:
+            presence.came(in_vain=not claims.outputs and not claims.inputs)
+        return claims
 
     async def restore_output(self, dead_letter: int) -> bool:
         now_us = self._given_us()
