@@ -43,9 +43,14 @@ bench: $(READY) ## Measure the pure core and the codec, then the engine in short
 	@$(BIN)/python -m bench core
 	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --n 500 --repeat 1 || exit 1; done
 	@$(BIN)/python -m bench compare --tuned
+	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --store postgres --n 1000 --repeat 1 || exit 1; done
+	@$(BIN)/python -m bench compare --tuned --store postgres
+	@$(BIN)/python -m bench idle --store postgres --n 100000
 
-soak: $(READY) ## Kill workers and clients 500 times, and judge what is left
-	@$(BIN)/python -m tests.crash --cycles 500
+soak: $(READY) ## Kill workers, clients and servers 500 times on each store and judge what is left; plans at a million
+	@$(BIN)/python -m tests.crash --store sqlite --cycles 500
+	@$(BIN)/python -m tests.crash --store postgres --cycles 500
+	@$(BIN)/python -m tests.stores.postgres_million
 
 docs: ## Build the documentation site
 	@echo "make docs comes with the documentation site; until then, read docs/ as it is."

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from msgspec import structs
@@ -15,6 +17,7 @@ from bench.measure import REPEATS, Figures
 from bench.places import filesystem, on_disk
 from bench.report import emit, result
 from bench.rounds import one_round
+from bench.servers import VARIABLE, measured_server
 from bench.settings import STORES, Settings
 
 OTHERS = {
@@ -25,6 +28,8 @@ OTHERS = {
 
 def main() -> None:
     arguments = _parser().parse_args()
+    # Or the server that was started for the command would outlive it.
+    signal.signal(signal.SIGTERM, _end)
     if arguments.bench == "core":
         emit(core(repeats=arguments.repeat), as_json=arguments.json)
         return
@@ -34,23 +39,33 @@ def main() -> None:
         store=arguments.store,
         chunk=arguments.chunk,
         batch=arguments.batch,
+        workers=arguments.workers,
         tuned=arguments.tuned,
         switch_interval=arguments.switch_interval,
     )
     place: Figures = {"tuned": settings.tuned}
     if settings.durable:
         place["filesystem"] = filesystem(folder)
+    if arguments.url and settings.store != "postgres":
+        raise SystemExit("--url names a PostgreSQL server: it goes with --store postgres.")
+    if arguments.url and arguments.bench == "w5":
+        raise SystemExit("w5 crashes its server, so it starts one of its own: leave --url out.")
+    # W5's server is the run's own.
+    server = nullcontext(settings) if arguments.bench == "w5" else measured_server(settings, arguments.url)
     try:
-        if arguments.bench == "compare":
-            settings = structs.replace(settings, n=arguments.n or BENCHES["w1"].sizes[0])
-            figures = compare(settings, arguments.repeat, _tell)
-            about = {"bench": "compare", "store": settings.store, "n": settings.n, "repeats": arguments.repeat}
-            _emit({**about, **figures, **place}, as_json=arguments.json)
-        else:
-            for figures in _results(arguments.bench, settings, arguments.n, arguments.repeat):
+        with server as settings:
+            for figures in _figures(arguments, settings):
                 _emit({**figures, **place}, as_json=arguments.json)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _figures(arguments: argparse.Namespace, settings: Settings) -> list[Figures]:
+    if arguments.bench != "compare":
+        return _results(arguments.bench, settings, arguments.n, arguments.repeat)
+    settings = structs.replace(settings, n=arguments.n or BENCHES["w1"].sizes[0])
+    about = {"bench": "compare", "store": settings.store, "n": settings.n, "repeats": arguments.repeat}
+    return [{**about, **compare(settings, arguments.repeat, _tell)}]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -63,16 +78,22 @@ def _parser() -> argparse.ArgumentParser:
     for name, help in helps.items():
         bench = benches.add_parser(name, help=help, description=help)
         bench.add_argument("--json", action="store_true", help="one JSON line per result, with the machine's facts")
-        bench.add_argument("--repeat", type=_positive, default=REPEATS, help="how many runs (default: %(default)s)")
+        repeats = BENCHES[name].repeats if name in BENCHES else REPEATS
+        bench.add_argument("--repeat", type=_positive, default=repeats, help="how many runs (default: %(default)s)")
         if name == "core":
             continue
-        stores = ("sqlite",) if name.startswith("limit") or name in ("compare", "w5") else STORES
+        kept = name.startswith("limit") or name in ("compare", "w5", "idle")
+        stores = tuple(store for store in STORES if not (kept and store == "memory"))
         sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes
         default = " and ".join(f"{size:,}" for size in sizes)
         bench.add_argument("--store", choices=stores, default="sqlite", help="where to write (default: %(default)s)")
+        bench.add_argument(
+            "--url", help=f"a PostgreSQL server (default: {VARIABLE}, or one that is started for the run)"
+        )
         bench.add_argument("--n", type=_positive, help=f"how many (default: {default})")
         bench.add_argument("--dir", type=Path, help="a folder on a real disk, for the runs' own folders")
         bench.add_argument("--chunk", type=_positive, default=1_000, help="messages sent together (%(default)s)")
+        bench.add_argument("--workers", type=_positive, default=0, help="worker processes for w1 (default: none)")
         bench.add_argument("--batch", type=_positive, default=200, help="steps per commit of the limit (%(default)s)")
         bench.add_argument(
             "--tuned", action="store_true", help="set the process up as `mainspring worker` does its own"
@@ -95,6 +116,10 @@ def _results(name: str, settings: Settings, n: int | None, repeats: int) -> list
         first, last = results[0], results[-1]
         last["times_longer"] = round(last[bench.figure] / first[bench.figure], 3)
     return results
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(143)
 
 
 def _emit(figures: Figures, *, as_json: bool) -> None:

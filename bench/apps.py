@@ -44,6 +44,13 @@ def orders(url: str) -> Mainspring:
     return app
 
 
+def everything(url: str) -> Mainspring:
+    """Orders, beside many that sleep."""
+    app = orders(url)
+    app.add(Sleeper())
+    return app
+
+
 def chain(url: str, workflow: Chain | None = None) -> tuple[Mainspring, list[int]]:
     """W3 and replay; with a list whose one number tells how many calls were made, for the progress shown."""
     app = Mainspring(url)

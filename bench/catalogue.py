@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench import limit, replay, w1, w2, w3, w4, w5, w6
-from bench.measure import Figures
+from bench import idle, limit, replay, w1, w2, w3, w4, w5, w6
+from bench.measure import REPEATS, Figures
 from bench.settings import Settings
 
 
@@ -17,6 +17,7 @@ class Bench(Struct, frozen=True):
     run: Callable[[Settings], Figures]
     sizes: tuple[int, ...]
     figure: str
+    repeats: int = REPEATS
 
 
 BENCHES: dict[str, Bench] = {
@@ -27,6 +28,7 @@ BENCHES: dict[str, Bench] = {
     "w5": Bench(w5.run, (1_000,), "seconds"),
     "w6": Bench(w6.run, (10_000,), "late_s"),
     "replay": Bench(replay.run, (10_000,), "replay_ms"),
+    "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
     "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),
     "limit-bulk": Bench(limit.bulk, (10_000,), "instances_per_s"),
     "limit-loop": Bench(limit.latency, (300,), "p50_ms"),

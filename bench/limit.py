@@ -5,44 +5,43 @@ They are the engine's own tables, columns, indexes and checksums.
 `throughput` goes step by step, as any program must that decides one step after the other: it encodes the messages of a
 step and executes one statement for each row. `bulk` has all rows of a batch at hand beforehand and gives them to SQLite
 table by table; no engine can, so it shows how much of the limit is SQLite's own work. Neither checks anything.
+`bench.limit_postgres` does the same on PostgreSQL.
 """
 
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
 import apsw
-from msgspec import json, msgpack
 
+from bench import limit_postgres
+from bench.limit_rows import APPEND, BEGIN, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, changes, tables
 from bench.measure import Figures, Meter, disk_bytes, percentiles, rss_mb
 from bench.settings import Settings
-from bench.workflows import Charge, Charged, Order, Ship, Shipped, Validate, Validated, order
-
-STEPS = 4
-EVENTS = 9
 
 SCHEMA = (resources.files("mainspring.stores.sqlite") / "schema.sql").read_text()
-INSERT_INSTANCE = """
-INSERT INTO instances (key, workflow, id, version, status, state, definition_version, context, created_us, updated_us)
-VALUES (?, 'Orders', ?, 3, 'running', 'Validating', 1, ?, ?, ?)
-"""
-UPDATE_INSTANCE = "UPDATE instances SET version = ?, status = ?, state = ?, updated_us = ? WHERE key = ?"
-INSERT_EVENT = """
-INSERT INTO events (
-    instance, version, event, time_us, type, type_version, body, kind, message_id, cause, context, state, attempt,
-    duration_us, checksum
-) VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-INSERT_OUTPUT = """
-INSERT INTO outbox (instance, version, kind, destination, due_us, priority, owner, attempts)
-VALUES (?, ?, 'send', ?, ?, 0, 1, 0)
-"""
-DELETE_OUTPUT = "DELETE FROM outbox WHERE instance = ? AND version = ?"
-
+SQL = {
+    BEGIN: """
+        INSERT INTO instances (
+            key, workflow, id, version, status, state, definition_version, context, created_us, updated_us
+        ) VALUES (?, 'Orders', ?, 3, 'running', 'Validating', 1, ?, ?, ?)
+    """,
+    MOVE: "UPDATE instances SET version = ?, status = ?, state = ?, updated_us = ? WHERE key = ?",
+    APPEND: """
+        INSERT INTO events (
+            instance, version, event, time_us, type, type_version, body, kind, message_id, cause, context, state,
+            attempt, duration_us, checksum
+        ) VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    """,
+    RECORD: """
+        INSERT INTO outbox (instance, version, kind, destination, due_us, priority, owner, attempts)
+        VALUES (?, ?, 'send', ?, ?, 0, 1, 0)
+    """,
+    SETTLE: "DELETE FROM outbox WHERE instance = ? AND version = ?",
+}
 COUNTS = """
 SELECT
     (SELECT count(*) FROM instances WHERE status = 'completed'),
@@ -50,16 +49,11 @@ SELECT
     (SELECT count(*) FROM outbox)
 """
 
-Statement = tuple[str, tuple[Any, ...]]
-
-# What the second, third and fourth step receive, which state that makes, and what they send.
-_RESULTS = ((Validated, "validate", "Charging", Charge), (Charged, "charge", "Shipping", Ship))
-_encode = json.Encoder().encode
-_pack = msgpack.Encoder().encode
-
 
 def throughput(settings: Settings) -> Figures:
     """Write what n orders leave, step by step, in transactions of `batch` steps."""
+    if settings.store == "postgres":
+        return limit_postgres.throughput(settings)
     n, connection = settings.n, _connect(settings)
     with Meter() as meter:
         for begin in range(0, n, settings.batch):
@@ -71,21 +65,25 @@ def throughput(settings: Settings) -> Figures:
 
 def bulk(settings: Settings) -> Figures:
     """Write what n orders leave, table by table, in transactions of `batch` steps; only the writing is timed."""
+    if settings.store == "postgres":
+        return limit_postgres.bulk(settings)
     n, connection = settings.n, _connect(settings)
     writing = 0.0
     with Meter() as meter:
         for begin in range(0, n, settings.batch):
             numbers = range(begin, min(n, begin + settings.batch))
             for step in range(STEPS):
-                tables = _tables(numbers, step)
+                rows = tables(numbers, step)
                 begun = time.perf_counter()
-                _commit_tables(connection, tables)
+                _commit_tables(connection, rows)
                 writing += time.perf_counter() - begun
     return _closed(connection, settings, meter, writing)
 
 
 def latency(settings: Settings) -> Figures:
     """Write n orders one after the other, each in the four commits that its steps need."""
+    if settings.store == "postgres":
+        return limit_postgres.latency(settings)
     connection = _connect(settings)
     took: list[float] = []
     with Meter() as meter:
@@ -127,99 +125,16 @@ def _commit(connection: Any, numbers: Sequence[int], step: int) -> None:
     execute = connection.execute
     execute("BEGIN IMMEDIATE")
     for number in numbers:
-        for sql, values in _statements(number, step):
-            execute(sql, values)
+        for change, values in changes(number, step):
+            execute(SQL[change], values)
     execute("COMMIT")
 
 
-def _tables(numbers: Sequence[int], step: int) -> dict[str, list[tuple[Any, ...]]]:
-    tables: dict[str, list[tuple[Any, ...]]] = {}
-    for number in numbers:
-        for sql, values in _statements(number, step):
-            tables.setdefault(sql, []).append(values)
-    return tables
-
-
-def _commit_tables(connection: Any, tables: dict[str, list[tuple[Any, ...]]]) -> None:
+def _commit_tables(connection: Any, rows: Tables) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    for sql, rows in tables.items():
-        connection.executemany(sql, rows)
+    for change, values in rows.items():
+        connection.executemany(SQL[change], values)
     connection.execute("COMMIT")
-
-
-def _statements(number: int, step: int) -> Iterator[Statement]:
-    """Return what one step of one order writes."""
-    key, now_us, placed = number + 1, time.time_ns() // 1_000, order(number)
-    if step == 0:
-        yield from _first(key, now_us, placed)
-    elif step < 3:
-        result, did, state, command = _RESULTS[step - 1]
-        version = 2 + 2 * step
-        yield from _received(key, now_us, version, result(placed.id, did, ok=True), state)
-        yield _event(key, now_us, version + 1, "Sent", command(placed), cause=version)
-        yield INSERT_OUTPUT, (key, version + 1, command.__name__, now_us)
-        yield UPDATE_INSTANCE, (version + 1, "running", state, now_us, key)
-    else:
-        yield from _received(key, now_us, 8, Shipped(placed.id, "ship", ok=True), "Shipping")
-        yield _event(key, now_us, 9, "Completed")
-        yield UPDATE_INSTANCE, (9, "completed", "Shipping", now_us, key)
-
-
-def _first(key: int, now_us: int, placed: Order) -> Iterator[Statement]:
-    message_id = f"{key:032x}"
-    context = _encode({"correlation_id": message_id})
-    yield INSERT_INSTANCE, (key, placed.id, context, now_us, now_us)
-    yield _event(key, now_us, 1, "Began")
-    yield _event(
-        key,
-        now_us,
-        2,
-        "InitiatedBy",
-        placed,
-        kind="command",
-        message_id=message_id,
-        context=context,
-        state="Validating",
-    )
-    yield _event(key, now_us, 3, "Sent", Validate(placed), cause=2)
-    yield INSERT_OUTPUT, (key, 3, "Validate", now_us)
-
-
-def _received(key: int, now_us: int, version: int, message: object, state: str) -> Iterator[Statement]:
-    yield _event(
-        key,
-        now_us,
-        version,
-        "Received",
-        message,
-        kind="result",
-        cause=version - 1,
-        state=state,
-        attempt=1,
-        duration_us=0,
-    )
-    yield DELETE_OUTPUT, (key, version - 1)
-
-
-def _event(
-    key: int,
-    now_us: int,
-    version: int,
-    event: str,
-    message: object = None,
-    *,
-    kind: str | None = None,
-    message_id: str | None = None,
-    cause: int | None = None,
-    context: bytes | None = None,
-    state: str | None = None,
-    attempt: int | None = None,
-    duration_us: int | None = None,
-) -> Statement:
-    name, body = (None, None) if message is None else (type(message).__name__, _encode(message))
-    envelope = (kind, message_id, cause, context, state, attempt, duration_us)
-    checksum = zlib.crc32(_pack((key, version, event, now_us, name, body, *envelope)))
-    return INSERT_EVENT, (key, version, event, now_us, name, body, *envelope, checksum)
 
 
 def _check(connection: Any, n: int) -> None:

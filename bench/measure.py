@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import apsw
 
@@ -39,9 +39,16 @@ def percentiles(seconds: Sequence[float]) -> Figures:
 
 
 class Meter:
-    """Wall time, this process's own CPU time, and how busy others kept the machine meanwhile."""
+    """Wall time, this process's own CPU time, and how busy others kept the machine meanwhile.
+
+    `server` and `workers` are processes that do part of the work: with their children they are no others.
+    """
+
+    def __init__(self, server: int | None = None, workers: Sequence[int] = ()) -> None:
+        self._parts = {"server": [] if server is None else [server], "workers": list(workers)}
 
     def __enter__(self) -> Self:
+        self._parts_cpu = self._parts_seconds()
         self._cpu = time.process_time()
         self._busy = _busy_seconds()
         self._begun = time.perf_counter()
@@ -51,14 +58,22 @@ class Meter:
         self.seconds = time.perf_counter() - self._begun
         self.cpu_seconds = time.process_time() - self._cpu
         self._busy = _busy_seconds() - self._busy
+        begun, self._parts_cpu = self._parts_cpu, self._parts_seconds()
+        self._parts_cpu = {part: seconds - begun[part] for part, seconds in self._parts_cpu.items()}
+
+    def _parts_seconds(self) -> dict[str, float]:
+        return {part: sum(map(cpu_seconds, pids)) for part, pids in self._parts.items() if pids}
 
     def figures(self, units: int | None = None) -> Figures:
         """Return what was measured; CPU time per unit where there are units."""
         cores = os.cpu_count() or 1
-        others = max(0.0, self._busy - self.cpu_seconds) / (self.seconds * cores)
+        ours = self.cpu_seconds + sum(self._parts_cpu.values())
+        others = max(0.0, self._busy - ours) / (self.seconds * cores)
         figures: Figures = {"seconds": round(self.seconds, 4), "others_busy": round(min(others, 1.0), 2)}
         if units:
             figures["cpu_us_each"] = round(self.cpu_seconds / units * 1e6, 1)
+            for part, seconds in self._parts_cpu.items():
+                figures[f"{part}_cpu_us_each"] = round(seconds / units * 1e6, 1)
         return figures
 
 
@@ -70,6 +85,42 @@ def _busy_seconds() -> float:
         return 0.0
     user, nice, system, _idle, _waiting, interrupts, soft_interrupts, stolen = map(int, fields)
     return (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
+
+
+class _Process(NamedTuple):
+    pid: int
+    parent: int
+    seconds: float
+
+
+def _processes() -> list[_Process]:
+    """Return all processes of the machine with the CPU time of each and of those of its children that have ended."""
+    found: list[_Process] = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name may have spaces and brackets in it: what follows has not.
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has just ended
+        seconds = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        found.append(_Process(int(path.parent.name), int(fields[1]), seconds))
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time of a process and all below it; 0 where nobody tells."""
+    processes = _processes()
+    family, grown = {pid}, True
+    while grown:
+        more = {process.pid for process in processes if process.parent in family} - family
+        family |= more
+        grown = bool(more)
+    return sum(process.seconds for process in processes if process.pid in family)
+
+
+def parent_of(pid: int) -> int | None:
+    """Return the process that started this one; None where nobody tells."""
+    return next((process.parent for process in _processes() if process.pid == pid), None)
 
 
 def rss_mb(field: str = "VmHWM") -> float:

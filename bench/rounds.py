@@ -11,6 +11,7 @@ from msgspec import json, structs
 
 from bench.catalogue import BENCHES
 from bench.measure import Figures, fsync_ms
+from bench.servers import own_schema
 from bench.settings import Settings
 
 
@@ -22,8 +23,10 @@ def measured(name: str, settings: Settings) -> Figures:
 
 def one_round(name: str, settings: Settings) -> Figures:
     """Make one run in a process of its own, in a fresh folder inside the settings' one."""
-    with tempfile.TemporaryDirectory(prefix="mainspring-bench-", dir=settings.folder) as folder:
-        own = structs.replace(settings, folder=folder)
+    with (
+        tempfile.TemporaryDirectory(prefix="mainspring-bench-", dir=settings.folder) as folder,
+        own_schema(structs.replace(settings, folder=folder)) as own,
+    ):
         done = subprocess.run(  # noqa: S603  this very package
             [sys.executable, "-m", "bench.rounds", name, json.encode(own).decode()],
             stdout=subprocess.PIPE,

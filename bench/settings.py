@@ -9,13 +9,15 @@ from msgspec import Struct
 
 from mainspring.app.tuning import tune_process
 
-STORES = ("sqlite", "memory")
+STORES = ("sqlite", "postgres", "memory")
 
 
 class Settings(Struct, frozen=True):
-    """`folder` is fresh and the run's own. `chunk` is how many messages a client sends together.
+    """`folder` is fresh and the run's own; so is `schema` on a server. `chunk` is how many messages are sent together.
 
     `tuned` makes the process what `mainspring worker` makes of its own; a program that only opens an app is not.
+    `server` is a server's URL and `server_pid` its first process, where it is known. With `workers` the run's own
+    process is a client, and so many worker processes do the work.
     """
 
     folder: str
@@ -23,8 +25,12 @@ class Settings(Struct, frozen=True):
     n: int = 1
     chunk: int = 1_000
     batch: int = 200
+    workers: int = 0
     tuned: bool = False
     switch_interval: float | None = None
+    server: str = ""
+    server_pid: int | None = None
+    schema: str = "bench"
 
     @property
     def path(self) -> Path:
@@ -32,7 +38,13 @@ class Settings(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return "memory://" if self.store == "memory" else f"sqlite:///{self.path.absolute() / 'bench.db'}"
+        match self.store:
+            case "memory":
+                return "memory://"
+            case "postgres":
+                return f"{self.server}{'&' if '?' in self.server else '?'}schema={self.schema}"
+            case _:
+                return f"sqlite:///{self.path.absolute() / 'bench.db'}"
 
     @property
     def durable(self) -> bool:

@@ -21,7 +21,7 @@ async def _run(settings: Settings) -> Figures:
     app = apps.orders(settings.url)
     took: list[float] = []
     async with app:
-        with Meter() as meter:
+        with Meter(settings.server_pid) as meter:
             for number in range(settings.n):
                 begun = time.perf_counter()
                 receipt = await app.send(order(number))

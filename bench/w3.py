@@ -6,9 +6,10 @@ import asyncio
 
 from bench import apps
 from bench.checks import all_completed, batch_figures
-from bench.measure import Figures, Meter, disk_bytes, rss_mb
+from bench.measure import Figures, Meter, rss_mb
 from bench.progress import Progress
 from bench.settings import Settings
+from bench.stored import stored_bytes
 from bench.w1 import PATIENCE
 from bench.workflows import BeginChain, ChainEnded
 from mainspring.port.records import Ref
@@ -28,7 +29,7 @@ async def _run(settings: Settings) -> Figures:
     app, made = apps.chain(settings.url)
     async with app:
         before_mb = rss_mb("VmRSS")
-        with Meter() as meter:
+        with Meter(settings.server_pid) as meter:
             receipt = await app.send(BeginChain(apps.CHAIN_ID, n))
             watching = asyncio.create_task(_show(made, n))
             result = await receipt.result(timeout=PATIENCE)
@@ -44,7 +45,7 @@ async def _run(settings: Settings) -> Figures:
             "rss_growth_bytes_per_call": round((rss_mb("VmRSS") - before_mb) * 2**20 / n),
         }
     if settings.durable:
-        figures["disk_bytes_per_call"] = round(disk_bytes(settings.path) / n)
+        figures["disk_bytes_per_call"] = round(await stored_bytes(settings) / n)
     return figures
 
 

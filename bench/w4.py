@@ -21,7 +21,7 @@ async def _run(settings: Settings) -> Figures:
     n = settings.n
     app = apps.fan_out(settings.url)
     async with app:
-        with Meter() as meter:
+        with Meter(settings.server_pid) as meter:
             receipt = await app.send(BeginFanOut(apps.FAN_OUT_ID, n))
             joined = await receipt.result(timeout=PATIENCE)
         await all_completed(app, 1)

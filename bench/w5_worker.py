@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -56,4 +57,6 @@ async def main(url: str, effects: str, n: str, what: str) -> None:
 
 
 if __name__ == "__main__":
+    # That the store is away, or a worker dead, is no news here.
+    logging.basicConfig(level=logging.ERROR)
     asyncio.run(main(*sys.argv[1:]))

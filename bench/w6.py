@@ -30,7 +30,7 @@ async def _run(settings: Settings) -> Figures:
         await _put_to_sleep(app, settings, due_us)
         asleep_mb = rss_mb("VmRSS")
         await asyncio.sleep(due_us / 1e6 - time.time())
-        with Meter() as meter:
+        with Meter(settings.server_pid) as meter:
             await until_completed(app, n)
             late = time.time() - due_us / 1e6
         await all_completed(app, n)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,22 +13,29 @@ from typing import Any
 import pytest
 
 from bench.catalogue import BENCHES
+from bench.checks import NotDoneError
 from bench.compare import compare
 from bench.core import core
-from bench.measure import machine, percentiles
+from bench.measure import cpu_seconds, machine, percentiles
 from bench.places import on_disk
 from bench.report import emit, result
 from bench.rounds import measured
 from bench.settings import Settings
+from bench.w5_parts import effects_of
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "replay": 50}
 
 
-@pytest.mark.parametrize("name", BENCHES)
-def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
+    monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
 
+
+@pytest.mark.parametrize("name", BENCHES)
+def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path) -> None:
     figures = measured(name, Settings(str(tmp_path), n=SIZES.get(name, 30), chunk=10, batch=10))
 
     assert figures[BENCHES[name].figure] > 0
@@ -34,9 +43,7 @@ def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", sorted(SIZES.keys() - {"w5"}))
-def test_a_bench_measures_in_memory(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
-
+def test_a_bench_measures_in_memory(name: str, tmp_path: Path) -> None:
     figures = measured(name, Settings(str(tmp_path), store="memory", n=SIZES[name], chunk=10))
 
     assert figures[BENCHES[name].figure] > 0
@@ -45,6 +52,38 @@ def test_a_bench_measures_in_memory(name: str, tmp_path: Path, monkeypatch: pyte
 def test_killing_the_worker_needs_a_store_that_outlives_it(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="--store sqlite"):
         measured("w5", Settings(str(tmp_path), store="memory", n=3))
+
+
+def test_workers_of_their_own_need_a_store_that_they_share(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="--store memory"):
+        measured("w1", Settings(str(tmp_path), store="memory", workers=2))
+
+
+@pytest.mark.parametrize(
+    ("lines", "in_flight", "reason"),
+    [
+        (["o-1 ship k-1", "o-1 ship k-1"], 0, "1 ran twice (0 in flight)"),
+        (["o-1 ship k-1", "o-1 ship k-2"], 1, "1 had two keys"),
+        (["o-1 charge k-1"], 0, "1 never ran"),
+    ],
+)
+def test_an_effect_too_many_or_too_few_is_found_in_the_ledger(
+    lines: list[str], in_flight: int, reason: str, tmp_path: Path
+) -> None:
+    done = ["o-1 validate k-3", "o-1 charge k-2", *lines] if len(lines) > 1 else ["o-1 validate k-3", *lines]
+    (tmp_path / "ledger").write_text("\n".join([*done, ""]))
+
+    with pytest.raises(NotDoneError, match=re.escape(reason)):
+        effects_of(tmp_path / "ledger", 1, in_flight)
+
+
+def test_the_cpu_time_of_a_process_has_that_of_its_children() -> None:
+    before = cpu_seconds(os.getpid())
+
+    busy = "import time\nwhile time.process_time() < 0.1: pass"
+    subprocess.run([sys.executable, "-c", busy], check=True)  # noqa: S603  Python itself
+
+    assert cpu_seconds(os.getpid()) - before >= 0.09
 
 
 def test_the_comparison_puts_the_engine_beside_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,26 @@
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 import pytest
 
-from mainspring.cli import doctor, files
+from mainspring.cli import doctor
 from mainspring.port.records import Stats
+from mainspring.stores.sqlite import examine, schema
 from tests.cli.conftest import Run, order
 
 
-def test_a_new_app_is_healthy(run: Run) -> None:
+def test_a_new_app_is_healthy_and_nothing_is_made_by_looking(run: Run, folder: Path) -> None:
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert ran.out.endswith("note: There is no file orders.db yet. The first start makes it.\nNothing is wrong.\n")
+    assert not (folder / "orders.db").exists()
+
+
+def test_an_app_without_work_is_healthy(run: Run) -> None:
+    run("ls")
+
     ran = run("doctor")
 
     assert ran.code == 0
@@ -88,19 +100,32 @@ def test_a_late_message_is_wrong_though_workers_run() -> None:
 
 def test_a_full_disk_and_a_large_log_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "orders.db-wal").write_bytes(b"wal")
-    monkeypatch.setattr(files, "LITTLE_SPACE_BYTES", 1 << 62)
-    monkeypatch.setattr(files, "LARGE_WAL_BYTES", 1)
+    monkeypatch.setattr(examine, "LITTLE_SPACE_BYTES", 1 << 62)
+    monkeypatch.setattr(examine, "LARGE_WAL_BYTES", 1)
 
-    found = files.file_findings("sqlite:///orders.db")
+    found = examine.examine(folder / "orders.db").findings
 
-    assert [finding.level for finding in found] == ["note", "problem"]
+    assert [finding.level for finding in found] == ["note", "problem", "note"]
 
 
 def test_a_network_file_system_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = folder / "mounts"
     mounts.write_text(f"server:/shop {folder} nfs4 rw 0 0\n")
-    monkeypatch.setattr(files, "MOUNTS", mounts)
+    monkeypatch.setattr(examine, "MOUNTS", mounts)
 
-    (found,) = files.file_findings("sqlite:///orders.db")
+    (found, _) = examine.examine(folder / "orders.db").findings
 
     assert found.what == "orders.db lies on a network file system (nfs4)"
+
+
+def test_a_file_of_an_older_release_is_left_as_it_is(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("ls")
+    newer = [*schema.migrations(), schema.Migration(len(schema.migrations()) + 1, "more", "CREATE TABLE more (x)")]
+    monkeypatch.setattr(schema, "migrations", lambda: newer)
+    monkeypatch.setattr(examine, "migrations", lambda: newer)
+
+    ran = run("doctor")
+
+    assert f"note: orders.db has version {len(newer) - 1}, and this release brings version {len(newer)}." in ran.out
+    with closing(apsw.Connection(str(folder / "orders.db"))) as file:
+        assert not list(file.execute("SELECT 1 FROM sqlite_schema WHERE name = 'more'"))

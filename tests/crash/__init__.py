@@ -9,8 +9,11 @@
         ▼
       samples.jsonl       what stood in the database at each kill
 
-When all is quiet, `checker` reads the three files and the database with plain SQL and holds them against the invariants
+When all is quiet, `checker` reads the three files and the tables with plain SQL and holds them against the invariants
 of the design. It knows the workflows (`journey`) and nothing of the engine: what the engine counts is not asked.
 
-`python -m tests.crash --cycles 500 --seed 7` is `make soak`; `test_kill_loop` runs 20 cycles.
+With `--store postgres` there are three workers side by side on a server of the run's own, and the server has no peace
+either (`upheaval`): it is stopped or crashes every few seconds, and sessions are ended as an operator would.
+
+`python -m tests.crash --cycles 500 --seed 7` is a part of `make soak`; `test_kill_loop` runs 20 cycles on each store.
 """

@@ -16,7 +16,7 @@ from mainspring import Mainspring, MainspringError
 from mainspring.errors import DuplicateIdError
 from tests.crash.files import Lines, Place, read_lines
 from tests.crash.journey import MESSAGES, Deposit, Note, Start
-from tests.crash.worker import app_of
+from tests.crash.worker import app_of, started
 
 TRAVELLERS = 4
 ACCOUNTS = 3
@@ -87,7 +87,7 @@ class Client:
 async def main(place: Place, generation: str, seed: int) -> None:
     """Send until asked to stop; then finish what was begun."""
     app = app_of(place)
-    await app.start(work=False)
+    await started(app, work=False)
     client = Client(app, place, random.Random(f"{seed}-{generation}"))  # noqa: S311  no secret
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, client.stopping.set)
     try:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
 
-import apsw
 from msgspec import json
 
 from tests.crash.files import Place, now_us, read_lines
 from tests.crash.journey import MESSAGES
+from tests.crash.tables import Tables, tables
 
 INPUTS: Final = frozenset({"InitiatedBy", "Received"})
 OUTPUTS: Final = frozenset({"Sent", "Published", "Replied", "Scheduled"})
@@ -34,18 +33,18 @@ _OUTBOX = """
 SELECT i.workflow || '/' || i.id, o.version, o.kind, o.due_us, o.attempts
 FROM outbox AS o LEFT JOIN instances AS i ON i.key = o.instance
 """
-_INSTANCES = "SELECT workflow || '/' || id, version, status, state FROM instances"
+# Below are the keys of instances that inputs wait for and that have not begun.
+_INSTANCES = "SELECT workflow || '/' || id, version, status, state FROM instances WHERE key > 0"
 
 # At a kill: the newest events, so that a later read can be compared; and what must hold at every moment.
 _NEWEST = """
 SELECT i.workflow || '/' || i.id, e.version, e.event, e.body
-FROM events AS e JOIN instances AS i ON i.key = e.instance
-WHERE e.position > (SELECT max(position) FROM events) - ?1
+FROM (SELECT * FROM events ORDER BY position DESC LIMIT ?1) AS e JOIN instances AS i ON i.key = e.instance
 """
 _HALF_DONE = """
 SELECT i.workflow || '/' || i.id, i.version, count(e.version), max(e.version)
 FROM instances AS i JOIN events AS e ON e.instance = i.key
-WHERE i.key IN (SELECT instance FROM events WHERE position > (SELECT max(position) FROM events) - ?1)
+WHERE i.key IN (SELECT instance FROM (SELECT instance FROM events ORDER BY position DESC LIMIT ?1) AS n)
 GROUP BY i.key HAVING i.version <> count(e.version) OR i.version <> max(e.version)
 """
 
@@ -163,31 +162,33 @@ class Evidence:
 
 
 def read(place: Place) -> Evidence:
-    """Read a run's files."""
-    connection = connect(place.database)
+    """Read a run's files and tables."""
+    with tables(place) as found:
+        if found is None:
+            raise LookupError(f"no process has made its tables in {place.url}")
+        return Evidence(
+            streams=_streams(found),
+            instances={ref: (version, status, state) for ref, version, status, state in found.rows(_INSTANCES)},
+            dead_letters=[DeadLetter(*row) for row in found.rows(_DEAD_LETTERS)],
+            inbox=[Waiting(*row) for row in found.rows(_INBOX)],
+            outbox=[Owed(*row) for row in found.rows(_OUTBOX)],
+            asked=read_ledger(place),
+            effects=read_lines(place.effects),
+            samples=read_lines(place.samples),
+            orphans=found.rows(_ORPHANS)[0][0],
+            log=place.log.read_text() if place.log.exists() else "",
+        )
+
+
+def _streams(found: Tables) -> dict[str, list[Recorded]]:
     streams: defaultdict[str, list[Recorded]] = defaultdict(list)
-    for ref, version, position, event, type, body, detail, kind, id, cause, context, *rest in connection.execute(
-        _EVENTS
-    ):
+    for ref, version, position, event, type, body, detail, kind, id, cause, context, *rest in found.rows(_EVENTS):
         details = json.decode(detail) if detail else {}
         contexts = json.decode(context) if context else {}
         streams[ref].append(
             Recorded(ref, version, position, event, type, body, details, kind, id, cause, contexts, *rest)
         )
-    evidence = Evidence(
-        streams=dict(streams),
-        instances={ref: (version, status, state) for ref, version, status, state in connection.execute(_INSTANCES)},
-        dead_letters=[DeadLetter(*row) for row in connection.execute(_DEAD_LETTERS)],
-        inbox=[Waiting(*row) for row in connection.execute(_INBOX)],
-        outbox=[Owed(*row) for row in connection.execute(_OUTBOX)],
-        asked=read_ledger(place),
-        effects=read_lines(place.effects),
-        samples=read_lines(place.samples),
-        orphans=connection.execute(_ORPHANS).get,
-        log=place.log.read_text() if place.log.exists() else "",
-    )
-    connection.close()
-    return evidence
+    return dict(streams)
 
 
 def read_ledger(place: Place) -> list[Asked]:
@@ -217,39 +218,23 @@ def read_ledger(place: Place) -> list[Asked]:
 
 def sample(place: Place, cycle: int) -> dict[str, Any] | None:
     """Return what stands in the database at a kill, in short; None before there is one."""
-    if not place.database.exists():
-        return None
-    connection = connect(place.database)
-    try:
-        with connection:  # one transaction: one moment
-            if not connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'outbox'").get:
-                return None
-            newest: list[Any] = connection.execute(_NEWEST, (SAMPLED_EVENTS,)).fetchall()
-            return {
-                "cycle": cycle,
-                "at_us": now_us(),
-                "events": [[ref, version, event, crc32(body or b"")] for ref, version, event, body in newest],
-                "half_done": connection.execute(_HALF_DONE, (SAMPLED_EVENTS,)).fetchall(),
-                "outbox": [[ref, version, due_us] for ref, version, _, due_us, _ in connection.execute(_OUTBOX)],
-                "inbox": [[ref, id, position] for ref, id, position, _, _ in connection.execute(_INBOX)],
-            }
-    finally:
-        connection.close()
+    with tables(place) as found:
+        if found is None:
+            return None
+        newest = found.rows(_NEWEST, SAMPLED_EVENTS)
+        return {
+            "cycle": cycle,
+            "at_us": now_us(),
+            "events": [[ref, version, event, crc32(body or b"")] for ref, version, event, body in newest],
+            "half_done": [list(row) for row in found.rows(_HALF_DONE, SAMPLED_EVENTS)],
+            "outbox": [[ref, version, due_us] for ref, version, _, due_us, _ in found.rows(_OUTBOX)],
+            "inbox": [[ref, id, position] for ref, id, position, _, _ in found.rows(_INBOX)],
+        }
 
 
 def quiet(place: Place) -> bool:
     """Tell whether nothing waits and every journey has ended."""
-    connection = connect(place.database)
-    try:
-        unfinished = "SELECT count(*) FROM instances WHERE workflow = 'Journey' AND status NOT IN ('completed')"
-        queries = ("SELECT count(*) FROM inbox", "SELECT count(*) FROM outbox", unfinished)
-        return all(connection.execute(query).get == 0 for query in queries)
-    finally:
-        connection.close()
-
-
-def connect(database: Path) -> apsw.Connection:
-    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
-    connection.set_busy_timeout(10_000)
-    connection.execute("PRAGMA query_only = ON")
-    return connection
+    unfinished = "SELECT count(*) FROM instances WHERE workflow = 'Journey' AND status NOT IN ('completed')"
+    queries = ("SELECT count(*) FROM inbox", "SELECT count(*) FROM outbox", unfinished)
+    with tables(place) as found:
+        return found is not None and all(found.rows(query)[0][0] == 0 for query in queries)

@@ -13,6 +13,7 @@ from msgspec import json
 from tests.crash.checker import Checker
 from tests.crash.evidence import read
 from tests.crash.files import Place, read_lines
+from tests.crash.journey import MESSAGES
 from tests.crash.loop import Loop
 
 Plant = Callable[[apsw.Connection, Place], None]
@@ -35,10 +36,13 @@ def plants(invariant: int) -> Callable[[Plant], Plant]:
 
 @pytest.fixture(scope="module")
 def healthy(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """A short run with two kills, in which everything went well."""
-    place = Place(tmp_path_factory.mktemp("healthy"))
-    assert Loop(place, seed=1).run(cycles=2).quiet_seconds is not None
-    return place
+    """A short run in which everything went well; with more kills on a machine that got nowhere in two."""
+    for cycles in (2, 4, 8, 16):
+        place = Place(tmp_path_factory.mktemp("healthy"))
+        assert Loop(place, seed=1).run(cycles).quiet_seconds is not None
+        if {event.type for event in read(place).events()} >= MESSAGES.keys():
+            return place
+    raise AssertionError("no run had a message of every type")
 
 
 def faults(place: Place) -> dict[int, str]:

@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from mainspring import Context, Mainspring, Retry
-from tests.crash.files import Lines, Place, read_lines
+from mainspring.errors import StoreUnreachableError
+from tests.crash.files import Lines, Place, read_on
 from tests.crash.journey import (
     CAPS,
     WOBBLE_BACKOFF,
@@ -24,6 +25,10 @@ from tests.crash.journey import (
     Wobble,
 )
 
+AWAY_SECONDS = 0.1
+
+log = logging.getLogger(__name__)
+
 
 class World:
     """What handlers change: a file of effects. They honour their key: an effect that is there is not made again.
@@ -32,8 +37,10 @@ class World:
     """
 
     def __init__(self, path: Path) -> None:
-        self._done = {line["effect"] for line in read_lines(path) if "effect" in line}
+        self._path = path
         self._lines = Lines(path)
+        self._done: set[str] = set()
+        self._read = 0
 
     def called(self, context: Context, generation: int) -> None:
         self._lines.add(
@@ -50,9 +57,12 @@ class World:
 
     def make(self, context: Context) -> None:
         key = context.idempotency_key
-        if key not in self._done:
-            self._done.add(key)
-            self._lines.add(effect=key)
+        # A worker that was relieved may be at the same command as the one that took over: who is second sees the first.
+        with self._lines.alone():
+            self._read, news = read_on(self._path, self._read)
+            self._done |= {line["effect"] for line in news if "effect" in line}
+            if key not in self._done:
+                self._lines.add(effect=key)
 
 
 class WobblyError(Exception):
@@ -61,7 +71,7 @@ class WobblyError(Exception):
 
 def app_of(place: Place, generation: int = 0) -> Mainspring:
     """Return the app, with handlers that write down what they do."""
-    app = Mainspring(f"sqlite:///{place.database}")
+    app = Mainspring(place.url)
     app.add(*WORKFLOWS.values())
     world = World(place.effects)
 
@@ -96,12 +106,26 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
     return app
 
 
+async def started(app: Mainspring, *, work: bool) -> None:
+    """Start an app, as often as it takes until its store is there: a server may be away just now."""
+    while True:
+        try:
+            await app.start(work=work)
+        except StoreUnreachableError as error:
+            log.warning("not started yet: %s", error)
+            await asyncio.sleep(AWAY_SECONDS)
+        else:
+            return
+
+
 async def work(place: Place, generation: int) -> None:
     """Work until asked to stop."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with app_of(place, generation):
-        await stop.wait()
+    app = app_of(place, generation)
+    await started(app, work=True)
+    await stop.wait()
+    await app.stop()
 
 
 if __name__ == "__main__":

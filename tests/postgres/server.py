@@ -86,8 +86,8 @@ def _drop_schemas(server: str) -> None:
 class Server:
     """A server of its own on a free port, in a directory that is removed with it."""
 
-    def __init__(self, version: int = 18, settings: dict[str, str] | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-postgres-"))
+    def __init__(self, version: int = 18, settings: dict[str, str] | None = None, parent: Path | None = None) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-postgres-", dir=parent))
         self._account = _account()
         if self._account is not None:
             self._folder.chmod(0o755)

@@ -67,8 +67,9 @@ class _Renumbered:
         outcomes = await self._store.commit(worker, [self._unit(unit) for unit in units])
         for letter in await self._store.dead_letters(10_000):
             self._letters.own(letter.id)
+        own = self._positions.own
         return [
-            Committed(self._keys.own(one.key), tuple(map(self._positions.own, one.positions)))
+            Committed(self._keys.own(one.key), *(tuple(map(own, part)) for part in (one.positions, one.unclaimed)))
             if isinstance(one, Committed)
             else one
             for one in outcomes

@@ -76,6 +76,23 @@ def test_processes_that_open_a_new_database_at_once_make_it_once(tmp_path: Path)
     assert connection.execute("SELECT count(*) FROM schema_migrations").get == len(migrations())
 
 
+def test_instances_that_ended_before_purging_was_known_can_be_purged(tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / NAME))
+    connection.execute(migrations()[0].sql)
+    connection.execute("CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT, applied_us INTEGER)")
+    connection.execute("INSERT INTO schema_migrations VALUES (1, 'streams_and_work', 0)")
+    for key, status in enumerate(("running", "completed", "suspended", "failed"), 1):
+        row = (key, "Orders", f"o-{key}", 0, status, None, None, 1, b"{}", 0, key, None)
+        connection.execute("INSERT INTO instances VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+
+    async def found() -> list[tuple[str, int]]:
+        async with opened(tmp_path) as store:
+            return [(one.id, one.ended_us) for one in (await store.purgeable("Orders", 100, 10)).found]
+
+    assert asyncio.run(found()) == [("o-2", 2), ("o-4", 4)]
+
+
 def test_the_database_is_durable_and_its_log_is_bounded(tmp_path: Path) -> None:
     async def settings() -> list[object]:
         async with opened(tmp_path) as store:
@@ -118,7 +135,7 @@ def test_a_hot_statement_finds_its_rows_by_an_index(name: str, tmp_path: Path) -
     numbers = [int(number) for number in re.findall(r"\?(\d+)", QUERIES[name])]
     values = (None,) * max(numbers, default=QUERIES[name].count("?"))
     plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", values)]
-    tables = "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s"
+    tables = "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s|endings"
 
     assert [step for step in plan if re.fullmatch(rf"SCAN ({tables})( .*)?", step) and not allowed(name, step)] == []
     assert [step for step in plan if "AUTOMATIC" in step and not allowed(name, step)] == []

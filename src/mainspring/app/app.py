@@ -8,11 +8,13 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar, overload
 
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
+from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
@@ -40,6 +42,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE: Final = 100
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
+SHORTEST_RETENTION: Final = timedelta(microseconds=1)
 
 
 class Mainspring:
@@ -64,11 +67,14 @@ class Mainspring:
         url: str,
         *,
         seal: Seal | Sequence[Seal] | None = None,
+        retention: timedelta | None = None,
         runtime: Runtime | None = None,
         store: Store | None = None,
     ) -> None:
         self.url = url
         self._seal = Seals(seal) if isinstance(seal, Sequence) else seal
+        # None keeps everything. Else workers purge ended instances after so long; a workflow may say its own time.
+        self.retention = None if retention is None else checked_age("retention", retention, least=SHORTEST_RETENTION)
         self._runtime = runtime or Runtime()
         self._store = store
         self._given_store = store
@@ -175,6 +181,8 @@ class Mainspring:
             await exits.aclose()
             raise
         self._store, self._engine, self._exits = store, engine, exits
+        if work and (kept := retentions(self.registry, self.retention)):
+            self._runtime.spawn(purge_forever(store, self._runtime, kept), "mainspring-purge")
 
     async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
         """Finish what runs, give the rest back, and close. What is not done goes on at the next start."""
@@ -380,6 +388,34 @@ class Mainspring:
     async def stats(self) -> Stats:
         """Return how much of everything there is."""
         return await self.engine.store.stats()
+
+    # ---- purging
+
+    async def purge(
+        self,
+        *,
+        older_than: timedelta,
+        workflow: str | None = None,
+        dry_run: bool = False,
+        archive: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> PurgeReport:
+        """Remove the streams of instances that ended so long ago; of all this app's workflows, or of one.
+
+        Each leaves a tombstone, so that it cannot begin anew. What has work or dead letters left stays. `archive` names
+        a file to which the streams are written first, as JSON lines; `progress` is called after every batch; `dry_run`
+        only counts.
+        """
+        store = self.engine.store
+        before_us = before(store, checked_age("older_than", older_than))
+        purger = Purger(store, self._runtime, progress)
+        async with opened(archive, self._runtime) as file:
+            for name in sorted(self.registry.workflows) if workflow is None else (workflow,):
+                if dry_run:
+                    await purger.count(name, before_us)
+                else:
+                    await purger.purge(name, before_us, file)
+        return purger.report
 
     # ---- dead letters
 

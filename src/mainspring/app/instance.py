@@ -12,8 +12,8 @@ from mainspring.core.story import Entry
 from mainspring.engine.engine import End
 from mainspring.engine.loader import state_of, trusted, whole_stream
 from mainspring.engine.operations import Operations
-from mainspring.engine.pending import Pending, ReceiptStatus
-from mainspring.errors import InstanceFailedError, NoSuchInstanceError, WaitTimeoutError
+from mainspring.engine.pending import Pending, ReceiptStatus, moment
+from mainspring.errors import InstanceFailedError, InstancePurgedError, NoSuchInstanceError, WaitTimeoutError
 from mainspring.port.records import ENDED, InputRow, InstanceRow, OutputClaim, Ref
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Instance(Generic[In, State, Out]):
         return str(self._ref)
 
     async def row(self) -> InstanceRow:
-        """Return status, version, state's name, error and times."""
+        """Return status, version, state's name, error and times; of a purged one too."""
         loaded = (await self._app.engine.store.load([self._ref]))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(self._ref))
@@ -64,6 +64,7 @@ class Instance(Generic[In, State, Out]):
         loaded = await trusted(engine.store, entry, (await engine.store.load([self._ref]))[0])
         if loaded is None:
             raise NoSuchInstanceError(str(self._ref))
+        _refuse_purged(loaded.row)
         return state_of(entry, loaded)[0]
 
     async def stream(self, after: int = 0) -> list[Entry]:
@@ -71,8 +72,8 @@ class Instance(Generic[In, State, Out]):
         engine = self._app.engine
         recorder = engine.registry.workflows[self._ref.workflow].recorder
         rows = await whole_stream(engine.store, self._ref, after)
-        if not rows and after == 0:
-            await self.row()
+        if not rows:
+            _refuse_purged(await self.row())
         return [recorder.entry(self._ref, row) for row in rows]
 
     async def log(self) -> list[Execution]:
@@ -143,6 +144,7 @@ class Instance(Generic[In, State, Out]):
         loaded = (await engine.store.load([self._ref]))[0]
         if loaded is None or loaded.row.status not in ENDED:
             return None
+        _refuse_purged(loaded.row)
         recorder = engine.registry.workflows[self._ref.workflow].recorder
         for row in reversed(await whole_stream(engine.store, self._ref)):
             if row.event in ("Completed", "Failed"):
@@ -175,3 +177,8 @@ class Receipt(Instance[Any, Any, Out]):
         super().__init__(app, pending.ref)
         self.message_id = pending.id
         self.status: ReceiptStatus = pending.answer.status if pending.answer is not None else "stepped"
+
+
+def _refuse_purged(row: InstanceRow) -> None:
+    if row.purged_us is not None:
+        raise InstancePurgedError(f"{row.workflow}/{row.id}", row.status, moment(row.purged_us))

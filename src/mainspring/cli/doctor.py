@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
@@ -11,20 +12,22 @@ from msgspec import Struct, field
 
 from mainspring.app import Mainspring
 from mainspring.cli.failures import REFUSED, one_line
-from mainspring.cli.files import file_findings
-from mainspring.cli.findings import Finding, note, problem
-from mainspring.cli.loading import shown_url, with_app
+from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import examples, json_option, optional_app_option
 from mainspring.cli.output import counted, distance, instance_document, visible, write_json, write_table
 from mainspring.engine.pending import moment
+from mainspring.engine.runtime import SystemClock
 from mainspring.errors import MainspringError
+from mainspring.port.findings import Examination, Examined, Finding, note, problem
 from mainspring.port.records import InstanceFilter, InstanceRow, Stats
+from mainspring.stores import open_store
 
 SAFE_SQLITE: Final = (3, 51, 3)
 LATE_SECONDS: Final = 120
 SHOWN: Final = 10
 OUTPUTS_LOOKED_AT: Final = 1_000
-PACKAGES: Final = ("mainspring", "msgspec", "apsw")
+LOOK_SECONDS: Final = 60.0
+PACKAGES: Final = ("mainspring", "msgspec", "apsw", "asyncpg")
 
 
 class Health(Struct):
@@ -37,6 +40,7 @@ class Health(Struct):
     versions: dict[str, str]
     app: str | None = None
     store: str | None = None
+    database: dict[str, str] = field(default_factory=dict[str, str])
     now_us: int = 0
     stats: Stats | None = None
     suspended: list[InstanceRow] = field(default_factory=list[InstanceRow])
@@ -55,6 +59,7 @@ class Health(Struct):
             "versions": self.versions,
             "app": self.app,
             "store": self.store,
+            "database": self.database,
             "instances": stats.instances,
             "inbox": stats.inbox,
             "outbox": stats.outbox,
@@ -96,7 +101,7 @@ def versions() -> dict[str, str]:
     """Return the versions of everything that matters.
 
     >>> sorted(versions())
-    ['Python', 'SQLite', 'apsw', 'mainspring', 'msgspec']
+    ['Python', 'SQLite', 'apsw', 'asyncpg', 'mainspring', 'msgspec']
     """
     found = {"Python": platform.python_version()}
     for package in PACKAGES:
@@ -126,20 +131,35 @@ def _sqlite() -> tuple[int, ...]:
 
 
 def _examine(health: Health, address: str) -> None:
-    async def use(app: Mainspring) -> None:
-        store = app.engine.store
-        health.store = shown_url(app.url)
-        health.now_us = store.now_us()
-        health.stats = await app.stats()
-        health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
-        health.findings += queue_findings(health.stats, health.now_us)
-        health.findings += await _orphans(app)
-        health.findings += file_findings(app.url)
-
     try:
-        with_app(address, use)
-    except MainspringError as error:
-        health.findings.append(problem(f"{address} cannot be looked at: {one_line(str(error))}", "See above."))
+        app = load_app(address)
+        health.store = shown_url(app.url)
+        examination = asyncio.run(_examined(app))
+        health.database = examination.facts
+        health.findings += examination.findings
+        if examination.ready:
+            with_app(address, lambda app: _look(health, app), LOOK_SECONDS)
+    except (MainspringError, TimeoutError) as error:
+        why = one_line(str(error)) or f"it takes more than {LOOK_SECONDS:g} s"
+        health.findings.append(problem(f"{address} cannot be looked at: {why}", "See above."))
+
+
+async def _examined(app: Mainspring) -> Examination:
+    """Let the store look at itself before it is opened: it may be unable to open, or change something by it."""
+    store = open_store(app.url, SystemClock())
+    if not isinstance(store, Examined):
+        return Examination([])
+    async with asyncio.timeout(LOOK_SECONDS):
+        return await store.examine()
+
+
+async def _look(health: Health, app: Mainspring) -> None:
+    store = app.engine.store
+    health.now_us = store.now_us()
+    health.stats = await app.stats()
+    health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
+    health.findings += queue_findings(health.stats, health.now_us)
+    health.findings += await _orphans(app)
 
 
 def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
@@ -191,12 +211,13 @@ def _write(health: Health) -> None:
     rows = [*health.versions.items()]
     if health.app is not None:
         rows.append(("app", health.app))
+    if health.store is not None:
+        rows += [("store", health.store), *health.database.items()]
     stats = health.stats
     if stats is not None:
         due = "nothing is due" if stats.oldest_due_us is None else distance(stats.oldest_due_us, health.now_us)
         instances = ", ".join(f"{count:,} {status}" for status, count in sorted(stats.instances.items()))
         rows += [
-            ("store", health.store or ""),
             ("instances", instances or "none"),
             ("inbox", f"{stats.inbox:,}"),
             ("outbox", f"{stats.outbox:,}"),

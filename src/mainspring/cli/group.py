@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
     "cancel": Listed("Act", "operate", "End an instance from outside."),
     "bulk": Listed("Act", "bulk", "Suspend, resume, retry, skip or cancel many instances, found by a filter."),
+    "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }
 
 HELP: Final = """\

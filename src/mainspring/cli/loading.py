@@ -17,7 +17,8 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.cli.failures import DEBUG, MisuseError, debugging
-from mainspring.errors import MainspringError, NoSuchInstanceError
+from mainspring.engine.pending import moment
+from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
@@ -87,8 +88,8 @@ def _broken(name: str, error: Exception) -> Exception:
     )
 
 
-def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]]) -> T:
-    """Connect to an app, without carrying out any of its work, and use it."""
+def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]], seconds: float | None = None) -> T:
+    """Connect to an app, without carrying out any of its work, and use it; for so many seconds at most."""
     # Not inside the loop: a module may run one of its own while it is imported.
     app = load_app(address)
     if app.url.startswith("memory:"):
@@ -99,9 +100,10 @@ def with_app(address: str, use: Callable[[Mainspring], Awaitable[T]]) -> T:
         )
 
     async def connected() -> T:
-        await app.start(work=False)
         try:
-            return await use(app)
+            async with asyncio.timeout(seconds):
+                await app.start(work=False)
+                return await use(app)
         finally:
             await app.stop()
 
@@ -141,6 +143,8 @@ async def find(app: Mainspring, text: str) -> Loaded:
     exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
     match exact or found:
         case [one]:
+            if one.row.purged_us is not None:
+                raise InstancePurgedError(str(ref_of(one)), one.row.status, moment(one.row.purged_us))
             return one
         case []:
             raise NoSuchInstanceError(text)

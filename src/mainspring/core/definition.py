@@ -10,6 +10,7 @@ import enum
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
@@ -47,6 +48,7 @@ class Definition(Struct, frozen=True):
     unknown_transition: UnknownTransition
     wants_envelope: bool
     through_inbox: frozenset[type[Any]]
+    retention: timedelta | None
 
 
 @cache
@@ -71,6 +73,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         unknown_transition=_unknown_transition(cls),
         wants_envelope=_wants_envelope(cls, inputs),
         through_inbox=_through_inbox(cls, inputs),
+        retention=_retention(cls),
     )
 
 
@@ -164,6 +167,16 @@ def _unknown_transition(cls: type[Workflow[Any, Any, Any]]) -> UnknownTransition
             cls.__name__, f"has unknown_transition = {cls.unknown_transition!r}", 'Use "fail" or "ignore".'
         )
     return cls.unknown_transition
+
+
+def _retention(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
+    if cls.retention is not None and (type(cls.retention) is not timedelta or cls.retention <= timedelta(0)):
+        raise DefinitionError(
+            cls.__name__,
+            f"has retention = {shown(cls.retention, 80)}",
+            "Use a timedelta of more than 0, as in `timedelta(days=30)`; timedelta.max keeps for ever.",
+        )
+    return cls.retention
 
 
 def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -73,6 +74,10 @@ class Workflow(Generic[In, State, Out]):
 
     snapshot_every: ClassVar[int | None] = SNAPSHOT_EVERY_EVENTS
     """After how many events the state is stored beside the stream; None for never. It only saves time."""
+
+    retention: ClassVar[timedelta | None] = None
+    """How long an ended instance is kept, where the app purges at all; None for as long as the app says. timedelta.max
+    keeps it for ever."""
 
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""

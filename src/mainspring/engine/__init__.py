@@ -12,6 +12,7 @@
      committer     group commit: many units, one transaction
        ▼
      dispatch      recorded outputs to their destinations                          (runners: handlers, with policies;
+       │                                                                            pace: a worker's fair share;
        │                                                                            subscriptions; replies)
        │
        └─► results go to intake again; an output is settled in the commit that takes its result

@@ -17,11 +17,13 @@ from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError
+from mainspring.errors import CodecError, StoreError
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
 CLAIM_LIMIT: Final = 500
+# More inputs than these wait better in the inbox, where others can take them.
+INPUTS_IN_HAND: Final = 1_000
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 STRANGER_SECONDS: Final = 2.0
@@ -40,6 +42,7 @@ class Claimer:
         dispatcher: Dispatcher,
         intake: Intake,
         runtime: Runtime,
+        inputs_in_hand: Callable[[], int],
     ) -> None:
         self._store = store
         self._committer = committer
@@ -47,6 +50,7 @@ class Claimer:
         self._dispatcher = dispatcher
         self._intake = intake
         self._runtime = runtime
+        self._inputs_in_hand = inputs_in_hand
         self._hint = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._timer: asyncio.Task[None] | None = None
@@ -115,7 +119,9 @@ class Claimer:
                 while more:
                     more = await self._claim(worker())
             except Exception as error:
-                log.warning("claiming failed, will be tried again: %s", error, exc_info=error)
+                # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
+                trace = None if isinstance(error, StoreError) else error
+                log.warning("claiming failed, will be tried again: %s", error, exc_info=trace)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 self._hint.set()
             finally:
@@ -129,13 +135,31 @@ class Claimer:
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
         # A destination whose hands are full is left out; timers, replies and inputs are claimed in any case.
-        destinations = [name for name in self._registry.destinations() if self._dispatcher.has_room(name)]
+        rooms = {name: self._dispatcher.room(name) for name in self._registry.destinations()}
+        wide = [name for name, room in rooms.items() if room >= CLAIM_LIMIT]
         workflows = [name for name in self._registry.workflows if name not in self._left_alone]
-        claims = await self._store.claim(worker, destinations, workflows, CLAIM_LIMIT)
+        if self._inputs_in_hand() >= INPUTS_IN_HAND:
+            workflows = []  # each commit that takes one out of the inbox hints again
+        claims = await self._store.claim(worker, wide, workflows, CLAIM_LIMIT)
         self._take(claims)
+        self._next_is_due(claims)
+        for name, room in rooms.items():
+            if 0 < room < CLAIM_LIMIT:
+                await self._claim_some(worker, name, room)
+        return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
+
+    async def _claim_some(self, worker: int, destination: str, room: int) -> None:
+        """Claim no more of a destination than there is room for; whoever makes room hints that more can be claimed."""
+        claims = await self._store.claim(worker, [destination], [], room)
+        self._take(claims)
+        if len(claims.outputs) < room:
+            self._next_is_due(claims)
+        else:
+            self._dispatcher.leave_rest(destination)
+
+    def _next_is_due(self, claims: Claims) -> None:
         if claims.next_due_us is not None:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
-        return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
 
     def _take(self, claims: Claims) -> None:
         for claim in claims.outputs:

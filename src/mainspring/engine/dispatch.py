@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
@@ -69,7 +70,7 @@ class Dispatcher:
         self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
         self._served: dict[str, bool] = {}
-        self.promised = 0
+        self._promised: Counter[str] = Counter()
         self.closing = False
 
     # ---- what is in hand
@@ -85,15 +86,33 @@ class Dispatcher:
         held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
         return held | self.subscriptions.outputs_in_hand()
 
-    def has_room(self, destination: str) -> bool:
-        """Tell whether an output for this destination may be born in this worker's hands."""
+    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
+        for claim, _ in outputs:
+            self._promised[claim.destination] += times
+
+    def room(self, destination: str) -> int:
+        """Return how many outputs for this destination may come into this worker's hands."""
         if self.closing:
-            return False
+            return 0
         served = self._served.get(destination)
         if served is None:
             served = self._served[destination] = self._registry.knows(destination) and self.serves(destination)
-        runner = self._runners.get(destination)
-        return served and self.promised + (runner or self.subscriptions).waiting < OUTPUTS_IN_HAND
+        if not served:
+            return 0
+        handler = self._registry.handlers.get(destination)
+        if handler is None:
+            return OUTPUTS_IN_HAND - self._promised[destination] - self.subscriptions.waiting
+        runner = self.runner(handler, destination)
+        room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[destination] - runner.in_hand
+        if room <= 0:
+            runner.turned_away = True
+        return room
+
+    def leave_rest(self, destination: str) -> None:
+        """Know that there may be more than there was room for: it is claimed when there is room again."""
+        if runner := self._runners.get(destination):
+            runner.turned_away = True
 
     def serves(self, destination: str) -> bool:
         """Tell whether this worker's pools take in the handler of this destination."""
@@ -141,6 +160,7 @@ class Dispatcher:
         runner = self._runners.get(destination)
         if runner is None:
             runner = Runner(handler, self._runtime, self._store.now_us, self, self.resources)
+            runner.on_room = lambda: self._due_at(0)
             self._runners[destination] = runner
         return runner
 
@@ -233,7 +253,7 @@ class Dispatcher:
     def _take_up(self, accepts: tuple[InputRow, ...], outcome: Committed) -> None:
         """Step what was accepted in this worker's hands."""
         for row, position in zip(accepts, outcome.positions, strict=True):
-            if position:
+            if position and position not in outcome.unclaimed:
                 self._accepted(row, position)
 
     async def remember(self, result: Remembered) -> None:

@@ -56,7 +56,9 @@ class Engine:
             store, registry, self.committer, self.intake, runtime, resources, self.due_at, self.accepted
         )
         self.stepper = Stepper(store, registry, self.committer, runtime, self)
-        self.claimer = Claimer(store, registry, self.committer, self.dispatcher, self.intake, runtime)
+        self.claimer = Claimer(
+            store, registry, self.committer, self.dispatcher, self.intake, runtime, lambda: self.stepper.in_hand
+        )
         self.intake.connect(self.stepper.submit)
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
@@ -199,11 +201,11 @@ class Engine:
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output may be born claimed."""
-        return self.dispatcher.has_room(destination)
+        return self.dispatcher.room(destination) > 0
 
-    def promise(self, count: int) -> None:
+    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back."""
-        self.dispatcher.promised += count
+        self.dispatcher.promise(outputs, times)
 
     def ended(self, lane: Lane) -> None:
         """Wake those who wait for the instance's end."""

@@ -32,6 +32,7 @@ class Lane:
         "key",
         "loaded",
         "loading",
+        "purged_us",
         "queue",
         "ref",
         "result",
@@ -67,6 +68,7 @@ class Lane:
         self.result: Any = None
         self.context: bytes | None = None
         self.fold_error: Exception | None = None
+        self.purged_us: int | None = None
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

@@ -11,13 +11,24 @@ from mainspring.core.fold import fold
 from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import StoreBusyError, StoreFullError, StoreReadOnlyError
+from mainspring.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    UnknownOutcomeError,
+)
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
 EVENTS_PER_PAGE: Final = 10_000
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+# It passes, and whoever calls may wait for that.
+PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
+# It may last. No instance is to blame for it either.
+AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
 
 log = logging.getLogger("mainspring.engine")
 
@@ -56,12 +67,11 @@ class Loader:
                 await trusted(self._store, lane.entry, loaded)
                 for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
             ]
-        except (StoreBusyError, StoreFullError, StoreReadOnlyError) as error:
-            log.warning("loading failed, will be tried again: %s", error)
-            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-            self._wanted[:0] = lanes
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
-            if len(lanes) == 1:
+            # A plain StoreError is a statement that took too long, or was refused.
+            if isinstance(error, (*PASSING, *AWAY)) or type(error) is StoreError:
+                await self._try_again(lanes, error)
+            elif len(lanes) == 1:
                 await self._give_up(lanes[0], error)
             else:
                 for lane in lanes:
@@ -69,6 +79,15 @@ class Loader:
         else:
             for lane, loaded in zip(lanes, found, strict=True):
                 self._fill(lane, loaded)
+
+    async def _try_again(self, lanes: list[Lane], error: StoreError) -> None:
+        """Keep what came from the store: this worker holds it, so nobody else would take it. Callers may ask again."""
+        log.warning("loading failed, will be tried again: %s", error)
+        if not isinstance(error, PASSING):
+            for lane in lanes:
+                self._tell_callers(lane, error)
+        await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+        self._wanted[:0] = lanes
 
     async def _give_up(self, lane: Lane, error: Exception) -> None:
         """An instance that cannot be loaded is suspended with the reason, if at least its row can be read."""
@@ -99,10 +118,14 @@ class Loader:
     def _fail(self, lane: Lane, error: Exception) -> None:
         """Tell those who wait; what came from the store stays there and is claimed again later."""
         lane.loading = False
-        waiting, lane.queue = list(lane.queue), deque()
-        for pending in waiting:
+        self._tell_callers(lane, error)
+        lane.queue.clear()
+
+    def _tell_callers(self, lane: Lane, error: Exception) -> None:
+        for pending in lane.queue:
             if pending.answer is not None:
                 pending.answer.fail(error)
+        lane.queue = deque(pending for pending in lane.queue if pending.answer is None)
 
     def _fill(self, lane: Lane, loaded: Loaded | None) -> None:
         lane.forget()
@@ -110,7 +133,7 @@ class Loader:
             row = loaded.row
             lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
-            lane.status, lane.error = row.status, row.error
+            lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
@@ -143,10 +166,12 @@ async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> 
 
 
 async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:
-    """Return all events of an instance behind a version, read page by page."""
+    """Return all events of an instance behind a version, read page by page; none of a purged one."""
     rows: list[EventRow] = []
     while True:
         page = await store.stream(ref, rows[-1].version if rows else after, EVENTS_PER_PAGE)
+        begun = bool(rows)
         rows.extend(page)
         if len(page) < EVENTS_PER_PAGE:
-            return rows
+            # Purged between two pages, it has no stream at all, and not the first pages of one.
+            return rows if not begun or await store.stream(ref, after, 1) else []

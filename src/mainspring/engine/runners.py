@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from mainspring.core.messages import Envelope, Kind
 from mainspring.engine.handlers import Context, Handler
+from mainspring.engine.pace import Pace
 from mainspring.engine.pending import instance_id, moment, read_context
 from mainspring.engine.policies import breaker, limits
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
@@ -108,11 +109,21 @@ class Runner:
         # More would wait for a thread, where nobody can take them back.
         most = handler.options.concurrency
         self.concurrency = most if handler.is_async else min(most, HANDLER_THREADS)
+        self._at_once = handler.options.batch or 1
+        self.pace = Pace(self.concurrency * self._at_once, handler.options.rate)
+        # Whether commands were left to others, and who wants to hear when there is room again.
+        self.turned_away = False
+        self.on_room: Callable[[], None] = _nothing
 
     @property
     def waiting(self) -> int:
         """How many commands wait for their turn."""
         return len(self._ready)
+
+    @property
+    def in_hand(self) -> int:
+        """How many commands wait or run, at most."""
+        return len(self._ready) + self.active * self._at_once
 
     def put(self, job: Job) -> None:
         """Carry a command out as soon as the policies allow. A worker that stops gives its row back instead."""
@@ -235,6 +246,7 @@ class Runner:
     async def _attempt(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Make an attempt. Whatever happens, each job ends as succeeded, failed or dropped, or its worker stops."""
         self.running[task] = jobs
+        begun_us = self._now_us()
         try:
             if self.handler.options.idempotency_key is not None:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
@@ -255,6 +267,11 @@ class Runner:
                     task.uncancel()
             self._overdue.discard(task)
             self._cancelled.discard(task)
+            self.pace.measured(self._now_us() - begun_us)
+            # Half of it, so that not every command that ends costs a claim.
+            if self.turned_away and 2 * self.in_hand <= self.pace.most:
+                self.turned_away = False
+                self.on_room()
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
@@ -413,3 +430,7 @@ def envelope_of(job: Job) -> Envelope[Any]:
         None,
         context.trace,
     )
+
+
+def _nothing() -> None:
+    """Hear nothing."""

@@ -11,7 +11,7 @@ from mainspring.core.step import step
 from mainspring.engine.committer import Committer
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
-from mainspring.engine.pending import Pending, ReceiptStatus
+from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import Units
@@ -48,8 +48,8 @@ class Followers(Protocol):
         """Tell whether an output may be born claimed."""
         ...
 
-    def promise(self, count: int) -> None:
-        """Count outputs that are to be dispatched when their commit comes back; a negative count takes them back."""
+    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
         ...
 
 
@@ -83,6 +83,11 @@ class Stepper:
         """Return the outputs whose answers wait in a lane."""
         waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
         return {pending.settles for pending in waiting if pending.settles is not None}
+
+    @property
+    def in_hand(self) -> int:
+        """How many inputs wait or are under way in lanes."""
+        return sum(len(lane.queue) + lane.under_way for lane in self.lanes.busy())
 
     def is_running(self, ref: Ref) -> bool:
         """Tell whether an instance is known here and has not ended."""
@@ -144,6 +149,10 @@ class Stepper:
     def _take_late(self, lane: Lane, pending: Pending) -> None:
         if pending.kind is Kind.TIMER:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
+        elif lane.purged_us is not None:
+            # There is no stream any more that could keep it, not even an answer to what the instance asked.
+            reason = f"{pending.ref} ended ({lane.status}) and was purged on {moment(lane.purged_us):%Y-%m-%d}"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
         elif pending.cause is not None:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:
@@ -176,12 +185,12 @@ class Stepper:
     ) -> None:
         lane.under_way += 1
         if outputs:
-            self._followers.promise(len(outputs))
+            self._followers.promise(outputs, 1)
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
             if outputs:
-                self._followers.promise(-len(outputs))
+                self._followers.promise(outputs, -1)
             if type(outcome) is Committed:
                 if fault is not None:
                     log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=fault)
@@ -233,10 +242,10 @@ class Stepper:
 
         def came_back(outcome: Outcome | Exception) -> None:
             match outcome:
-                case Committed(positions=positions):
+                case Committed(positions=positions, unclaimed=unclaimed):
                     if pending.answer is not None:
                         pending.answer.resolve("accepted")
-                    if claimed and positions[0]:
+                    if claimed and positions[0] and not unclaimed:
                         self._followers.accepted(pending.input_row(), positions[0])
                     else:
                         self._followers.due_at(0)

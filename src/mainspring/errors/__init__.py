@@ -16,6 +16,7 @@ MainspringError
 ├── WiringError                 the parts of an app do not fit together
 ├── DuplicateIdError            a message id was used before, for another message
 ├── NoSuchInstanceError         there is no instance with this identity
+│   └── InstancePurgedError     the instance ended, and its stream was purged
 ├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
@@ -73,6 +74,7 @@ from mainspring.errors.running import (
     DoNotRetryError,
     DuplicateIdError,
     InstanceFailedError,
+    InstancePurgedError,
     LendingError,
     NoSuchInstanceError,
     OperationError,
@@ -112,6 +114,7 @@ __all__ = [
     "ImpureCallError",
     "InstanceEndedError",
     "InstanceFailedError",
+    "InstancePurgedError",
     "InvalidDecisionError",
     "InvalidIdError",
     "InvalidStateError",

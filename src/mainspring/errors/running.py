@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from mainspring.errors.base import MainspringError, shown
 
 
@@ -58,6 +60,24 @@ class NoSuchInstanceError(MainspringError):
     def __init__(self, instance: str) -> None:
         self.instance = instance
         super().__init__(f"There is no instance {instance}. Check the id, or send a message that begins it.")
+
+
+class InstancePurgedError(NoSuchInstanceError):
+    """The instance ended and was purged: that it was there is all that is left of it.
+
+    >>> str(InstancePurgedError("OrderFulfilment/o-1", "completed", datetime(2026, 1, 31)))
+    'OrderFulfilment/o-1 ended (completed) and was purged on 2026-01-31. Look into the archive, if the purge wrote one.'
+    """
+
+    def __init__(self, instance: str, status: str, purged: datetime) -> None:
+        MainspringError.__init__(
+            self,
+            f"{instance} ended ({status}) and was purged on {purged:%Y-%m-%d}. "
+            "Look into the archive, if the purge wrote one.",
+        )
+        self.instance = instance
+        self.status = status
+        self.purged = purged
 
 
 class InstanceFailedError(MainspringError):

@@ -244,12 +244,16 @@ class Unit(Struct, frozen=True, gc=False):
 class Committed(Struct, frozen=True, gc=False):
     """The unit is durable. `key` is the store's key of the instance (0 if untouched), `positions` those of `accepts`.
 
+    `unclaimed` are those positions that were to be claimed and are not: inputs that this worker does not hold wait
+    before them, or it is known no longer. Whoever steps them now would step them before their turn.
+
     >>> Committed(7).positions
     ()
     """
 
     key: int
     positions: tuple[int, ...] = ()
+    unclaimed: tuple[int, ...] = ()
 
 
 class Conflict(Struct, frozen=True, gc=False):
@@ -281,6 +285,8 @@ Outcome: TypeAlias = Committed | Conflict | Duplicate
 class InstanceRow(Struct, frozen=True, gc=False):
     """The row of an instance. `context` is that of the input that began it.
 
+    With `purged_us` it is a tombstone: the stream is gone, and nothing can move the instance or begin it anew.
+
     >>> InstanceRow(7, "W", "i", 3, "running", "Waiting", None, 1, b"{}", 0, 0).version
     3
     """
@@ -296,6 +302,7 @@ class InstanceRow(Struct, frozen=True, gc=False):
     context: bytes
     created_us: int
     updated_us: int
+    purged_us: int | None = None
 
 
 class Loaded(Struct, frozen=True, gc=False):

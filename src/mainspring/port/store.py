@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -98,7 +99,7 @@ class Store(Protocol):
         ...
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
-        """Return instances in the order of their beginning, behind the key `after`."""
+        """Return instances in the order of their beginning, behind the key `after`; no tombstones."""
         ...
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
@@ -131,4 +132,21 @@ class Store(Protocol):
 
     async def holds(self, worker: int) -> list[OutputKey]:
         """Return the outputs that a worker holds."""
+        ...
+
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        """Return instances of a workflow that ended before a time and may be purged, in the order of their ends.
+
+        Looks at `limit` ends at most. Left out are those that inputs, outputs or dead letters are kept for, and those
+        that moved since that time: an ended instance may still be told of late results.
+        """
+        ...
+
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        """Make tombstones of instances, and remove so many of their events at most, in one transaction.
+
+        A tombstone keeps identity, version, status and times, and shows no events from that moment on, even while some
+        are left to be removed by the next call. An instance that may not be purged any more is left alone, and so is
+        one that somebody else is at. Inputs that come later find an ended instance.
+        """
         ...

@@ -6,8 +6,8 @@ A batch needs no rollback here: `_refusal` looks at a unit before `_apply` chang
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from mainspring.errors import LendingError
 from mainspring.port.clock import Clock
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Cause,
     Claims,
@@ -30,60 +31,12 @@ from mainspring.port.records import (
     Outcome,
     OutputClaim,
     OutputKey,
-    OutputRow,
     Ref,
     Remembered,
-    Snapshot,
     Stats,
     Unit,
 )
-
-
-@dataclass
-class _Input:
-    row: InputRow
-    owner: int | None
-
-
-@dataclass
-class _Output:
-    ref: Ref
-    row: OutputRow
-    due_us: int
-    owner: int | None
-    attempts: int = 0
-    error: str | None = None
-
-
-@dataclass
-class _Instance:
-    """An instance with its work, or only an inbox: inputs may be accepted before their instance begins."""
-
-    row: InstanceRow | None = None
-    snapshot: Snapshot | None = None
-    events: list[EventRow] = field(default_factory=list[EventRow])
-    taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
-    inbox: dict[int, _Input] = field(default_factory=dict[int, _Input])
-    outbox: dict[OutputKey, _Output] = field(default_factory=dict[OutputKey, _Output])
-
-    @property
-    def version(self) -> int:
-        return self.row.version if self.row else 0
-
-    @property
-    def suspended(self) -> bool:
-        return self.row is not None and self.row.status == "suspended"
-
-    def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
-        """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""
-        waiting = (i.row for i in self.inbox.values() if i.row.message_id == message_id and i.row.position != besides)
-        return self.taken.get(message_id) or next(waiting, None)
-
-
-@dataclass
-class _Worker:
-    lease_us: int
-    ends_us: int
+from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, place, urgency
 
 
 class MemoryStore:
@@ -93,22 +46,22 @@ class MemoryStore:
     >>> store = MemoryStore(VirtualClock())
     >>> unit = Unit("W", "i", expected_version=0, events=(EventRow(1, "Began", 0),))
     >>> asyncio.run(store.commit(0, [unit, unit]))
-    [Committed(key=1, positions=()), Conflict(reason='version')]
+    [Committed(key=1, positions=(), unclaimed=()), Conflict(reason='version')]
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._instances: dict[Ref, _Instance] = {}
+        self._instances: dict[Ref, Instance] = {}
         self._begun: list[Ref] = []
         # All work once more, beside that of each instance: what is claimed is looked for across instances.
-        self._inbox: dict[int, _Input] = {}
-        self._outbox: dict[OutputKey, _Output] = {}
+        self._inbox: dict[int, Input] = {}
+        self._outbox: dict[OutputKey, Output] = {}
         self._feed: list[tuple[int, Ref, EventRow]] = []
         # A dead letter keeps the outbox row that it was, so that it can become one again.
-        self._dead: dict[int, tuple[DeadLetter, _Output | None]] = {}
+        self._dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         self._remembered: dict[str, Remembered] = {}
-        self._workers: dict[int, _Worker] = {}
-        self._inputs_accepted = self._letters_died = self._workers_registered = 0
+        self._workers: dict[int, Worker] = {}
+        self._inputs_accepted = self._letters_died = self._workers_registered = self._events_fed = 0
         self._news = asyncio.Event()
 
     async def open(self) -> None:
@@ -123,7 +76,7 @@ class MemoryStore:
 
     async def register_worker(self, name: str, lease_us: int) -> int:
         self._workers_registered += 1
-        self._workers[self._workers_registered] = _Worker(lease_us, self.now_us() + lease_us)
+        self._workers[self._workers_registered] = Worker(lease_us, self.now_us() + lease_us)
         return self._workers_registered
 
     async def heartbeat(self, worker: int) -> bool:
@@ -179,7 +132,7 @@ class MemoryStore:
             return Conflict("inbox")
         return None
 
-    def _duplicate(self, instance: _Instance, unit: Unit) -> Duplicate | None:
+    def _duplicate(self, instance: Instance, unit: Unit) -> Duplicate | None:
         known = own = None
         if unit.dedupe is not None:
             known = instance.known(unit.dedupe, besides=unit.consumes) or self._buried(unit)
@@ -197,24 +150,27 @@ class MemoryStore:
         """Return the dead letter that a unit would write again: a message that nobody takes is kept once."""
         for own in unit.dead_letters:
             for letter, _ in self._dead.values():
-                if own.message_id == unit.dedupe and _place(letter) == _place(own):
+                if own.message_id == unit.dedupe and place(letter) == place(own):
                     return letter
         return None
 
     def _apply(self, worker: int, unit: Unit) -> Committed:
         ref = Ref(unit.workflow, unit.instance)
+        owned = self._claimable(worker, unit)
         settled = self._take_away(worker, unit, ref)
         # Only now: a step that cancels a timer and schedules it anew must keep the new one.
         key = self._move(worker, unit, ref) if unit.expected_version is not None else 0
-        positions = tuple(self._accept(worker, row) for row in unit.accepts)
+        positions = tuple(self._accept(worker, row, owned) for row in unit.accepts)
+        accepted = [(row, position) for row, position in zip(unit.accepts, positions, strict=True) if position]
+        unclaimed = tuple(at for row, at in accepted if row.claimed and self._inbox[at].owner is None)
         for letter in unit.dead_letters:
             self._letters_died += 1
             output = settled.get(letter.output) if letter.output else None
             self._dead[self._letters_died] = (replace(letter, id=self._letters_died), output)
         self._remembered |= {result.key: result for result in unit.remembers}
-        return Committed(key, positions)
+        return Committed(key, positions, unclaimed)
 
-    def _take_away(self, worker: int, unit: Unit, ref: Ref) -> dict[OutputKey, _Output]:
+    def _take_away(self, worker: int, unit: Unit, ref: Ref) -> dict[OutputKey, Output]:
         """Remove or give back what the unit is done with, and return the outputs that it settles."""
         instance = self._at(ref)
         if unit.consumes is not None:
@@ -230,7 +186,7 @@ class MemoryStore:
             self._news.set()
         settled = {key: self._drop_output(key) for key in set(unit.settles)}
         for key, output in list(instance.outbox.items()):
-            if _cancels(unit, output):
+            if cancels(unit, output):
                 self._drop_output(key)
         for position, waiting in list(instance.inbox.items()):
             timer = waiting.row.timer_key
@@ -242,7 +198,7 @@ class MemoryStore:
 
     def _move(self, worker: int, unit: Unit, ref: Ref) -> int:
         """Append the unit's events, set the instance's row, and record its outputs. Return the instance's key."""
-        instance = self._instances.setdefault(ref, _Instance())
+        instance = self._instances.setdefault(ref, Instance())
         now_us = self.now_us()
         if instance.row is None:
             self._begun.append(ref)
@@ -250,34 +206,35 @@ class MemoryStore:
             instance.row = InstanceRow(*began, unit.definition_version, unit.context or b"{}", now_us, now_us)
         for event in unit.events:
             instance.events.append(event)
-            self._feed.append((len(self._feed) + 1, ref, event))
+            self._events_fed += 1
+            self._feed.append((self._events_fed, ref, event))
             if event.message_id is not None:
                 instance.taken[event.message_id] = event
-        instance.row = replace(
-            instance.row,
-            version=len(instance.events),
-            status=unit.status,
-            state=unit.state,
-            error=unit.error,
-            updated_us=now_us,
-        )
+        told = {"status": unit.status, "state": unit.state, "error": unit.error}
+        instance.takes(replace(instance.row, version=len(instance.events), updated_us=now_us, **told))
         instance.snapshot = unit.snapshot or instance.snapshot
         for output in unit.outputs:
             due_us = now_us + output.after_us if output.at_us is None else output.at_us
             owner = self._owner(worker, claimed=output.claimed)
-            self._put_output(OutputKey(instance.row.key, output.version), _Output(ref, output, due_us, owner))
+            self._put_output(OutputKey(instance.row.key, output.version), Output(ref, output, due_us, owner))
         if instance.inbox and not instance.suspended:
             self._news.set()  # resumed, or the next input is free now
         return instance.row.key
 
-    def _accept(self, worker: int, row: InputRow) -> int:
-        instance = self._instances.setdefault(Ref(row.workflow, row.instance), _Instance())
+    def _claimable(self, worker: int, unit: Unit) -> set[Ref]:
+        """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
+        refs = {Ref(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
+        return {ref for ref in refs if all(waiting.owner == worker for waiting in self._at(ref).inbox.values())}
+
+    def _accept(self, worker: int, row: InputRow, owned: set[Ref]) -> int:
+        ref = Ref(row.workflow, row.instance)
+        instance = self._instances.setdefault(ref, Instance())
         if instance.known(row.message_id):
             return 0
         self._inputs_accepted += 1
         position = self._inputs_accepted
-        owner = self._owner(worker, claimed=row.claimed)
-        self._inbox[position] = instance.inbox[position] = _Input(replace(row, position=position), owner)
+        owner = self._owner(worker, claimed=row.claimed and ref in owned)
+        self._inbox[position] = instance.inbox[position] = Input(replace(row, position=position), owner)
         return position
 
     def _owner(self, worker: int, *, claimed: bool) -> int | None:
@@ -287,14 +244,14 @@ class MemoryStore:
         self._news.set()
         return None
 
-    def _put_output(self, key: OutputKey, output: _Output) -> None:
+    def _put_output(self, key: OutputKey, output: Output) -> None:
         self._outbox[key] = self._instances[output.ref].outbox[key] = output
 
-    def _drop_output(self, key: OutputKey) -> _Output:
+    def _drop_output(self, key: OutputKey) -> Output:
         output = self._outbox.pop(key)
         return self._instances[output.ref].outbox.pop(key)
 
-    def _drop_input(self, instance: _Instance, position: int) -> None:
+    def _drop_input(self, instance: Instance, position: int) -> None:
         del self._inbox[position], instance.inbox[position]
 
     # ---- work
@@ -311,14 +268,14 @@ class MemoryStore:
             return Claims([], [], None)
         now_us = self.now_us()
         free = [(k, o) for k, o in self._outbox.items() if o.owner is None and o.row.destination in destinations]
-        due = sorted((item for item in free if item[1].due_us <= now_us), key=_urgency)[:limit]
+        due = sorted((item for item in free if item[1].due_us <= now_us), key=urgency)[:limit]
         inputs = list(islice(self._steppable(worker, workflows), limit))
         for held in (*(output for _, output in due), *inputs):
             held.owner = worker
         next_due_us = min((output.due_us for _, output in free if output.owner is None), default=None)
         return Claims([self._claimed(*item) for item in due], [i.row for i in inputs], next_due_us)
 
-    def _steppable(self, worker: int, workflows: Sequence[str]) -> Iterator[_Input]:
+    def _steppable(self, worker: int, workflows: Sequence[str]) -> Iterator[Input]:
         blocked: set[Ref] = set()
         for waiting in self._inbox.values():
             ref = Ref(waiting.row.workflow, waiting.row.instance)
@@ -328,7 +285,7 @@ class MemoryStore:
             if free and ref.workflow in workflows and not self._at(ref).suspended:
                 yield waiting
 
-    def _claimed(self, key: OutputKey, output: _Output) -> OutputClaim:
+    def _claimed(self, key: OutputKey, output: Output) -> OutputClaim:
         instance, row = self._at(output.ref), output.row
         event = instance.events[key.version - 1]
         cause = instance.events[event.cause - 1] if event.cause is not None else None
@@ -366,7 +323,7 @@ class MemoryStore:
         if letter is None or letter.output is None or output is None:
             return False
         del self._dead[dead_letter]
-        self._put_output(letter.output, _Output(output.ref, output.row, self.now_us(), None))
+        self._put_output(letter.output, Output(output.ref, output.row, self.now_us(), None))
         self._news.set()
         return True
 
@@ -375,25 +332,26 @@ class MemoryStore:
     async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
         return [self._loaded(self._at(ref)) for ref in refs]
 
-    def _loaded(self, instance: _Instance) -> Loaded | None:
+    def _loaded(self, instance: Instance) -> Loaded | None:
         if instance.row is None:
             return None
         after = instance.snapshot.version if instance.snapshot else 0
-        return Loaded(instance.row, instance.snapshot, instance.events[after:])
+        return Loaded(instance.row, instance.snapshot, instance.seen[after:])
 
     async def remembered(self, key: str) -> Remembered | None:
         result = self._remembered.get(key)
         return result if result and result.expires_us > self.now_us() else None
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
-        rows = (row for ref in self._begun[after:] if (row := self._at(ref).row) and _matches(where, row))
+        rows = (row for ref in self._begun[after:] if (row := self._at(ref).row) and matches(where, row))
         return list(islice(rows, limit))
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        return self._at(ref).events[after : after + limit]
+        return self._at(ref).seen[after : after + limit]
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
-        return self._feed[after : after + limit]
+        behind = islice(self._feed, bisect_right(self._feed, after, key=lambda fed: fed[0]), None)
+        return list(islice((fed for fed in behind if self._at(fed[1]).version >= 0), limit))
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return [waiting.row for waiting in islice(self._at(ref).inbox.values(), limit)]
@@ -414,7 +372,8 @@ class MemoryStore:
         return list(islice(letters, limit))
 
     async def stats(self) -> Stats:
-        statuses = [row.status for ref in self._begun if (row := self._at(ref).row)]
+        rows = [row for ref in self._begun if (row := self._at(ref).row)]
+        statuses = [row.status for row in rows if row.purged_us is None]
         timers = sum(output.row.kind == "timer" for output in self._outbox.values())
         return Stats(
             instances={status: statuses.count(status) for status in set(statuses)},
@@ -426,33 +385,49 @@ class MemoryStore:
             workers=len(self._workers),
         )
 
-    def _at(self, ref: Ref) -> _Instance:
-        return self._instances.get(ref) or _Instance()
+    # ---- purging
 
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        ends = sorted(
+            ((ended_us, row.key), row)
+            for ref in self._begun
+            if ref.workflow == workflow
+            and (row := (instance := self._at(ref)).row)
+            and (ended_us := instance.ended_us) is not None
+            and ended_us < before_us
+            and (after is None or (ended_us, row.key) > after)
+        )
+        found = [
+            Purgeable(row.key, row.workflow, row.id, row.version, ended_us, row.purged_us)
+            for (ended_us, _), row in ends[:limit]
+            if row.purged_us is not None or (row.updated_us < before_us and self._is_done(Ref(row.workflow, row.id)))
+        ]
+        return PurgePage(found, ends[limit - 1][0] if len(ends) > limit else None)
 
-def _place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
-    return letter.workflow, letter.instance, letter.message_id, letter.output
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        tombstones, removed, left = 0, 0, list[int]()
+        for one in found:
+            ref = Ref(one.workflow, one.id)
+            instance = self._at(ref)
+            if instance.version == one.version and instance.ended_us is not None and self._is_done(ref):
+                instance.bury(self.now_us())
+                tombstones += 1
+            if instance.version < 0:
+                count = min(len(instance.events), events - removed)
+                del instance.events[:count]
+                removed += count
+                if instance.events:
+                    left.append(one.key)
+                else:
+                    self._feed = [fed for fed in self._feed if fed[1] != ref]
+                    instance.ended_us = None
+        return Purged(tombstones, removed, tuple(left))
 
+    def _is_done(self, ref: Ref) -> bool:
+        """Tell whether nothing is kept for an instance: no input, no output, no dead letter."""
+        instance = self._at(ref)
+        dead = any((letter.workflow, letter.instance) == (ref.workflow, ref.id) for letter, _ in self._dead.values())
+        return not (instance.inbox or instance.outbox or dead)
 
-def _cancels(unit: Unit, output: _Output) -> bool:
-    match unit.cancel_all:
-        case "timers" if output.row.kind == "timer":
-            return True
-        case "unclaimed" if output.owner is None:
-            return True
-        case _:
-            return output.row.key in unit.cancels
-
-
-def _urgency(item: tuple[OutputKey, _Output]) -> tuple[int, int, int, int]:
-    key, output = item
-    return -output.row.priority, output.due_us, key.instance, key.version
-
-
-def _matches(where: InstanceFilter, row: InstanceRow) -> bool:
-    return (
-        where.workflow in (None, row.workflow)
-        and where.status in (None, row.status)
-        and where.state in (None, row.state)
-        and row.id.startswith(where.id_prefix or "")
-    )
+    def _at(self, ref: Ref) -> Instance:
+        return self._instances.get(ref) or Instance()

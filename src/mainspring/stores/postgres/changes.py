@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple, replace
 
-from mainspring.port.records import DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.sql import digest, packed
@@ -218,6 +218,7 @@ class Changes:
         begun = [_begun_row(known) for known in sorted(self.begun, key=_by_name)]
         moved = [_moved_row(known) for known in self.moved]
         outputs = [_output_row(born) for born in self.outputs.values()]
+        ended = [(known.key, known.workflow) for known in (*self.begun, *self.moved) if known.status in ENDED]
         events = packed(self.events)
         if len(events) > JSON_BYTES:
             await self._append_in_parts(transaction, first_position)
@@ -232,6 +233,7 @@ class Changes:
             first_position,
             events,
             packed(outputs),
+            packed(ended),
         )
         _expect(settled, len(self.settled))
 

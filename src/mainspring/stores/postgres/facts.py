@@ -47,6 +47,7 @@ class Known:
     cancelled_keys: frozenset[str] = frozenset()
     cancelled_timers: bool = False
     consumed: tuple[int, ...] = ()
+    released: frozenset[int] = frozenset()
     accepted: dict[str, tuple[int, InputRow, int | None]] | None = None
 
     def __init__(self, workflow: str, id: str) -> None:
@@ -87,6 +88,7 @@ class Questions:
         self.inputs: list[tuple[Known, str]] = []
         self.consumed: list[tuple[int, bytes]] = []
         self.direct: list[Known] = []
+        self.claiming: dict[bytes, Known] = {}
         self.outputs: dict[Spot, bool] = {}
         self.letters: list[tuple[str, str, str]] = []
         self.locked: list[Known] = []
@@ -119,7 +121,7 @@ class Questions:
                 self._beginning.add(known.name)
             for output in unit.settles:
                 outputs.setdefault((output.instance, output.version), False)
-            if unit.accepts or unit.retries or unit.cancels or unit.consumes is not None:
+            if unit.accepts or unit.retries or unit.cancels or unit.releases or unit.consumes is not None:
                 self._collect_rare(unit, known)
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
@@ -130,6 +132,7 @@ class Questions:
     def _collect_rare(self, unit: Unit, known: Known) -> None:
         if unit.consumes is not None:
             self.consumed.append((unit.consumes, known.name))
+        self.consumed += [(position, known.name) for position in unit.releases]
         if unit.cancels:
             self.cancels = True
         for retry in unit.retries:
@@ -142,6 +145,8 @@ class Questions:
                 self.locked.append(receiver)
             self.inputs.append((receiver, row.message_id))
             self.accepts += 1
+            if row.claimed:
+                self.claiming[receiver.name] = receiver
 
     def _collect_last(self, unit: Unit) -> None:
         if unit.cancel_all:
@@ -173,6 +178,8 @@ class Facts:
         self.taken: dict[tuple[bytes, str], Message] = {}
         self.waiting: dict[tuple[bytes, str], tuple[int, str | None, Message]] = {}
         self.consumable: dict[tuple[int, bytes], str | None] = {}
+        self.holders: dict[tuple[int, bytes], int | None] = {}
+        self.others: dict[bytes, list[tuple[str | None, int]]] = {}
         self.queued: dict[bytes, list[tuple[str | None, int]]] = {}
         self.outputs: dict[Spot, OutputFact] = {}
         self.letters: dict[tuple[str, str, str], list[tuple[int, Message]]] = {}
@@ -219,7 +226,9 @@ class Facts:
             packed(q.letters),
             q.accepts,
             q.new_keys,
+            packed(list(q.claiming)),
         )
+        claiming = list(q.claiming)
         for question, place, number, other, first, second, third, body, positions, keys in rows:
             at: int = (place or 0) - 1
             match question:
@@ -231,6 +240,7 @@ class Facts:
                     self.waiting[known.name, message_id] = (number, first, (second, body))
                 case 3:
                     self.consumable[q.consumed[at]] = first
+                    self.holders[q.consumed[at]] = other
                 case 4:
                     queue = self.queued.setdefault(q.direct[at].name, [])
                     if (first, number) not in queue:  # of one that is asked for twice
@@ -239,6 +249,8 @@ class Facts:
                     self.outputs[spots[at]] = OutputFact(number, other, first, second, third)
                 case 6:
                     self.letters.setdefault(q.letters[at], []).append((number, (second, body)))
+                case 8:
+                    self.others.setdefault(claiming[at], []).append((first, number))
                 case _:
                     self.positions, self.keys = iter(positions), iter(keys)
 

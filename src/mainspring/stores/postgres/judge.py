@@ -140,10 +140,12 @@ class Judge:
 
     def _apply(self, unit: Unit, known: Known) -> Committed:
         changes = self._changes
+        owned = self._claimable(unit) if unit.accepts else set[Name]()
         born = [changes.settle((output.instance, output.version)) for output in unit.settles]
         if unit.consumes is not None:
             changes.consume(known, unit.consumes)
         if unit.releases:
+            known.released |= frozenset(unit.releases)
             changes.release(known, unit.releases)
         for retry in unit.retries:
             changes.retry(retry)
@@ -151,7 +153,8 @@ class Judge:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(unit, known)
-        positions = tuple([self._accept(row) for row in unit.accepts]) if unit.accepts else ()
+        unclaimed: list[int] = []
+        positions = tuple([self._accept(row, owned, unclaimed) for row in unit.accepts]) if unit.accepts else ()
         if unit.dead_letters:
             rows = dict(zip(unit.settles, born, strict=True))
             for letter in unit.dead_letters:
@@ -164,7 +167,7 @@ class Judge:
             changes.discarded += unit.discards
         for result in unit.remembers:
             changes.results[result.key] = result
-        return Committed(0 if unit.expected_version is None else known.key, positions)
+        return Committed(0 if unit.expected_version is None else known.key, positions, tuple(unclaimed))
 
     def _cancel(self, unit: Unit, known: Known) -> None:
         self._changes.cancel(known, unit.cancels, unit.cancel_all, self._facts.outputs)
@@ -208,10 +211,35 @@ class Judge:
             known.version = version
             known.position = self._facts.first_position + len(rows)
 
-    def _accept(self, row: InputRow) -> int:
+    def _accept(self, row: InputRow, owned: set[Name], unclaimed: list[int]) -> int:
         known = self._instances[row.workflow, row.instance]
         if self._message(known, row.message_id) is not None:
             return 0
         position = next(self._facts.positions)
-        self._changes.accept(known, position, row, self._owner if row.claimed else None)
+        owner = self._owner if row.claimed and (row.workflow, row.instance) in owned else None
+        if row.claimed and owner is None:
+            unclaimed.append(position)
+        self._changes.accept(known, position, row, owner)
         return position
+
+    def _claimable(self, unit: Unit) -> set[Name]:
+        """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
+        names = {(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
+        return {name for name in names if not self._others_wait(self._instances[name])}
+
+    def _others_wait(self, known: Known) -> bool:
+        """Tell whether inputs that this worker does not hold wait for an instance."""
+        if known.accepted and any(owner != self._worker for _, _, owner in known.accepted.values()):
+            return True
+        facts = self._facts
+        waiting = facts.others.get(known.name, ())
+        left = sum(count for timer_key, count in waiting if not known.cancelled_fired(timer_key))
+        for position in {*known.consumed, *known.released}:
+            spot = (position, known.name)
+            if spot not in facts.consumable or known.cancelled_fired(facts.consumable[spot]):
+                continue
+            if facts.holders[spot] != self._worker:
+                left -= position in known.consumed
+            else:
+                left += position not in known.consumed
+        return left > 0

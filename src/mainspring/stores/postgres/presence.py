@@ -26,6 +26,8 @@ from mainspring.stores.postgres.session import (
 NOTIFY_SECONDS: Final = 0.01
 # All hear of new work at the same moment; if all looked at that moment, most would look in vain.
 SPREAD_SECONDS: Final = 0.005
+# Who came in vain lets others go first the next time, and waits up to so many times longer.
+MOST_TIMES_LONGER: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +45,7 @@ class Presence:
         self._tasks: set[asyncio.Task[None]] = set()
         self._telling: asyncio.Task[None] | None = None
         self._closed = False
+        self._times_longer = 1
 
     async def open(self) -> None:
         """Connect and listen."""
@@ -83,6 +86,10 @@ class Presence:
         if not self._closed and (self._telling is None or self._telling.done()):
             self._telling = self._spawn(self._tell())
 
+    def came(self, *, in_vain: bool) -> None:
+        """Know whether somebody else took what this process came for."""
+        self._times_longer = min(MOST_TIMES_LONGER, 2 * self._times_longer) if in_vain else 1
+
     async def _tell(self) -> None:
         async with self._alone:
             if self.session is None or self.session.closed:
@@ -107,7 +114,7 @@ class Presence:
 
     def _heard(self, pid: int, session: Session) -> None:
         if pid != session.pid:  # this process's own news are known already
-            spread = random.uniform(0, SPREAD_SECONDS)  # noqa: S311  no secret
+            spread = random.uniform(0, SPREAD_SECONDS * self._times_longer)  # noqa: S311  no secret
             asyncio.get_running_loop().call_later(spread, self._on_news)
 
     def _lost(self) -> None:

@@ -19,7 +19,7 @@ SELECT
 
 -- name: feed_is_ahead
 -- Whether the next transaction would get positions that are used already: after a move to another server.
-SELECT (coalesce(max(position), 0) >> 20) - (SELECT base FROM mainspring.feed)
+SELECT (greatest(max(position), (SELECT purged FROM mainspring.feed)) >> 20) - (SELECT base FROM mainspring.feed)
     >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 FROM mainspring.events;
 
@@ -27,7 +27,10 @@ FROM mainspring.events;
 -- Let positions go on behind those that are there.
 UPDATE mainspring.feed AS f SET base = n.base
 FROM (
-    SELECT (coalesce(max(position), 0) >> 20) + 1 - pg_current_xact_id()::text::bigint AS base FROM mainspring.events
+    SELECT
+        (greatest(max(position), (SELECT purged FROM mainspring.feed)) >> 20) + 1 - pg_current_xact_id()::text::bigint
+            AS base
+    FROM mainspring.events
 ) AS n
 WHERE n.base > f.base;
 
@@ -58,12 +61,12 @@ SELECT coalesce(max(version), 0) FROM mainspring.schema_migrations;
 -- Lock the worker (so that nobody relieves it meanwhile) and the named instances, in the order of their names so that two
 -- batches never wait for each other. The first row is about the transaction: its number with the feed's base, the base,
 -- the time, and the worker if it is known; the others are about instances: which name, key, version, position, and
--- whether it is suspended. Everything else is read by a later statement: this one, if it had to wait for a lock, sees
--- other tables as they were before.
+-- whether it is suspended; a tombstone has a version that nobody expects. Everything else is read by a later statement:
+-- this one, if it had to wait for a lock, sees other tables as they were before.
 WITH worker AS MATERIALIZED (
     SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE
 ), locked AS MATERIALIZED (
-    SELECT n.place, i.key, i.version, i.position, i.status
+    SELECT n.place, i.key, CASE WHEN i.purged_us IS NULL THEN i.version ELSE -1 END AS version, i.position, i.status
     FROM jsonb_array_elements_text($2::jsonb) WITH ORDINALITY AS n (name, place)
     CROSS JOIN LATERAL (
         SELECT * FROM mainspring.instances WHERE name = decode(n.name, 'base64') FOR NO KEY UPDATE
@@ -86,7 +89,8 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- 1 inputs that are in their stream already · 2 inputs that wait in the inbox · 3 which of the inputs to be consumed are
 -- there · 4 how many inputs wait for instances that want to be stepped directly, by timer key · 5 outputs that are not
 -- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
--- positions in the inbox and new keys of instances
+-- positions in the inbox and new keys of instances · 8 how many inputs that are not this worker's wait for instances for
+-- which it wants to hold new ones, by timer key
 SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
 FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
@@ -104,7 +108,7 @@ CROSS JOIN LATERAL (
     OFFSET 0
 ) AS b
 UNION ALL
-SELECT 3, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+SELECT 3, n.place, b.position, b.owner, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
     SELECT * FROM mainspring.inbox WHERE position = (n.row ->> 0)::bigint AND name = decode(n.row ->> 1, 'base64')
@@ -138,15 +142,24 @@ UNION ALL
 SELECT
     7, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     ARRAY(SELECT nextval('mainspring.inbox_positions') FROM generate_series(1, $8::bigint)),
-    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $9::bigint));
+    ARRAY(SELECT nextval('mainspring.instance_keys') FROM generate_series(1, $9::bigint))
+UNION ALL
+SELECT 8, n.place, b.count, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+FROM jsonb_array_elements_text($10::jsonb) WITH ORDINALITY AS n (name, place)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS count, timer_key FROM mainspring.inbox
+    WHERE name = decode(n.name, 'base64') AND owner IS DISTINCT FROM $6::bigint GROUP BY timer_key
+    OFFSET 0
+) AS b;
 
 
 -- ---------------------------------------------------------------- commit: the changes
 
 -- name: write
 -- What almost every batch does, in one statement: outputs settled, instances begun and moved, events appended, outputs
--- recorded. No row is touched twice. Returns how many outputs were settled: fewer than asked for means that another
--- worker cancelled some since the facts were read.
+-- recorded, ends noted (of instances that had not ended: all of the statement sees the rows as they were before it). No
+-- row is touched twice. Returns how many outputs were settled: fewer than asked for means that another worker cancelled
+-- some since the facts were read.
 WITH settled AS (
     DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
         SELECT (
@@ -200,6 +213,14 @@ WITH settled AS (
         (row ->> 0)::bigint, (row ->> 1)::bigint, row ->> 2, row ->> 3, (row ->> 4)::bigint, (row ->> 5)::bigint,
         row ->> 6, (row ->> 7)::bigint, (row ->> 8)::bigint, row ->> 9
     FROM jsonb_array_elements($8::jsonb) AS n (row)
+), ended AS (
+    INSERT INTO mainspring.endings (workflow, ended_us, instance)
+    SELECT n.row ->> 1, $3::bigint, (n.row ->> 0)::bigint
+    FROM jsonb_array_elements($9::jsonb) AS n (row)
+    WHERE coalesce(
+        (SELECT i.status FROM mainspring.instances AS i WHERE i.key = (n.row ->> 0)::bigint), 'running'
+    ) IN ('running', 'suspended')
+    ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM settled;
 
@@ -660,7 +681,8 @@ SELECT pg_notify($1, '');
 -- The instances of these names, each with its snapshot if it has one. The first column says which of the list it is.
 SELECT
     n.place, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
-    i.created_us, i.updated_us, s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
+    i.created_us, i.updated_us, i.purged_us,
+    s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
 FROM unnest($1::bytea[]) WITH ORDINALITY AS n (name, place)
 CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE name = n.name AND key > 0 OFFSET 0) AS i
 LEFT JOIN LATERAL (SELECT * FROM mainspring.snapshots WHERE instance = i.key OFFSET 0) AS s ON true;
@@ -677,12 +699,12 @@ CROSS JOIN LATERAL (
 ) AS e;
 
 -- name: stream
--- The events of one instance behind a version.
+-- The events of one instance behind a version. Those that a purge has left are nobody's.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM mainspring.events AS e
-WHERE e.instance = (SELECT key FROM mainspring.instances WHERE name = $1) AND e.version > $2
+WHERE e.instance = (SELECT key FROM mainspring.instances WHERE name = $1 AND purged_us IS NULL) AND e.version > $2
 ORDER BY e.version LIMIT $3;
 
 -- name: feed
@@ -693,7 +715,9 @@ SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM mainspring.events AS e
-CROSS JOIN LATERAL (SELECT workflow, id FROM mainspring.instances WHERE key = e.instance OFFSET 0) AS i
+CROSS JOIN LATERAL (
+    SELECT workflow, id FROM mainspring.instances WHERE key = e.instance AND purged_us IS NULL OFFSET 0
+) AS i
 WHERE e.position > $1 AND e.position < (
     (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + base FROM mainspring.feed) << 20
 )
@@ -707,10 +731,10 @@ SELECT
 FROM mainspring.inbox WHERE name = $1 ORDER BY position LIMIT $2;
 
 -- name: instances
--- Instances that match, in the order of their beginning. A filter that is NULL does not filter.
+-- Instances that match, in the order of their beginning, without tombstones. A filter that is NULL does not filter.
 SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
 FROM mainspring.instances
-WHERE key > $1
+WHERE key > $1 AND purged_us IS NULL
     AND ($2::text IS NULL OR workflow = $2)
     AND ($3::text IS NULL OR status = $3)
     AND ($4::text IS NULL OR state = $4)
@@ -771,7 +795,7 @@ SELECT instance, version FROM mainspring.outbox WHERE owner = $1 ORDER BY instan
 
 -- name: status_counts
 -- How many instances have each status.
-SELECT status, count(*) FROM mainspring.instances WHERE key > 0 GROUP BY status;
+SELECT status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY status;
 
 -- name: depths
 -- How much waits, and since when the oldest due output does.
@@ -782,3 +806,96 @@ SELECT
     (SELECT count(*) FROM mainspring.dead_letters),
     (SELECT min(due_us) FROM mainspring.outbox WHERE due_us <= $1),
     (SELECT count(*) FROM mainspring.workers);
+
+
+-- ---------------------------------------------------------------- purging
+
+-- name: purgeable
+-- Ended instances of a workflow in the order of their ends, behind one of them, and whether each may be purged: nothing
+-- has moved it since then, and nothing is kept for it. A tombstone is here because of the events that a purge has left.
+SELECT
+    e.ended_us, i.key, i.id, i.version, i.purged_us,
+    i.purged_us IS NOT NULL OR (
+        i.updated_us < $2 AND i.status NOT IN ('running', 'suspended')
+        AND (SELECT o.version FROM mainspring.outbox AS o WHERE o.instance = i.key LIMIT 1) IS NULL
+        AND (SELECT b.position FROM mainspring.inbox AS b WHERE b.name = i.name LIMIT 1) IS NULL
+        AND (
+            SELECT d.id FROM mainspring.dead_letters AS d
+            WHERE hashtextextended(d.instance, 0) = hashtextextended(i.id, 0) AND d.instance = i.id
+                AND d.workflow = i.workflow
+            LIMIT 1
+        ) IS NULL
+    )
+FROM mainspring.endings AS e
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = e.instance OFFSET 0) AS i
+WHERE e.workflow = $1 AND e.ended_us < $2 AND (e.ended_us, e.instance) > ($3::bigint, $4::bigint)
+ORDER BY e.ended_us, e.instance LIMIT $5;
+
+-- name: lock_purgeable
+-- Of instances: those that nobody else is at, to the end of this transaction. Nothing is accepted, recorded or buried for
+-- them meanwhile, for all that locks the instance first.
+SELECT i.key
+FROM unnest($1::bigint[], $2::bigint[]) AS n (key, version)
+CROSS JOIN LATERAL (
+    SELECT key FROM mainspring.instances
+    WHERE key = n.key AND (
+        purged_us IS NOT NULL OR (version = n.version AND status NOT IN ('running', 'suspended'))
+    )
+    FOR UPDATE SKIP LOCKED
+) AS i;
+
+-- name: bury_instances
+-- Tombstones from now on, if nothing is kept for them: asked behind the locks. Returns those that are.
+UPDATE mainspring.instances AS i SET
+    purged_us = coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+    state = NULL, error = NULL, context = '{}', context_version = NULL
+WHERE i.key = ANY ($1::bigint[]) AND i.purged_us IS NULL
+    AND (SELECT o.version FROM mainspring.outbox AS o WHERE o.instance = i.key LIMIT 1) IS NULL
+    AND (SELECT b.position FROM mainspring.inbox AS b WHERE b.name = i.name LIMIT 1) IS NULL
+    AND (
+        SELECT d.id FROM mainspring.dead_letters AS d
+        WHERE hashtextextended(d.instance, 0) = hashtextextended(i.id, 0) AND d.instance = i.id
+            AND d.workflow = i.workflow
+        LIMIT 1
+    ) IS NULL
+RETURNING i.key;
+
+-- name: delete_snapshots
+-- There is nothing to fold any more.
+DELETE FROM mainspring.snapshots WHERE instance = ANY ($1::bigint[]);
+
+-- name: tombstones
+-- Those of these instances that are tombstones.
+SELECT key FROM mainspring.instances WHERE key = ANY ($1::bigint[]) AND purged_us IS NOT NULL;
+
+-- name: purge_events
+-- Remove so many events of these instances. Returns how many there were, and the last of their positions.
+WITH purged AS (
+    DELETE FROM mainspring.events WHERE ctid = ANY (ARRAY(
+        SELECT e.ctid
+        FROM unnest($1::bigint[]) AS n (instance)
+        CROSS JOIN LATERAL (SELECT ctid FROM mainspring.events WHERE instance = n.instance OFFSET 0) AS e
+        LIMIT $2
+    ))
+    RETURNING position
+)
+SELECT count(*), coalesce(max(position), 0) FROM purged;
+
+-- name: with_events
+-- Those of these instances that have events left.
+SELECT n.instance FROM unnest($1::bigint[]) AS n (instance)
+WHERE (SELECT e.version FROM mainspring.events AS e WHERE e.instance = n.instance LIMIT 1) IS NOT NULL;
+
+-- name: delete_endings
+-- Nothing is left of these to be purged.
+DELETE FROM mainspring.endings WHERE ctid = ANY (ARRAY(
+    SELECT (
+        SELECT ctid FROM mainspring.endings
+        WHERE workflow = n.workflow AND ended_us = n.ended_us AND instance = n.instance
+    )
+    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS n (workflow, ended_us, instance)
+));
+
+-- name: remember_purged
+-- No later event may have a position before that of one that is gone. Last of all: two purges wait here for each other.
+UPDATE mainspring.feed SET purged = $1 WHERE purged < $1;

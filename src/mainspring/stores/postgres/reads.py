@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from mainspring.errors import DamagedRecordError
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -24,22 +25,30 @@ from mainspring.stores.rows import check_complete, read_dead_letter, read_event,
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
 
-_INSTANCE = slice(1, 12)
-_SNAPSHOT = slice(12, 19)
+_INSTANCE = slice(1, 13)
+_SNAPSHOT = slice(13, 20)
 
 
 async def load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
     """Return each instance with what is needed to fold it: events up to the version that its row has."""
+    try:
+        return await _load(ask, refs)
+    except DamagedRecordError:
+        # One may have been purged between the two statements: then it is a tombstone now.
+        return await _load(ask, refs)
+
+
+async def _load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
     found: dict[int, Loaded] = {}
     for row in await ask("load_instances", [name_of(ref.workflow, ref.id) for ref in refs]):
         found[row[0] - 1] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
     by_key = {loaded.row.key: loaded for loaded in found.values()}
-    if by_key:
-        behind = [_after(loaded) for loaded in by_key.values()]
-        last = [loaded.row.version for loaded in by_key.values()]
-        for row in await ask("load_events", list(by_key), behind, last):
+    whole = [loaded for loaded in by_key.values() if loaded.row.purged_us is None]
+    if whole:
+        keys, last = [loaded.row.key for loaded in whole], [loaded.row.version for loaded in whole]
+        for row in await ask("load_events", keys, [_after(loaded) for loaded in whole], last):
             by_key[row[0]].events.append(read_event(row))
-    for loaded in by_key.values():
+    for loaded in whole:
         check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 

@@ -22,11 +22,21 @@ CREATE TABLE mainspring.dead_letters (
     output_key text COLLATE "C"
 );
 
+CREATE INDEX dead_letters_by_instance ON mainspring.dead_letters USING btree (hashtextextended(instance, (0)::bigint));
+
 CREATE INDEX dead_letters_by_message ON mainspring.dead_letters USING btree (hashtextextended(message_id, (0)::bigint)) WHERE (output_kind IS NULL);
 
 CREATE UNIQUE INDEX dead_letters_pkey ON mainspring.dead_letters USING btree (id);
 
 CREATE SEQUENCE mainspring.dead_letters_id_seq;
+
+CREATE TABLE mainspring.endings (
+    ended_us bigint NOT NULL,
+    instance bigint NOT NULL,
+    workflow text COLLATE "C" NOT NULL
+);
+
+CREATE UNIQUE INDEX endings_pkey ON mainspring.endings USING btree (workflow, ended_us, instance);
 
 CREATE TABLE mainspring.events (
     "position" bigint NOT NULL,
@@ -56,7 +66,8 @@ CREATE UNIQUE INDEX events_by_version ON mainspring.events USING btree (instance
 CREATE UNIQUE INDEX events_pkey ON mainspring.events USING btree ("position");
 
 CREATE TABLE mainspring.feed (
-    base bigint NOT NULL
+    base bigint NOT NULL,
+    purged bigint NOT NULL
 );
 
 CREATE TABLE mainspring.inbox (
@@ -105,7 +116,8 @@ CREATE TABLE mainspring.instances (
     status text COLLATE "C" NOT NULL,
     state text COLLATE "C",
     error text COLLATE "C",
-    context bytea NOT NULL
+    context bytea NOT NULL,
+    purged_us bigint
 );
 
 CREATE UNIQUE INDEX instances_by_name ON mainspring.instances USING btree (name);

@@ -8,7 +8,9 @@ from typing import Any, Final, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -25,10 +27,11 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.postgres import reads, work, workers
+from mainspring.stores.postgres import purge, reads, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.examine import Examiner
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
 from mainspring.stores.postgres.lending import Lender, PostgresLoan
@@ -179,7 +182,10 @@ class PostgresStore:
             return Claims([], [], None)
         if not inputs and (next_due_us is None or next_due_us > now_us):
             return Claims([], [], next_due_us)
-        return await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+        claims = await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+        if presence := self._open().presence:
+            presence.came(in_vain=not claims.outputs and not claims.inputs)
+        return claims
 
     async def restore_output(self, dead_letter: int) -> bool:
         now_us = self._given_us()
@@ -219,6 +225,18 @@ class PostgresStore:
 
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())
+
+    # ---- purging
+
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        return await purge.purgeable(self._ask, workflow, before_us, limit, after)
+
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        now_us = self._given_us()
+        return await self._transact(lambda t: purge.purge(t, found, events, now_us))
+
+    async def examine(self) -> Examination:
+        return await Examiner(self._address).examine()
 
     # ---- ways to the database
 

@@ -67,7 +67,7 @@ class Segment:
         """Judge and apply units until one needs to know more, and write. Return the outcomes so far."""
         outcomes: list[Outcome] = []
         for (worker, unit), known in zip(self._units, self._facts.known, strict=True):
-            if self._delicate and self._needs_more(unit, known):
+            if self._delicate and self._needs_more(worker, unit, known):
                 break
             refusal = self._refusal(worker, unit, known)
             if refusal is not None and unit.expected_version is not None:
@@ -78,12 +78,14 @@ class Segment:
 
     # ---- judging
 
-    def _needs_more(self, unit: Unit, known: Known) -> bool:
+    def _needs_more(self, worker: int, unit: Unit, known: Known) -> bool:
         """Tell whether earlier units changed what this one depends on, in a way that only the database can tell."""
         inbox = self._facts.inbox_has_rows
         if (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
             return True
         if inbox and known.cancelled and (unit.direct or unit.consumes is not None):
+            return True
+        if unit.accepts and any(row.claimed and self._has_other_inputs(worker, row) for row in unit.accepts):
             return True
         outputs = (*unit.settles, *(retry.output for retry in unit.retries))
         return any(
@@ -91,6 +93,16 @@ class Segment:
             or (output.instance in self._cancelled and (output.instance, output.version) in self._facts.timers)
             for output in outputs
         )
+
+    def _has_other_inputs(self, worker: int, row: InputRow) -> bool:
+        """Tell whether it is unknown by now who holds the inputs that an accepted one comes behind."""
+        receiver = self._facts.instances[row.workflow, row.instance]
+        fewer = receiver.consumed or receiver.cancelled
+        return receiver.released or (fewer and self._others_wait(worker, receiver))
+
+    def _others_wait(self, worker: int, known: Known) -> bool:
+        """Tell whether inputs that this worker does not hold wait for an instance."""
+        return (known.workflow, known.id, worker) in self._facts.others or not known.holders <= {worker}
 
     def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | None:
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit)):
@@ -169,26 +181,29 @@ class Segment:
 
     def _apply(self, worker: int, unit: Unit, known: Known) -> Committed:
         changes = self.changes
+        owned = self._claimable(worker, unit) if unit.accepts else set[Name]()
         born = [changes.settle((output.instance, output.version)) for output in unit.settles]
         if unit.consumes is not None:
             changes.consumed.add(unit.consumes)
             known.consumed = self._delicate = True
         if unit.releases:
             changes.release(unit.releases, worker)
+            known.released = self._delicate = True
         for retry in unit.retries:
             changes.retry(retry)
         if unit.cancels or unit.cancel_all:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(worker, unit, known)
-        positions = tuple([self._accept(worker, row) for row in unit.accepts]) if unit.accepts else ()
+        unclaimed: list[int] = []
+        positions = tuple([self._accept(worker, row, owned, unclaimed) for row in unit.accepts]) if unit.accepts else ()
         if unit.dead_letters:
             self._bury(unit, born)
         if unit.discards:
             changes.discard(unit.discards)
         for result in unit.remembers:
             changes.remember(result)
-        return Committed(0 if unit.expected_version is None else known.key, positions)
+        return Committed(0 if unit.expected_version is None else known.key, positions, tuple(unclaimed))
 
     def _bury(self, unit: Unit, born: list[tuple[Any, ...] | None]) -> None:
         """Keep dead letters; those of outputs that are settled here with what the outbox says of them."""
@@ -250,14 +265,26 @@ class Segment:
                 known.context_version = version
         known.version = version
 
-    def _accept(self, worker: int, row: InputRow) -> int:
+    def _claimable(self, worker: int, unit: Unit) -> set[Name]:
+        """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
+        names = {(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
+        return {name for name in names if not self._others_wait(worker, self._facts.instances[name])}
+
+    def _accept(self, worker: int, row: InputRow, owned: set[Name], unclaimed: list[int]) -> int:
         name = (row.workflow, row.instance)
         if self._message(name, row.message_id) is not None:
             return 0
         position = self._new_position()
-        self.changes.accept(position, row, worker if row.claimed and worker in self._facts.workers else None)
+        receiver = self._facts.instances[name]
+        owner = None
+        if row.claimed and worker in self._facts.workers and name in owned:
+            owner = worker
+        elif row.claimed:
+            unclaimed.append(position)
+        self.changes.accept(position, row, owner)
         self._accepted[name, row.message_id] = row
-        self._facts.instances[name].accepted = self._delicate = True
+        receiver.holders |= {owner}
+        receiver.accepted = self._delicate = True
         return position
 
     def _new_key(self) -> int:

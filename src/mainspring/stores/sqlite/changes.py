@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-from mainspring.port.records import DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
@@ -168,6 +168,8 @@ class Changes:
     def _write_instances(self, connection: apsw.Connection) -> None:
         begun: list[Any] = []
         now_us = self.now_us
+        if ended := [(i.key, i.workflow) for i in (*self.begun, *self.moved) if i.status in ENDED]:
+            change(connection, "insert_endings", packed(ended), now_us)
         for i in self.begun:
             begun += (
                 i.key,

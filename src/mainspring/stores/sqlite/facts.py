@@ -49,7 +49,9 @@ class Known:
     moved: bool = False
     accepted: bool = False
     consumed: bool = False
+    released: bool = False
     cancelled: bool = False
+    holders: frozenset[int | None] = frozenset()
     cancelled_timers: frozenset[str] | Everything = frozenset()
     since: int = 0
 
@@ -76,6 +78,7 @@ class Facts:
         self._owned: list[tuple[int, int, int]] = []
         self._consumed: list[tuple[int, str, str]] = []
         self._direct: list[Name] = []
+        self._claiming: set[tuple[str, str, int]] = set()
         self._buried: list[Spot] = []
         self._letters: list[tuple[str, str, str]] = []
         self._cancels = False
@@ -130,6 +133,8 @@ class Facts:
                 self.instances[target] = Known(*target)
                 self._named.append(target)
             self._inputs.append((target, row.message_id))
+            if row.claimed:
+                self._claiming.add((*target, worker))
 
     def _collect_last(self, unit: Unit) -> None:
         if unit.cancel_all:
@@ -171,6 +176,7 @@ class Facts:
         self.waiting: dict[tuple[Name, str], tuple[int, str | None, str, bytes]] = {}
         self.not_waiting: set[int] = {position for position, *_ in self._consumed}
         self.queued: set[Name] = set()
+        self.others: set[tuple[str, str, int]] = set()
         self.inbox_has_rows, self.inbox_is_parked = rows(self._connection, "inbox_has_rows")[0]
         if not self.inbox_has_rows:
             return
@@ -179,3 +185,5 @@ class Facts:
             self.waiting[(workflow, instance), message_id] = (row[0], row[1], row[2], row[3])
         self.not_waiting = {position for (position,) in self._ask("not_waiting", self._consumed)}
         self.queued = {(workflow, id) for workflow, id in self._ask("with_waiting_inputs", self._direct)}
+        claiming = self._ask("with_inputs_of_others", sorted(self._claiming))
+        self.others = {(workflow, id, worker) for workflow, id, worker in claiming}

@@ -9,14 +9,15 @@
 SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
 
 -- name: wrong_versions
--- Of [key, version, workflow, id]: the keys whose instance is at another version, or is another instance.
+-- Of [key, version, workflow, id]: the keys whose instance is at another version, is another instance, or a tombstone.
 SELECT j.value ->> 0
 FROM json_each(?1) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
-WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2;
+WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2
+    OR i.purged_us IS NOT NULL;
 
 -- name: instances_by_name
--- Of [workflow, id]: those that exist.
-SELECT i.workflow, i.id, i.key, i.version
+-- Of [workflow, id]: those that exist. A tombstone has a version that nobody expects.
+SELECT i.workflow, i.id, i.key, CASE WHEN i.purged_us IS NULL THEN i.version ELSE -1 END
 FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1;
 
 -- name: last_instance
@@ -70,6 +71,15 @@ WHERE b.instance IS NOT j.value ->> 2 OR b.workflow IS NOT j.value ->> 1;
 SELECT j.value ->> 0, j.value ->> 1
 FROM json_each(?1) AS j
 WHERE EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1);
+
+-- name: with_inputs_of_others
+-- Of [workflow, instance, worker]: those for which inputs wait that this worker does not hold.
+SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
+FROM json_each(?1) AS j
+WHERE EXISTS (
+    SELECT 1 FROM inbox AS b
+    WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.owner IS NOT j.value ->> 2
+);
 
 -- name: last_number
 -- The last number that a table with AUTOINCREMENT gave away.
@@ -152,6 +162,13 @@ DELETE FROM inbox WHERE position IN (
 -- name: delete_dead_letters
 -- Of ids: discarded.
 DELETE FROM dead_letters WHERE id IN (SELECT value FROM json_each(?1));
+
+-- name: insert_endings
+-- Of [key, workflow]: ended now, and not before. To be asked before the instances are written.
+INSERT OR IGNORE INTO endings (workflow, ended_us, instance)
+SELECT j.value ->> 1, ?2, j.value ->> 0
+FROM json_each(?1) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
+WHERE i.key IS NULL OR i.status IN ('running', 'suspended');
 
 -- name: insert_instances
 -- Begun.
@@ -351,7 +368,8 @@ DELETE FROM workers WHERE key IN (SELECT value FROM json_each(?1));
 -- Of [workflow, id]: the instance, and its snapshot if it has one. The first column says which of the list it is.
 SELECT
     j.key, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
-    i.created_us, i.updated_us, s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
+    i.created_us, i.updated_us, i.purged_us,
+    s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
 FROM json_each(?1) AS j
 CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
 LEFT JOIN snapshots AS s ON s.instance = i.key;
@@ -366,12 +384,12 @@ FROM json_each(?1) AS j
 CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = j.value ->> 0 AND e.version > j.value ->> 1;
 
 -- name: stream
--- The events of one instance behind a version.
+-- The events of one instance behind a version. Those that a purge has left are nobody's.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM events AS e INDEXED BY events_by_version
-WHERE e.instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2) AND e.version > ?3
+WHERE e.instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2 AND purged_us IS NULL) AND e.version > ?3
 ORDER BY e.version LIMIT ?4;
 
 -- name: feed
@@ -381,7 +399,7 @@ SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
-WHERE e.position > ?1
+WHERE e.position > ?1 AND i.purged_us IS NULL
 ORDER BY e.position LIMIT ?2;
 
 -- name: inbox
@@ -392,10 +410,10 @@ SELECT
 FROM inbox INDEXED BY inbox_by_instance WHERE workflow = ?1 AND instance = ?2 ORDER BY position LIMIT ?3;
 
 -- name: instances
--- Instances that match, in the order of their beginning. A filter that is NULL does not filter.
+-- Instances that match, in the order of their beginning, without tombstones. A filter that is NULL does not filter.
 SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
 FROM instances
-WHERE key > ?1
+WHERE key > ?1 AND purged_us IS NULL
     AND (?2 IS NULL OR workflow = ?2)
     AND (?3 IS NULL OR status = ?3)
     AND (?4 IS NULL OR state = ?4)
@@ -436,7 +454,7 @@ SELECT instance, version FROM outbox WHERE owner = ?1 ORDER BY instance, version
 
 -- name: status_counts
 -- How many instances have each status.
-SELECT status, count(*) FROM instances GROUP BY status;
+SELECT status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY status;
 
 -- name: depths
 -- How much waits, and since when the oldest due output does.
@@ -447,3 +465,60 @@ SELECT
     (SELECT count(*) FROM dead_letters),
     (SELECT min(due_us) FROM outbox WHERE due_us <= ?1),
     (SELECT count(*) FROM workers);
+
+
+-- ---------------------------------------------------------------- purging
+
+-- name: purgeable
+-- Ended instances of a workflow in the order of their ends, behind one of them, and whether each may be purged: nothing
+-- has moved it since then, and nothing is kept for it. A tombstone is here because of the events that a purge has left.
+SELECT
+    e.ended_us, i.key, i.id, i.version, i.purged_us,
+    i.purged_us IS NOT NULL OR (
+        i.updated_us < ?2 AND i.status NOT IN ('running', 'suspended')
+        AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.instance = i.key)
+        AND NOT EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = i.workflow AND b.instance = i.id)
+        AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.workflow = i.workflow AND d.instance = i.id)
+    )
+FROM endings AS e CROSS JOIN instances AS i ON i.key = e.instance
+WHERE e.workflow = ?1 AND e.ended_us < ?2 AND (e.ended_us, e.instance) > (?3, ?4)
+ORDER BY e.ended_us, e.instance LIMIT ?5;
+
+-- name: bury_instances
+-- Of [key, version]: tombstones from now on, if they still may be. Returns those that are.
+UPDATE instances SET purged_us = ?2, state = NULL, error = NULL, context = CAST('{}' AS BLOB), context_version = NULL
+WHERE key IN (
+    SELECT i.key
+    FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value ->> 0 AND i.version = j.value ->> 1
+    WHERE i.purged_us IS NULL AND i.status NOT IN ('running', 'suspended')
+        AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.instance = i.key)
+        AND NOT EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = i.workflow AND b.instance = i.id)
+        AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.workflow = i.workflow AND d.instance = i.id)
+)
+RETURNING key;
+
+-- name: delete_snapshots
+-- Of instances: there is nothing to fold any more.
+DELETE FROM snapshots WHERE instance IN (SELECT value FROM json_each(?1));
+
+-- name: tombstones
+-- Of keys: those that are tombstones.
+SELECT key FROM instances WHERE key IN (SELECT value FROM json_each(?1)) AND purged_us IS NOT NULL;
+
+-- name: purge_events
+-- Of instances: so many of their events.
+DELETE FROM events WHERE position IN (
+    SELECT e.position
+    FROM json_each(?1) AS j CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = j.value
+    LIMIT ?2
+);
+
+-- name: with_events
+-- Of instances: those that have events left.
+SELECT value FROM json_each(?1) WHERE EXISTS (SELECT 1 FROM events AS e WHERE e.instance = value);
+
+-- name: delete_endings
+-- Of [workflow, ended_us, instance]: nothing is left of them to be purged.
+DELETE FROM endings WHERE (workflow, ended_us, instance) IN (
+    SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)
+);

@@ -22,8 +22,8 @@ from mainspring.port.records import (
 from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 
-_INSTANCE = slice(1, 12)
-_SNAPSHOT = slice(12, 19)
+_INSTANCE = slice(1, 13)
+_SNAPSHOT = slice(13, 20)
 
 
 def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None]:
@@ -33,11 +33,11 @@ def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None
         for row in rows(connection, "load_instances", packed([(ref.workflow, ref.id) for ref in refs])):
             found[row[0]] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
         by_key = {loaded.row.key: loaded for loaded in found.values()}
-        behind = [(key, _after(loaded)) for key, loaded in by_key.items()]
+        behind = [(key, _after(loaded)) for key, loaded in by_key.items() if loaded.row.purged_us is None]
         for row in rows(connection, "load_events", packed(behind)):
             by_key[row[0]].events.append(read_event(row))
-    for loaded in by_key.values():
-        check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+    for key, after in behind:
+        check_complete(by_key[key].events, after, key, by_key[key].row.version)
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 
 

@@ -22,7 +22,16 @@ CREATE TABLE dead_letters (
     checksum INTEGER NOT NULL
 ) STRICT;
 
+CREATE INDEX dead_letters_by_instance ON dead_letters (workflow, instance);
+
 CREATE INDEX dead_letters_by_message ON dead_letters (workflow, instance, message_id) WHERE output_kind IS NULL;
+
+CREATE TABLE endings (
+    workflow TEXT NOT NULL,
+    ended_us INTEGER NOT NULL,
+    instance INTEGER NOT NULL,
+    PRIMARY KEY (workflow, ended_us, instance)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE events (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,7 +97,7 @@ CREATE TABLE instances (
     created_us INTEGER NOT NULL,
     updated_us INTEGER NOT NULL,
     context_version INTEGER
-) STRICT;
+, purged_us INTEGER) STRICT;
 
 CREATE UNIQUE INDEX instances_by_name ON instances (workflow, id);
 

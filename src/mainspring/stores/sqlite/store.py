@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ import apsw
 
 from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
+from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -28,8 +31,9 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.sqlite import reads, work
+from mainspring.stores.sqlite import purge, reads, work
 from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints
 from mainspring.stores.sqlite.lending import LentJob
 from mainspring.stores.sqlite.sql import execute
@@ -61,7 +65,7 @@ class SqliteStore:
     ...     return outcomes
     >>> with TemporaryDirectory() as folder:
     ...     asyncio.run(twice(Path(folder) / "orders.db"))
-    [Committed(key=1, positions=()), Conflict(reason='version')]
+    [Committed(key=1, positions=(), unclaimed=()), Conflict(reason='version')]
     """
 
     def __init__(
@@ -171,6 +175,17 @@ class SqliteStore:
     async def stats(self) -> Stats:
         now_us = self.now_us()
         return await self._read(lambda connection: reads.stats(connection, now_us))
+
+    # ---- purging
+
+    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
+        return await self._read(lambda connection: purge.purgeable(connection, workflow, before_us, limit, after))
+
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        return await self._write(lambda transaction: purge.purge(transaction, found, events))
+
+    async def examine(self) -> Examination:
+        return await asyncio.to_thread(examine, self._place.path)
 
     # ---- ways to the database
 

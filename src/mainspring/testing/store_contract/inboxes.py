@@ -122,6 +122,49 @@ class InboxTests(Suite):
         assert await rig.inputs(by=rig.other) == ["w-1"]
 
     @behaviour
+    async def test_behind_what_another_worker_holds_no_input_is_born_claimed(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", claimed=True), by=rig.other)
+        (behind,) = await rig.done(accept("w-2", claimed=True))
+        assert behind.unclaimed == behind.positions
+        assert await rig.inputs() == []
+        assert await rig.inputs(by=rig.other) == ["w-2"]
+
+    @behaviour
+    async def test_behind_what_nobody_holds_no_input_is_born_claimed(self, rig: Rig) -> None:
+        _, behind, elsewhere = await rig.done(
+            accept("w-1"), accept("w-2", "w-3", claimed=True), accept("x-1", claimed=True, on="o-2")
+        )
+        assert behind.unclaimed == behind.positions
+        assert elsewhere.unclaimed == ()
+        assert await rig.inputs(by=rig.other) == ["w-1", "w-2", "w-3"]
+
+    @behaviour
+    async def test_behind_a_workers_own_inputs_more_are_born_claimed(self, rig: Rig) -> None:
+        first, second = await rig.done(accept("w-1", claimed=True), accept("w-2", claimed=True))
+        (third,) = await rig.done(accept("w-3", claimed=True))
+        assert (first.unclaimed, second.unclaimed, third.unclaimed) == ((), (), ())
+        assert await rig.inputs(by=rig.other) == []
+
+    @behaviour
+    async def test_an_input_is_born_claimed_once_what_was_before_it_is_taken_in_the_same_batch(self, rig: Rig) -> None:
+        (first,) = await rig.done(accept("w-1"))
+        _, second = await rig.done(step("w-1", consumes=first.positions[0]), accept("w-2", claimed=True))
+        assert second.unclaimed == ()
+
+    @behaviour
+    async def test_behind_what_is_given_back_in_the_same_batch_no_input_is_born_claimed(self, rig: Rig) -> None:
+        (first,) = await rig.done(accept("w-1", claimed=True))
+        _, second = await rig.done(Unit(ORDERS, "o-1", releases=first.positions), accept("w-2", claimed=True))
+        assert second.unclaimed == second.positions
+
+    @behaviour
+    async def test_what_a_relieved_worker_accepts_is_not_born_claimed(self, rig: Rig) -> None:
+        await rig.store.release_worker(rig.worker)
+        (accepted,) = await rig.done(accept("w-1", claimed=True))
+        assert accepted.unclaimed == accepted.positions
+        assert await rig.inputs(by=rig.other) == ["w-1"]
+
+    @behaviour
     async def test_an_input_given_back_is_anybodys_at_its_old_place(self, rig: Rig) -> None:
         (accepted,) = await rig.done(accept("w-1", claimed=True))
         await rig.done(accept("w-2"), Unit(ORDERS, "o-1", releases=accepted.positions))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
-from mainspring.cli.findings import Finding, note, problem
+import apsw
+
+from mainspring.port.findings import Examination, Finding, note, problem
+from mainspring.stores.sqlite.schema import migrations
+from mainspring.stores.sqlite.sql import execute
 
 MEGABYTE: Final = 1 << 20
 LARGE_WAL_BYTES: Final = 256 * MEGABYTE
@@ -16,17 +20,32 @@ NETWORK_FILE_SYSTEMS: Final = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs",
 MOUNTS: Final = Path("/proc/self/mounts")
 
 
-def file_findings(url: str) -> list[Finding]:
-    """Return what is wrong with the files that a store's URL names; nothing for other stores.
+def examine(path: Path) -> Examination:
+    """Return what is wrong with a database's files. Nothing is changed, and no file is made.
 
-    >>> file_findings("memory://")
-    []
+    >>> examine(Path("no-such-file.db")).findings[-1].what
+    'There is no file no-such-file.db yet'
     """
-    parts = urlsplit(url)
-    if parts.scheme != "sqlite":
-        return []
-    path = Path(unquote(parts.path)[1:]).absolute()
-    return [*_size(path), *_space(path), *_network(path)]
+    path = path.absolute()
+    found = [*_size(path), *_space(path), *_network(path)]
+    if not path.exists():
+        found.append(note(f"There is no file {path.name} yet", "The first start makes it."))
+        return Examination(found, ready=False)
+    version, known = _version(path), len(migrations())
+    if version is not None and 0 < version < known:
+        what = f"{path.name} has version {version}, and this release brings version {known}"
+        found.append(note(what, "The next start brings it up to date; workers of older releases stop then."))
+        return Examination(found, ready=False)
+    return Examination(found)
+
+
+def _version(path: Path) -> int | None:
+    """Return the version of a file's tables, if it can be read: what is wrong with one is said when it is opened."""
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            return execute(connection, "SELECT max(version) FROM schema_migrations").get
+    except apsw.Error:
+        return None
 
 
 def _size(path: Path) -> list[Finding]:
@@ -38,7 +57,7 @@ def _size(path: Path) -> list[Finding]:
 
 
 def _space(path: Path) -> list[Finding]:
-    free = shutil.disk_usage(path.parent).free
+    free = shutil.disk_usage(path.parent).free if path.parent.exists() else LITTLE_SPACE_BYTES
     if free >= LITTLE_SPACE_BYTES:
         return []
     return [problem(f"The disk of {path.name} has {free // MEGABYTE:,} MB left", "Free some space.")]

@@ -1,0 +1,132 @@
+"""The memory store's tables: what it keeps of an instance, of work and of workers, and small questions about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from mainspring.port.records import (
+    ENDED,
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    OutputKey,
+    OutputRow,
+    Ref,
+    Snapshot,
+    Unit,
+)
+
+
+@dataclass
+class Input:
+    """An input that waits, and who holds it."""
+
+    row: InputRow
+    owner: int | None
+
+
+@dataclass
+class Output:
+    """An output that is not carried out yet, and who holds it."""
+
+    ref: Ref
+    row: OutputRow
+    due_us: int
+    owner: int | None
+    attempts: int = 0
+    error: str | None = None
+
+
+@dataclass
+class Instance:
+    """An instance with its work, or only an inbox: inputs may be accepted before their instance begins."""
+
+    row: InstanceRow | None = None
+    ended_us: int | None = None
+    snapshot: Snapshot | None = None
+    events: list[EventRow] = field(default_factory=list[EventRow])
+    taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
+    inbox: dict[int, Input] = field(default_factory=dict[int, Input])
+    outbox: dict[OutputKey, Output] = field(default_factory=dict[OutputKey, Output])
+
+    @property
+    def version(self) -> int:
+        """The version that a unit must expect; of a tombstone there is none."""
+        if self.row is None:
+            return 0
+        return self.row.version if self.row.purged_us is None else -1
+
+    @property
+    def suspended(self) -> bool:
+        """Whether its inputs are left alone."""
+        return self.row is not None and self.row.status == "suspended"
+
+    @property
+    def seen(self) -> list[EventRow]:
+        """The events that can be read."""
+        return self.events if self.version >= 0 else []
+
+    def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
+        """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""
+        waiting = (i.row for i in self.inbox.values() if i.row.message_id == message_id and i.row.position != besides)
+        return self.taken.get(message_id) or next(waiting, None)
+
+    def takes(self, row: InstanceRow) -> None:
+        """Take over a row, and note when the instance ended; what it is told afterwards does not change that."""
+        self.row = row
+        if row.status not in ENDED:
+            self.ended_us = None
+        elif self.ended_us is None:
+            self.ended_us = row.updated_us
+
+    def bury(self, now_us: int) -> None:
+        """Make a tombstone: of the row its identity, version, status and times are left."""
+        if self.row is not None:
+            self.row = replace(self.row, state=None, error=None, context=b"{}", purged_us=now_us)
+        self.snapshot = None
+        self.taken.clear()
+
+
+@dataclass
+class Worker:
+    """A live worker's lease."""
+
+    lease_us: int
+    ends_us: int
+
+
+def place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
+    """Return what makes two dead letters the same."""
+    return letter.workflow, letter.instance, letter.message_id, letter.output
+
+
+def cancels(unit: Unit, output: Output) -> bool:
+    """Tell whether a unit cancels an output of its instance."""
+    match unit.cancel_all:
+        case "timers" if output.row.kind == "timer":
+            return True
+        case "unclaimed" if output.owner is None:
+            return True
+        case _:
+            return output.row.key in unit.cancels
+
+
+def urgency(item: tuple[OutputKey, Output]) -> tuple[int, int, int, int]:
+    """Return by what outputs are sorted for a claim."""
+    key, output = item
+    return -output.row.priority, output.due_us, key.instance, key.version
+
+
+def matches(where: InstanceFilter, row: InstanceRow) -> bool:
+    """Tell whether an instance is to be listed; a tombstone never is."""
+    return (
+        row.purged_us is None
+        and where.workflow in (None, row.workflow)
+        and where.status in (None, row.status)
+        and where.state in (None, row.state)
+        and row.id.startswith(where.id_prefix or "")
+    )

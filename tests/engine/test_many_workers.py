@@ -1,0 +1,301 @@
+"""Many workers on one database: each has its share and no more, nobody steps out of turn, the dead are relieved."""
+
+import asyncio
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from signal import SIGCONT, SIGSTOP
+from typing import Any, ClassVar
+
+import pytest
+
+from mainspring import Decisions, Kind, Mainspring
+from mainspring.engine import engine
+from mainspring.errors import StoreError, StoreUnreachableError
+from mainspring.port.records import Loaded, Ref
+from mainspring.stores.postgres import PostgresStore, work
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import Done, Job, Start, Work, Working, job
+from tests.postgres.server import postgres_url
+from tests.stores.postgres_support import other_session
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+async def nothing_is_left(app: Mainspring) -> bool:
+    stats = await app.stats()
+    return stats.outbox == stats.inbox == 0
+
+
+# ---- fair shares
+
+JOBS = 90
+
+
+@pytest.mark.parametrize("sent_by", ["a worker", "a client"])
+def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp) -> None:
+    """Whoever commits a step owns its outputs, but no more of them than it can carry out soon."""
+    done: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    running: Counter[str] = Counter()
+
+    def app(name: str) -> Mainspring:
+        async def work(command: Work) -> Done:
+            running[name] += 1
+            most[name] = max(most[name], running[name])
+            await asyncio.sleep(0.05)  # the work itself
+            running[name] -= 1
+            done[name] += 1
+            return Done(command.id, command.part)
+
+        return job(make_app(), work, concurrency=2)
+
+    async def main() -> None:
+        async with AsyncExitStack() as stack:
+            workers = [await stack.enter_async_context(app(name)) for name in ("a", "b", "c")]
+            sender = workers[0]
+            if sent_by == "a client":
+                sender = app("none")
+                await sender.start(work=False)
+                stack.push_async_callback(sender.stop)
+            await sender.send_many([Start(f"j-{n}") for n in range(JOBS)])
+            await until(lambda: nothing_is_left(workers[1]))
+
+    run(main)
+    assert sum(done.values()) == JOBS
+    assert min(done[name] for name in "abc") >= JOBS // 6, done
+    assert max(most.values()) <= 2
+
+
+def test_a_worker_holds_no_more_than_it_can_carry_out_soon(make_app: MakeApp) -> None:
+    gate = asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        await gate.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, concurrency=3) as app:
+            await app.send_many([Start(f"j-{n}", times=2) for n in range(JOBS)])
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.active == 3)
+            assert runner.in_hand <= runner.pace.most == 6
+            assert len(await app.engine.store.holds(app.engine.committer.worker)) <= 6 + 1
+            gate.set()
+            await until(lambda: nothing_is_left(app))
+
+    run(main)
+
+
+class Queued(Job):
+    """Everything goes through the inbox. It counts what is decided by this worker."""
+
+    name = "Job"
+    mode: ClassVar = "inbox"
+    decided = 0
+
+    def decide(self, message: Start | Done, state: Working) -> Decisions[Start | Done, Work] | None:
+        self.decided += 1
+        return []
+
+
+def test_a_backlog_of_inputs_is_shared(make_app: MakeApp) -> None:
+    async def main() -> None:
+        sender = make_app()
+        sender.add(Queued())
+        await sender.start(work=False)
+        await sender.send_many([Start(f"j-{n}") for n in range(3_000)])
+        await sender.stop()
+        workflows = [Queued(), Queued()]
+        apps = [make_app() for _ in workflows]
+        for app, workflow in zip(apps, workflows, strict=True):
+            app.add(workflow)
+        await asyncio.gather(*(app.start() for app in apps))
+        await until(lambda: nothing_is_left(apps[0]))
+        assert sum(workflow.decided for workflow in workflows) >= 3_000
+        assert min(workflow.decided for workflow in workflows) >= 1_000, [workflow.decided for workflow in workflows]
+        for app in apps:
+            await app.stop()
+
+    run(main)
+
+
+def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of eight idle workers that hear of one output, each looks once or twice, and few of them try to take it."""
+    counts: Counter[str] = Counter()
+    look, claim = PostgresStore.claim, work.claim
+
+    async def counted_look(store: Any, *asked: Any) -> Any:
+        counts["looks"] += 1
+        return await look(store, *asked)
+
+    async def counted_claim(*asked: Any) -> Any:
+        counts["claims"] += 1
+        return await claim(*asked)
+
+    async def handle(command: Work) -> Done:
+        counts["handled"] += 1
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        url, news = postgres_url(tmp_path), 20
+        async with AsyncExitStack() as stack:
+            for _ in range(8):
+                await stack.enter_async_context(job(Mainspring(url), handle))
+            sender = job(Mainspring(url), handle)
+            await sender.start(work=False)
+            monkeypatch.setattr(PostgresStore, "claim", counted_look)
+            monkeypatch.setattr(work, "claim", counted_claim)
+            for n in range(news):
+                await sender.send(Start(f"j-{n}"))
+                await until(lambda: nothing_is_left(sender))
+                await asyncio.sleep(0.1)  # all have looked
+                if n == 4:
+                    counts.clear()  # they know by now who is quick
+            assert counts["handled"] == news - 5
+            assert counts["looks"] <= counts["handled"] * 8 * 2, counts
+            assert counts["claims"] <= counts["handled"] * 5, counts
+            await sender.stop()
+
+    run(main)
+
+
+# ---- the dead, and those who are taken for dead
+
+
+class WorkerProcess:
+    """A worker in a process of its own, with a lease, that works so long on each command."""
+
+    def __init__(self, url: str, lease_seconds: float, work_seconds: float) -> None:
+        command = [sys.executable, "-m", "tests.engine.worker_process", url, str(lease_seconds), str(work_seconds)]
+        self.process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)  # noqa: S603  our own
+
+    async def says(self, word: str) -> None:
+        assert self.process.stdout is not None
+        assert (await asyncio.to_thread(self.process.stdout.readline)).strip() == word
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@asynccontextmanager
+async def at_work(url: str, lease_seconds: float, work_seconds: float) -> AsyncGenerator[WorkerProcess]:
+    """Give a process that is in the middle of its work on the only command that there is."""
+    client = job(Mainspring(url), _promptly)
+    await client.start(work=False)
+    process = WorkerProcess(url, lease_seconds, work_seconds)
+    try:
+        await client.send(Start("j-1"))
+        await process.says("working")
+        yield process
+    finally:
+        process.end()
+        await client.stop()
+
+
+async def _promptly(command: Work) -> Done:
+    return Done(command.id, command.part)
+
+
+def no_server_is_young(folder: Path, body: Callable[[], Coroutine[Any, Any, None]]) -> Callable[..., Any]:
+    """Let a server that has just started become so old that sessions without an owner are taken for dead."""
+
+    async def main() -> None:
+        young = "SELECT clock_timestamp() - pg_postmaster_start_time() < '6 s'"
+        async with other_session(folder) as other:
+            while await other.fetchval(young):  # noqa: ASYNC110  of another process
+                await asyncio.sleep(0.1)
+        await body()
+
+    return main
+
+
+@pytest.mark.parametrize(("pooler", "bound_seconds"), [("", 5.0), ("&pooler=transaction", 2.0 + 5.0)])
+def test_a_killed_worker_is_taken_over_in_time(pooler: str, bound_seconds: float, tmp_path: Path) -> None:
+    """Within 5 s; where nobody can know that it is dead, within its lease and 5 s."""
+
+    async def body() -> None:
+        url = postgres_url(tmp_path) + pooler
+        async with (
+            at_work(url, 3_600 if not pooler else 2, work_seconds=60) as worker,
+            job(Mainspring(url), _promptly) as app,
+        ):
+            worker.end()
+            killed = time.monotonic()
+            await app.instance(Job, "j-1").result()
+            assert time.monotonic() - killed < bound_seconds
+
+    run(no_server_is_young(tmp_path, body), seconds=30)
+
+
+def test_a_worker_that_wakes_up_after_its_relief_commits_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "RELIEVE_SECONDS", 0.2)
+
+    async def body() -> None:
+        url = postgres_url(tmp_path)
+        async with at_work(url, lease_seconds=1, work_seconds=0.5) as zombie, job(Mainspring(url), _promptly) as app:
+            zombie.process.send_signal(SIGSTOP)
+            await app.instance(Job, "j-1").result()
+            stream = await app.instance(Job, "j-1").stream()
+            zombie.process.send_signal(SIGCONT)
+            await zombie.says("worked")
+            # It lives, and has noticed: it is known again under a new key.
+            await until(lambda: _workers(app, 2))
+            assert await app.instance(Job, "j-1").stream() == stream
+            assert [entry.kind for entry in stream].count(Kind.RESULT) == 1
+            assert zombie.process.poll() is None
+
+    run(body, seconds=30)
+
+
+async def _workers(app: Mainspring, count: int) -> bool:
+    return (await app.stats()).workers == count
+
+
+# ---- a store in trouble
+
+TROUBLE = {
+    "unreachable": StoreUnreachableError("postgresql://db/shop", "it is restarted"),
+    "too slow": StoreError("postgresql://db/shop", "took more than 30 s for a statement", "Try again."),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE.values(), ids=TROUBLE.keys())
+def test_an_input_that_could_not_be_loaded_for_is_kept_until_the_store_is_well(
+    trouble: StoreError, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker holds it: if it let it go, nobody else would ever take it."""
+
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        sender = job(make_app(), work)
+        await sender.start(work=False)
+        await sender.send(Start("j-1"))
+        kind: Any = type(sender.engine.store)
+        await sender.stop()
+        load, refusals = kind.load, [trouble] * 2
+
+        async def refuses(store: Any, refs: Sequence[Ref]) -> list[Loaded | None]:
+            if refusals:
+                raise refusals.pop()
+            return await load(store, refs)
+
+        monkeypatch.setattr("mainspring.engine.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+        monkeypatch.setattr(kind, "load", refuses)
+        async with job(make_app(), work) as app:
+            await until(lambda: not refusals)
+            await app.instance(Job, "j-1").result()
+            assert (await app.instance(Job, "j-1").row()).status == "completed"
+
+    run(main)
