@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, overload
@@ -72,7 +72,7 @@ class Mainspring:
         store: Store | None = None,
     ) -> None:
         self.url = url
-        self._seal = Seals(seal) if isinstance(seal, Sequence) else seal
+        self._seal: Seal | None = Seals(seal) if isinstance(seal, Sequence) else seal
         # None keeps everything. Else workers purge ended instances after so long; a workflow may say its own time.
         self.retention = None if retention is None else checked_age("retention", retention, least=SHORTEST_RETENTION)
         self._runtime = runtime or Runtime()
@@ -200,6 +200,20 @@ class Mainspring:
                 await exits.aclose()
             finally:
                 self._runtime.close()
+
+    @contextmanager
+    def standing_on(self, runtime: Runtime, store: Store, resources: Mapping[str, Any]) -> Generator[None]:
+        """Be on another runtime and store for a while, unsealed and with stand-ins for resources: for a simulation."""
+        if self._engine is not None:
+            raise WiringError("This app runs already", "Stop it first; a simulation starts the app itself.")
+        own = self._runtime, self._given_store, self._resources, self._seal
+        stand_ins = {name: lambda value=value: nullcontext(value) for name, value in resources.items()}
+        self._runtime, self._given_store, self._seal = runtime, store, None
+        self._resources = {**self._resources, **stand_ins}
+        try:
+            yield
+        finally:
+            self._runtime, self._given_store, self._resources, self._seal = own
 
     async def __aenter__(self) -> Self:
         await self.start()

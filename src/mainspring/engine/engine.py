@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
 from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import Registry
+from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepper import Stepper
 from mainspring.errors import StoreClosedError
@@ -77,9 +78,9 @@ class Engine:
         await self.store.relieve()
         self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
         self.claimer.start(lambda: self.committer.worker)
-        self.runtime.spawn(self._beat(), "mainspring-heartbeat")
-        self.runtime.spawn(self._relieve(), "mainspring-relieve")
-        self.runtime.spawn(self._stop_overdue(), "mainspring-overdue")
+        self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
+        self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
+        self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue")
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Take no more, let what runs finish, and give the rest back. Nothing of the engine runs afterwards."""
@@ -123,16 +124,14 @@ class Engine:
         return self.dispatcher.in_hand > 0 or any(True for _ in self.stepper.lanes.busy())
 
     async def _beat(self) -> None:
-        while True:
-            await self.runtime.clock.sleep(HEARTBEAT_SECONDS)
-            try:
-                if not await self.store.heartbeat(self.committer.worker):
-                    log.warning("this worker was relieved; it goes on under a new key")
-                    self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
-                    self.due_at(0)
-                await self._find_strays()
-            except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
-                log.warning("heartbeat failed: %s", error)
+        try:
+            if not await self.store.heartbeat(self.committer.worker):
+                log.warning("this worker was relieved; it goes on under a new key")
+                self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
+                self.due_at(0)
+            await self._find_strays()
+        except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
+            log.warning("heartbeat failed: %s", error)
 
     async def _find_strays(self) -> None:
         """Give back what the store says this worker holds, and nothing here knows of: the net under our own mistakes.
@@ -149,15 +148,13 @@ class Engine:
         self._strays = strays
 
     async def _relieve(self) -> None:
-        while True:
-            await self.runtime.clock.sleep(RELIEVE_SECONDS)
-            try:
-                if await self.store.relieve():
-                    log.warning("relieved a dead worker")
-                    self.due_at(0)
-                await self._tell_cancelled()
-            except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
-                log.warning("looking for dead workers failed: %s", error)
+        try:
+            if await self.store.relieve():
+                log.warning("relieved a dead worker")
+                self.due_at(0)
+            await self._tell_cancelled()
+        except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
+            log.warning("looking for dead workers failed: %s", error)
 
     async def _tell_cancelled(self) -> None:
         """Tell long attempts whose instance was cancelled by another process."""
@@ -173,14 +170,20 @@ class Engine:
         for runner in self.dispatcher.runners():
             runner.cancel_instance(ref)
 
-    async def _stop_overdue(self) -> None:
-        while True:
-            await self.runtime.clock.sleep(OVERDUE_CHECK_SECONDS)
-            now_us = self.store.now_us()
-            for runner in self.dispatcher.runners():
-                if runner.running:
-                    runner.stop_overdue(now_us)
-            self.dispatcher.subscriptions.stop_overdue(now_us)
+    async def stop_overdue(self) -> None:
+        """End attempts that are over their time."""
+        now_us = self.store.now_us()
+        for runner in self.dispatcher.runners():
+            if runner.running:
+                runner.stop_overdue(now_us)
+        self.dispatcher.subscriptions.stop_overdue(now_us)
+
+    def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
+        """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""
+        for runner in self.dispatcher.runners():
+            for task, jobs in runner.running.items():
+                yield task, runner.handler.name, max((job.deadline_us for job in jobs), default=NEVER_US)
+        yield from self.dispatcher.subscriptions.attempts()
 
     # ---- who hears of a commit (the stepper's Followers)
 
@@ -197,7 +200,7 @@ class Engine:
         """Step an input that was accepted in this worker's hands."""
         pending = self.intake.from_inbox(row)
         pending.position = position
-        self.stepper.submit(pending)
+        self.intake.submit(pending)
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output may be born claimed."""

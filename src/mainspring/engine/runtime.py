@@ -9,7 +9,7 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
@@ -155,6 +155,16 @@ class Runtime:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def every(self, seconds: float, work: Callable[[], Awaitable[None]], name: str) -> None:
+        """Do something again and again: housekeeping, which a simulation without other workers can do without."""
+
+        async def repeat() -> None:
+            while True:
+                await self.clock.sleep(seconds)
+                await work()
+
+        self.spawn(repeat(), name)
 
     async def cancel_tasks(self) -> None:
         """End all tasks that still run, but for the one that asks."""

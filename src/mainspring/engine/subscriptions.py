@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -73,6 +74,12 @@ class Subscriptions:
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the publications that are here, waiting and running."""
         return {each.job.claim.output for each in (*self._waiting, *self._running.values())}
+
+    def attempts(self) -> Iterator[tuple[asyncio.Task[None], str, int]]:
+        """Return the publications whose subscribers are called now: task, name, and when its time is up."""
+        for task, publication in self._running.items():
+            names = ", ".join(handler.name for handler in publication.subscribers)
+            yield task, names, publication.deadline_us
 
     def close(self) -> None:
         """Begin no more. What waits is forgotten here: its rows go back with the worker's."""

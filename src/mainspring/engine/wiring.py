@@ -8,6 +8,7 @@ import logging
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from mainspring.core.decisions import Complete, Publish, Reply, Send
@@ -17,6 +18,7 @@ from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import WiringError
 from mainspring.port.store import Store
 
+SOURCES_KEPT: Final = 200
 _UNSENT: Final = (Publish, Reply, Complete)
 
 log = logging.getLogger("mainspring.engine")
@@ -122,12 +124,17 @@ def _placed(cls: type[Any], outputs: dict[type[Any], str], decisions: tuple[type
 
 def _trees(classes: Iterable[type[Any]]) -> Iterator[ast.Module]:
     for cls in classes:
-        if cls.__module__.partition(".")[0] in ("builtins", "typing"):
-            continue
-        try:
-            yield ast.parse(textwrap.dedent(inspect.getsource(cls)))
-        except (OSError, TypeError, SyntaxError, SystemError):
-            continue
+        if cls.__module__.partition(".")[0] not in ("builtins", "typing") and (tree := _tree(cls)) is not None:
+            yield tree
+
+
+@lru_cache(maxsize=SOURCES_KEPT)
+def _tree(cls: type[Any]) -> ast.Module | None:
+    """Return a class's source, which is looked at several times at every start, and is slow to find."""
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError, SystemError):
+        return None
 
 
 def _resolved(node: ast.expr, namespace: dict[str, Any]) -> Any:

@@ -30,6 +30,7 @@ MainspringError
 ├── ImpureCallError             decide or evolve touched clock, randomness or the outside
 ├── SettingError                a setting that makes no sense
 ├── DoNotRetryError             raised by a handler: trying again is useless
+├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a handler's transaction cannot be committed
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
@@ -79,6 +80,7 @@ from mainspring.errors.running import (
     NoSuchInstanceError,
     OperationError,
     SettingError,
+    SimulationError,
     WaitTimeoutError,
     WiringError,
 )
@@ -125,6 +127,7 @@ __all__ = [
     "OperationError",
     "RegistrationError",
     "SettingError",
+    "SimulationError",
     "StepError",
     "StoreBusyError",
     "StoreClosedError",

@@ -123,6 +123,19 @@ class OperationError(MainspringError):
         super().__init__(f"{instance} {problem}. {fix}")
 
 
+class SimulationError(MainspringError):
+    """A simulation cannot go on as it was asked to.
+
+    >>> str(SimulationError("charge waits for something real", "Stub it."))
+    'charge waits for something real. Stub it.'
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
 class LendingError(MainspringError):
     """A handler used the transaction of its result in a way that cannot be committed.
 

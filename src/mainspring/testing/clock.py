@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import insort
+from datetime import datetime
 from itertools import count
 from typing import Final
 
@@ -27,8 +28,8 @@ class VirtualClock:
     60000000
     """
 
-    def __init__(self) -> None:
-        self._now_us = int(EPOCH.timestamp()) * SECOND_US
+    def __init__(self, start: datetime = EPOCH) -> None:
+        self._now_us = _us(start.timestamp())
         self._sleepers: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = count()
 
@@ -55,7 +56,11 @@ class VirtualClock:
 
     def advance(self, seconds: float) -> None:
         """Let time pass, and wake who is due, the earliest first. They run when the caller next awaits."""
-        self._now_us += _us(seconds)
+        self.advance_to(self._now_us + _us(seconds))
+
+    def advance_to(self, moment_us: int) -> None:
+        """Let time pass until a moment, and wake who is due by then."""
+        self._now_us = moment_us
         while self._sleepers and self._sleepers[0][0] <= self._now_us:
             _, _, future = self._sleepers.pop(0)
             if not future.done():

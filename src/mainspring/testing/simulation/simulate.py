@@ -1,0 +1,132 @@
+"""simulate: an app's whole life in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from datetime import datetime, timedelta
+from typing import Any, Final, Self
+
+from mainspring.app.app import Mainspring
+from mainspring.app.blocking import Blocking, EventLoopThread
+from mainspring.errors import SettingError
+from mainspring.testing.envelopes import EPOCH
+from mainspring.testing.simulation.chronicle import Chronicle
+from mainspring.testing.simulation.gate import Gate
+from mainspring.testing.simulation.machine import SimulatedClock, SimulatedRuntime, SimulatedStore
+from mainspring.testing.simulation.stubs import Stubs
+from mainspring.testing.simulation.world import World
+
+PATIENCE: Final = timedelta(seconds=5)
+
+
+class Simulation:
+    """An app about to be simulated: `async with` it, or `with` its `blocking()`."""
+
+    def __init__(
+        self,
+        app: Mainspring,
+        seed: int,
+        start: datetime,
+        stubs: Mapping[type[Any], Any],
+        resources: Mapping[str, Any],
+        patience: timedelta,
+    ) -> None:
+        if start.tzinfo is None:
+            raise SettingError("start", start, "Give it a time zone, as in datetime(2026, 3, 1, tzinfo=UTC).")
+        self._app = app
+        self._seed = seed
+        self._start = start
+        self._stubs = stubs
+        self._resources = resources
+        self._patience = patience
+        self._exits = AsyncExitStack()
+
+    async def __aenter__(self) -> World:
+        app, gate, clock = self._app, Gate(), SimulatedClock(self._start)
+        chronicle = Chronicle(app.registry)
+        runtime, store = SimulatedRuntime(clock, self._seed), SimulatedStore(clock, chronicle)
+        async with AsyncExitStack() as exits:
+            exits.enter_context(app.standing_on(runtime, store, self._resources))
+            stubs = Stubs(app.registry, clock, runtime, gate, chronicle)
+            exits.callback(stubs.remove)
+            stubs.install(self._stubs)
+            await app.start(name="simulation")
+            exits.push_async_callback(app.stop, drain=timedelta(0))
+            submit = app.engine.stepper.submit
+            app.engine.intake.connect(lambda pending: gate.when_open(lambda: submit(pending)))
+            world = World(app, clock, runtime, store, gate, stubs, chronicle, self._patience)
+            exits.push_async_callback(world.close)
+            clock.drives, clock.drive = world.drives, world.drive
+            await world.settle()
+            self._exits = exits.pop_all()
+        return world
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._exits.aclose()
+
+    def blocking(self) -> BlockingWorld:
+        """Return it for a test without an event loop: `with simulate(app).blocking() as world: world.send(…)`."""
+        return BlockingWorld(self)
+
+
+class BlockingWorld(Blocking):
+    """A world whose methods are called without `await`.
+
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> with simulate(app).blocking() as world:
+    ...     receipt = world.send(Count("c-1"))
+    ...     print(receipt.state())
+    Counted(times=1)
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        super().__init__(None, EventLoopThread())
+        self._simulation = simulation
+
+    def __enter__(self) -> Self:
+        self._loop.start()
+        try:
+            self._target = self._loop.run(self._simulation.__aenter__())
+        except BaseException:
+            self._loop.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._loop.run(self._simulation.__aexit__())
+        finally:
+            self._loop.stop()
+
+
+def simulate(
+    app: Mainspring,
+    *,
+    seed: int = 0,
+    start: datetime = EPOCH,
+    stubs: Mapping[type[Any], Any] | None = None,
+    resources: Mapping[str, Any] | None = None,
+    patience: timedelta = PATIENCE,
+) -> Simulation:
+    """Run an app on a virtual clock and in memory, whatever its store: the same engine, workflows and handlers.
+
+    The same seed gives the same ids, jitter, streams and order. `stubs` are in place before the app starts, also for
+    messages that have no handler; `resources` stand in for those of the app with the same names.
+    A handler that waits for something real, such as the network, is given `patience` of real time.
+
+    >>> import asyncio
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("postgresql://localhost/shop")
+    >>> app.add(Counter())
+    >>> async def week() -> None:
+    ...     async with simulate(app) as world:
+    ...         await world.send(Count("c-1"))
+    ...         await world.advance(days=7)
+    ...         print(world.now, *world.streams())
+    >>> asyncio.run(week())
+    2026-01-08 00:00:00+00:00 Counter/c-1
+    """
+    return Simulation(app, seed, start, stubs or {}, resources or {}, patience)
