@@ -203,6 +203,9 @@ class Unit(Struct, frozen=True, gc=False):
     a `key` means that there is no such instance at all; with one, that it has no events yet. Without `expected_version`
     the instance is not touched.
 
+    `renews` sets the context and the definition version of an instance that is there already; else they stay as they
+    were when it began.
+
     `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
     waits in the instance's inbox. `consumes` is the inbox position that the step takes; `releases` are positions that
     this worker held and gives back, in their old order. `settles` are outputs that must still be this worker's, and so
@@ -225,6 +228,7 @@ class Unit(Struct, frozen=True, gc=False):
     error: str | None = None
     definition_version: int = 1
     context: bytes | None = None
+    renews: bool = False
     outputs: tuple[OutputRow, ...] = ()
     cancels: tuple[str, ...] = ()
     cancel_all: Literal["timers", "unclaimed"] | None = None

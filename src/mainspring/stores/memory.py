@@ -9,6 +9,7 @@ import asyncio
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -210,7 +211,9 @@ class MemoryStore:
             self._feed.append((self._events_fed, ref, event))
             if event.message_id is not None:
                 instance.taken[event.message_id] = event
-        told = {"status": unit.status, "state": unit.state, "error": unit.error}
+        told: dict[str, Any] = {"status": unit.status, "state": unit.state, "error": unit.error}
+        if unit.renews:
+            told |= {"definition_version": unit.definition_version, "context": unit.context or b"{}"}
         instance.takes(replace(instance.row, version=len(instance.events), updated_us=now_us, **told))
         instance.snapshot = unit.snapshot or instance.snapshot
         for output in unit.outputs:

@@ -81,6 +81,7 @@ class Changes:
         self._dead_letters: list[tuple[Any, ...]] = []
         self.results: dict[str, Remembered] = {}
         self.snapshots: dict[int, Snapshot] = {}
+        self.renewed: dict[int, tuple[int, bytes]] = {}
 
     # ---- collecting
 
@@ -217,6 +218,8 @@ class Changes:
         # By name, so that two batches which begin the same instances never wait for each other.
         begun = [_begun_row(known) for known in sorted(self.begun, key=_by_name)]
         moved = [_moved_row(known) for known in self.moved]
+        if self.renewed:
+            await transaction.rows("renew_instances", *_columns([(key, *told) for key, told in self.renewed.items()]))
         outputs = [_output_row(born) for born in self.outputs.values()]
         ended = [(known.key, known.workflow) for known in (*self.begun, *self.moved) if known.status in ENDED]
         events = packed(self.events)

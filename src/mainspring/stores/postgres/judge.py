@@ -191,6 +191,9 @@ class Judge:
                 changes.begun.append(known)
         self._append(unit, known)
         known.status, known.state, known.error = unit.status, unit.state, unit.error
+        if unit.renews:
+            known.definition_version, known.context = unit.definition_version, unit.context or b"{}"
+            changes.renewed[known.key] = (known.definition_version, known.context)
         for output in unit.outputs:
             changes.record(known.key, output, self._owner if output.claimed else None)
         if unit.snapshot is not None:

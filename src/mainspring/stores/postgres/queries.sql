@@ -411,6 +411,13 @@ SELECT * FROM unnest(
     $18::bigint[], $19::text[], $20::bigint[]
 );
 
+-- name: renew_instances
+-- They begin anew, or go on under another definition.
+UPDATE mainspring.instances SET
+    definition_version = ($2::bigint[])[array_position($1::bigint[], key)],
+    context = ($3::bytea[])[array_position($1::bigint[], key)]
+WHERE key = ANY ($1::bigint[]);
+
 -- name: replace_snapshots
 -- The newest only.
 INSERT INTO mainspring.snapshots (instance, version, fingerprint, type, type_version, body, checksum)

@@ -244,6 +244,9 @@ class Segment:
             known.since = known.version
         self._append(unit, known)
         known.status, known.state, known.error = unit.status, unit.state, unit.error
+        if unit.renews:
+            known.definition_version, known.context = unit.definition_version, unit.context or b"{}"
+            changes.renewed[known.key] = (known.definition_version, known.context)
         for output in unit.outputs:
             owner = worker if output.claimed and worker in self._facts.workers else None
             changes.output(known.key, output, owner)

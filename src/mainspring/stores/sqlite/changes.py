@@ -53,6 +53,7 @@ class Changes:
         self._dead_letters: list[Any] = []
         self._results: dict[str, tuple[Any, ...]] = {}
         self._snapshots: dict[int, tuple[Any, ...]] = {}
+        self.renewed: dict[int, tuple[int, bytes]] = {}
 
     def output(self, key: int, row: OutputRow, owner: int | None) -> None:
         due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
@@ -189,6 +190,8 @@ class Changes:
         if self.moved:
             moved = [(i.key, i.version, i.status, i.state, i.error, i.context_version) for i in self.moved]
             change(connection, "update_instances", packed(moved), now_us)
+        for key, renewed in self.renewed.items():
+            change(connection, "renew_instance", key, *renewed)
 
 
 def _flat(rows: Any) -> list[Any]:

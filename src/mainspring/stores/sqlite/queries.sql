@@ -177,6 +177,10 @@ INSERT INTO instances (
     context_version
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- name: renew_instance
+-- It begins anew, or goes on under another definition.
+UPDATE instances SET definition_version = ?2, context = ?3 WHERE key = ?1;
+
 -- name: update_instances
 -- Of [key, version, status, state, error, context_version or null for unchanged]: moved.
 UPDATE instances SET

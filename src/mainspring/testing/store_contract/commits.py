@@ -45,6 +45,27 @@ class CommitTests(Suite):
         await rig.done(Unit(ORDERS, "o-1", key=begun.key, expected_version=0, status="running"))
 
     @behaviour
+    async def test_context_and_definition_stay_until_a_unit_renews_them(self, rig: Rig) -> None:
+        first = replace(step("m-1"), definition_version=1, context=b'{"correlation_id":"a"}')
+        await rig.done(first, replace(step("m-2", after=2), definition_version=2, context=b'{"correlation_id":"b"}'))
+        (kept,) = await rig.store.load([order()])
+        assert kept is not None
+        assert (kept.row.definition_version, kept.row.context) == (1, b'{"correlation_id":"a"}')
+        await rig.done(
+            replace(step("m-3", after=3), definition_version=3, context=b'{"correlation_id":"c"}', renews=True)
+        )
+        (renewed,) = await rig.store.load([order()])
+        assert renewed is not None
+        assert (renewed.row.definition_version, renewed.row.context) == (3, b'{"correlation_id":"c"}')
+
+    @behaviour
+    async def test_an_instance_begun_and_renewed_in_one_batch_has_what_came_last(self, rig: Rig) -> None:
+        await rig.done(step("m-1"), replace(step("m-2", after=2), definition_version=2, context=b"{}", renews=True))
+        (found,) = await rig.store.load([order()])
+        assert found is not None
+        assert found.row.definition_version == 2
+
+    @behaviour
     async def test_a_step_ahead_of_the_instances_version_conflicts(self, rig: Rig) -> None:
         await rig.done(step("m-1"))
         assert await rig.commit(step("m-2", after=3)) == [Conflict("version")]
