@@ -79,3 +79,14 @@ def test_many_are_operated_on_by_a_filter_after_a_look_and_a_yes(run: Run) -> No
     assert (again.code, again.document["refusals"]) == (1, 3)
     assert again.document["refused"][0][0] == "Orders/o-0"
     assert "it means everything" in run("bulk", "cancel").err
+
+
+def test_an_instance_goes_back_to_an_earlier_version(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("suspend", "o-1")
+
+    ran = run("reset", "o-1", "--to", "4", "--reason", "once more", "--actor", "bob")
+
+    assert (ran.code, ran.out) == (0, "Orders/o-1 is running (version 7)\n")
+    assert events(run, "o-1")[-2:] == [("Reset", "bob", "once more"), ("Scheduled", None, None)]
+    assert run("reset", "o-1", "--to", "2").code == 1

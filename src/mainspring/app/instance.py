@@ -115,6 +115,13 @@ class Instance(Generic[In, State, Out]):
         """End it from outside."""
         await Operations(self._app.engine).cancel(self._ref, reason, actor)
 
+    async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
+        """Go back to an earlier version, at which a step has ended, as a new branch of history that is recorded.
+
+        Timers are set anew, and what was answered only behind that version is carried out again under its old id.
+        """
+        await Operations(self._app.engine).reset(self._ref, version, reason, actor)
+
     async def _end(self, timeout: timedelta) -> End:
         engine = self._app.engine
         future = engine.end_of(self._ref)

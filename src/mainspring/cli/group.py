@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),
     "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
     "cancel": Listed("Act", "operate", "End an instance from outside."),
+    "reset": Listed("Act", "operate", "Let an instance go back to an earlier version, as a new branch of its history."),
     "bulk": Listed("Act", "bulk", "Suspend, resume, retry, skip or cancel many instances, found by a filter."),
     "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }

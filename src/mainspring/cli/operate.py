@@ -82,6 +82,28 @@ def cancel(identity: str, reason: str, actor: str | None, as_json: bool, address
     _operate(address, identity, as_json, lambda instance: instance.cancel(reason, actor=actor))
 
 
+@click.command(
+    epilog=examples(
+        "mainspring reset o-1 --to 4 --reason 'the rate was wrong'", "mainspring show o-1 --at 4  # look first"
+    )
+)
+@click.argument("identity", metavar="ID")
+@click.option(
+    "--to", "version", type=click.IntRange(1), required=True, metavar="VERSION", help="Go back to this version."
+)
+@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
+@actor_option
+@json_option
+@app_option
+def reset(identity: str, version: int, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Let an instance go back to an earlier version, as a new branch of its history.
+
+    Nothing is removed from the stream: what is behind that version does not count any more. Timers are set anew, and a
+    command that was answered only behind it is carried out again, under its old id.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.reset(version, reason, actor=actor))
+
+
 def _operate(
     address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any, Any]], Awaitable[None]]
 ) -> None:

@@ -26,6 +26,7 @@ from mainspring.cli.output import (
 from mainspring.core import events
 from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
+from mainspring.engine.branches import live
 from mainspring.engine.loader import state_of, trusted, whole_stream
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of, read_detail
@@ -162,7 +163,7 @@ async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
             value = state_of(entry, whole or loaded)[0]
         else:
             rows = [row for row in await whole_stream(store, ref) if row.version <= end]
-            value = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(rows))
+            value = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
         stored = entry.recorder.snapshot(value, end, entry.fingerprint)
     except Exception as error:  # noqa: BLE001  an author's evolve may raise anything
         return State(end, problem=f"the stream cannot be folded: {type(error).__name__}: {error}")

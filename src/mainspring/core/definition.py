@@ -19,7 +19,7 @@ from msgspec import Struct
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
-from mainspring.core.workflow import UnknownTransition, Workflow
+from mainspring.core.workflow import Again, UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
@@ -48,6 +48,7 @@ class Definition(Struct, frozen=True):
     unknown_transition: UnknownTransition
     wants_envelope: bool
     through_inbox: frozenset[type[Any]]
+    again: Again
     retention: timedelta | None
 
 
@@ -73,6 +74,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         unknown_transition=_unknown_transition(cls),
         wants_envelope=_wants_envelope(cls, inputs),
         through_inbox=_through_inbox(cls, inputs),
+        again=_again(cls),
         retention=_retention(cls),
     )
 
@@ -177,6 +179,12 @@ def _retention(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
             "Use a timedelta of more than 0, as in `timedelta(days=30)`; timedelta.max keeps for ever.",
         )
     return cls.retention
+
+
+def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:
+    if cls.again not in get_args(Again):
+        raise DefinitionError(cls.__name__, f"has again = {shown(cls.again, 80)}", 'Use "join", "refuse" or "anew".')
+    return cls.again
 
 
 def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:

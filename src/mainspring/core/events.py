@@ -187,6 +187,29 @@ class Cancelled(Recorded, frozen=True, gc=False):
     reason: str
 
 
+class Reset(Recorded, frozen=True, gc=False):
+    """The instance went back to an earlier version: what was recorded behind it does not count. Outside the fold.
+
+    >>> Reset(4, "the rate was wrong").version
+    4
+    """
+
+    folded: ClassVar[bool] = False
+    version: int
+    reason: str
+
+
+class Migrated(Recorded, frozen=True, gc=False):
+    """The instance goes on under another version of its definition. Outside the fold.
+
+    >>> Migrated(2).version
+    2
+    """
+
+    folded: ClassVar[bool] = False
+    version: int
+
+
 class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):
     """An input was passed over by an operator. Outside the fold.
 
@@ -230,6 +253,8 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
     Suspended,
     Resumed,
     Cancelled,
+    Reset,
+    Migrated,
     Skipped[In],
     Kept[In],
 ]

@@ -14,7 +14,9 @@ from mainspring.core.events import (
     Completed,
     Failed,
     Kept,
+    Migrated,
     Received,
+    Reset,
     Resumed,
     Skipped,
     Suspended,
@@ -23,7 +25,18 @@ from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 
 What: TypeAlias = Literal[
-    "Started", "Stepped", "Faulted", "Suspended", "Resumed", "Skipped", "Kept", "Completed", "Failed", "Cancelled"
+    "Started",
+    "Stepped",
+    "Faulted",
+    "Suspended",
+    "Resumed",
+    "Skipped",
+    "Kept",
+    "Reset",
+    "Migrated",
+    "Completed",
+    "Failed",
+    "Cancelled",
 ]
 
 
@@ -91,6 +104,10 @@ def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
             return "Kept", type(message).__name__
         case Resumed():
             return "Resumed", ""
+        case Reset(version, reason):
+            return "Reset", f"to {version}: {reason}"
+        case Migrated(version):
+            return "Migrated", f"to version {version}"
         case Completed(result):
             return "Completed", "" if result is None else type(result).__name__
         case Failed(reason):

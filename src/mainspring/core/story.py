@@ -14,9 +14,11 @@ from mainspring.core.events import (
     Completed,
     Failed,
     Kept,
+    Migrated,
     Published,
     Received,
     Replied,
+    Reset,
     ScheduleCancelled,
     Scheduled,
     Sent,
@@ -130,6 +132,10 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(message)
         case ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
             return repr(text)
+        case Reset(version, reason):
+            return f"to {version}: {reason!r}"
+        case Migrated(version):
+            return f"to version {version}"
         case Completed(result):
             return "" if result is None else repr(result)
         case Became(state):

@@ -16,6 +16,7 @@ Out = TypeVar("Out")
 
 Begins: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
 UnknownTransition: TypeAlias = Literal["fail", "ignore"]
+Again: TypeAlias = Literal["join", "refuse", "anew"]
 Mode: TypeAlias = Literal["direct", "inbox"]
 
 SNAPSHOT_EVERY_EVENTS = 100
@@ -61,6 +62,10 @@ class Workflow(Generic[In, State, Out]):
 
     unknown_transition: ClassVar[UnknownTransition] = "fail"
     """What a decide that falls through means: an error, or an input that is recorded and ignored."""
+
+    again: ClassVar[Again] = "join"
+    """What a message that may begin an instance means to one that has begun: `join`, it is an input like any other, and
+    a dead letter after the end; `refuse`, it is a dead letter; `anew`, after the end it begins the instance anew."""
 
     name: ClassVar[str | None] = None
     """The workflow's name in ids, tables and tools; the class's name unless given."""

@@ -18,10 +18,12 @@ class Lane:
 
     `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet.
     `under_way` are the inputs whose units are with the committer, in order. A `broken` lane waits for them to come
-    back, puts those that failed in front again, and is loaded anew.
+    back, puts those that failed in front again, and is loaded anew. `abandoned` are the versions that do not count any
+    more, because the instance was reset or began anew.
     """
 
     __slots__ = (
+        "abandoned",
         "broken",
         "context",
         "ending",
@@ -69,6 +71,7 @@ class Lane:
         self.context: bytes | None = None
         self.fold_error: Exception | None = None
         self.purged_us: int | None = None
+        self.abandoned: frozenset[int] = frozenset()
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.fold import fold
+from mainspring.engine.branches import abandoned, branches, live
 from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
@@ -134,6 +135,7 @@ class Loader:
             lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
+            lane.abandoned = abandoned(loaded.events)
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
@@ -154,13 +156,15 @@ def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     """Return the state, and the version of the snapshot that it was built on (0 for none)."""
     snapshot = loaded.snapshot
     state: Any = entry.workflow.initial_state if snapshot is None else entry.recorder.state(snapshot)
-    events = entry.recorder.folded(loaded.events)
+    events = entry.recorder.folded(live(loaded.events))
     return fold(entry.workflow, state, events), snapshot.version if snapshot else 0
 
 
 async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> Loaded | None:
-    """Return what was loaded, with the whole stream instead of a snapshot that other code made."""
-    if loaded is None or loaded.snapshot is None or loaded.snapshot.fingerprint == entry.fingerprint:
+    """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned."""
+    if loaded is None or loaded.snapshot is None:
+        return loaded
+    if loaded.snapshot.fingerprint == entry.fingerprint and not any(branches(row) for row in loaded.events):
         return loaded
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
 

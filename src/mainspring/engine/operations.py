@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from mainspring.core.events import Cancelled, Resumed, StreamEvent, Suspended
 from mainspring.engine.engine import Engine
+from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.rewinding import rewind
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
 
@@ -117,16 +119,37 @@ class Operations:
             cancel_all="unclaimed" if cancels else None,
         )
 
+    async def reset(self, ref: Ref, version: int, reason: str, actor: str | None) -> None:
+        """Go back to an earlier version. What was recorded behind it stays in the stream, and does not count."""
+        entry = self._entry(ref)
+        for _ in range(CONFLICTS):
+            row = await self._row(ref)
+            rows = await whole_stream(self._engine.store, ref)
+            reset = rewind(entry, row, rows, version)
+            unit = reset.unit(row, entry, reason, actor or OPERATOR, self._engine.store.now_us())
+            outcome = await self._engine.committer.commit(unit)
+            self._engine.stepper.forget(ref)
+            if isinstance(outcome, Committed):
+                self._engine.due_at(0)
+                return
+        raise self._restless(ref)
+
+    async def _row(self, ref: Ref) -> InstanceRow:
+        loaded = (await self._engine.store.load([ref]))[0]
+        if loaded is None:
+            raise NoSuchInstanceError(str(ref))
+        return loaded.row
+
+    def _restless(self, ref: Ref) -> OperationError:
+        return OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
+
     async def _commit(self, ref: Ref, make: _Make) -> None:
         for _ in range(CONFLICTS):
-            loaded = (await self._engine.store.load([ref]))[0]
-            if loaded is None:
-                raise NoSuchInstanceError(str(ref))
-            outcome = await self._engine.committer.commit(make(loaded.row))
+            outcome = await self._engine.committer.commit(make(await self._row(ref)))
             self._engine.stepper.forget(ref)
             if isinstance(outcome, Committed):
                 return
-        raise OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
+        raise self._restless(ref)
 
 
 def _must_be(row: InstanceRow, status: Status, done: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,9 +17,11 @@ from mainspring.core.events import (
     Failed,
     InitiatedBy,
     Kept,
+    Migrated,
     Published,
     Received,
     Replied,
+    Reset,
     Resumed,
     ScheduleCancelled,
     Scheduled,
@@ -70,9 +73,10 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     reply_to: str | None = None
     undelivered: bool = False
+    version: int | None = None
 
 
-_encode_detail = json.Encoder().encode
+encode_detail = json.Encoder().encode
 _decode_detail = json.Decoder(Detail).decode
 
 
@@ -138,9 +142,15 @@ class Recorder:
             case Completed(result) if result is not None:
                 return self._carrier(event, version, time_us, result, None)
             case ScheduleCancelled(key):
-                return EventRow(version, "ScheduleCancelled", time_us, detail=_encode_detail(Detail(key=key)))
+                return EventRow(version, "ScheduleCancelled", time_us, detail=encode_detail(Detail(key=key)))
+            case Reset(back_to, reason):
+                detail = encode_detail(Detail(version=back_to, reason=reason))
+                return EventRow(version, "Reset", time_us, detail=detail, actor=actor)
+            case Migrated(definition):
+                detail = encode_detail(Detail(version=definition))
+                return EventRow(version, "Migrated", time_us, detail=detail, actor=actor)
             case Failed(reason) | Suspended(reason) | Cancelled(reason):
-                detail = _encode_detail(Detail(reason=reason))
+                detail = encode_detail(Detail(reason=reason))
                 return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
             case _:
                 return EventRow(version, type(event).__name__, time_us, actor=actor)
@@ -172,6 +182,10 @@ class Recorder:
                 return Completed(message)
             case "Resumed":
                 return Resumed()
+            case "Reset":
+                return Reset(detail.version or 0, detail.reason or "")
+            case "Migrated":
+                return Migrated(detail.version or 0)
             case _:
                 return _REASONED[row.event](detail.reason or "")
 
@@ -184,8 +198,8 @@ class Recorder:
         """Return the state of a snapshot."""
         return self._states.decode(snapshot.type, snapshot.type_version, snapshot.body)
 
-    def folded(self, rows: list[EventRow]) -> list[Any]:
-        """Return the events of those rows that a fold sees."""
+    def folded(self, rows: Sequence[EventRow]) -> list[Any]:
+        """Return the events of those rows that a fold sees. Which of a whole stream count, `branches` says."""
         return [self.event(row) for row in rows if row.event in _FOLDED]
 
     def entry(self, ref: Ref, row: EventRow) -> Entry:
@@ -221,7 +235,7 @@ class Recorder:
             encoded.name,
             encoded.version,
             encoded.body,
-            None if detail is None else _encode_detail(detail),
+            None if detail is None else encode_detail(detail),
             cause=cause,
         )
 

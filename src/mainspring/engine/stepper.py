@@ -14,7 +14,7 @@ from mainspring.engine.loader import Loader
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.units import Units
+from mainspring.engine.units import Units, error_text
 from mainspring.errors import DuplicateIdError
 from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
@@ -122,6 +122,10 @@ class Stepper:
         message_type = cast("type[Any]", type(pending.message))
         if pending.gives_up is not None:
             self._give_up(lane, pending, pending.gives_up)
+        elif pending.cause is not None and pending.cause in lane.abandoned:
+            self._take_late(lane, pending)
+        elif definition.again != "join" and self._begins_again(lane, pending):
+            self._begin_again(lane, pending)
         elif lane.ended:
             self._take_late(lane, pending)
         elif pending.unreadable is not None and lane.status != "suspended":
@@ -139,9 +143,25 @@ class Stepper:
         else:
             self._step(lane, pending)
 
+    def _begins_again(self, lane: Lane, pending: Pending) -> bool:
+        """Tell whether a message that begins instances has come to one that has begun, and that is no input to it."""
+        definition = lane.entry.definition
+        if pending.cause is not None or not lane.version or type(pending.message) not in definition.begins:
+            return False
+        # Whether it is a redelivery of what began a purged instance before, nobody knows any more.
+        return definition.again == "refuse" or (lane.ended and lane.purged_us is None)
+
+    def _begin_again(self, lane: Lane, pending: Pending) -> None:
+        if lane.entry.definition.again == "refuse":
+            reason = f"{pending.ref} has begun already"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            return
+        lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
+        self._step(lane, pending, anew=True)
+
     def _give_up(self, lane: Lane, pending: Pending, reason: str) -> None:
         """A command failed for good, and the workflow does not listen: stop, and show why."""
-        if lane.ended or lane.version == 0:
+        if lane.ended or lane.version == 0 or pending.cause in lane.abandoned:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
         else:
             self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
@@ -159,13 +179,19 @@ class Stepper:
             reason = f"{pending.ref} has {lane.status} already"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
 
-    def _step(self, lane: Lane, pending: Pending) -> None:
+    def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
         try:
             envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
-            taken = step(lane.entry.workflow, lane.state, lane.version, envelope, lane.version == 0)
-            unit, outputs = self._units.stepped(lane, pending, taken)
+            taken = step(lane.entry.workflow, lane.state, lane.version, envelope, anew or lane.version == 0)
+            unit, outputs = self._units.stepped(lane, pending, taken, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
-            self._fault(lane, pending, error)
+            if anew:
+                # It has ended well, and stays so.
+                lane.loaded = False
+                reason = f"{pending.ref} could not begin anew: {error_text(error)}"
+                self._commit(lane, pending, self._units.buried(pending, reason), "dead letter", fault=error)
+            else:
+                self._fault(lane, pending, error)
             return
         self._commit(lane, pending, unit, "stepped", outputs)
 

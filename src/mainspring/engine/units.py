@@ -92,13 +92,14 @@ class Units:
         self._followers = followers
 
     def stepped(
-        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any]
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
     ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
         """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
         before = lane.version
         state_name = lane.entry.definition.states[type(taken.state)]
-        if before == 0:
+        if before == 0 or anew:
             lane.context = encode_context(pending.context)
+            lane.abandoned = frozenset(range(1, before + 1))
         written = self._written(lane, pending, taken, state_name)
         ended = written.status != "running"
         snapshot = None if ended else self._snapshot(lane, taken)
@@ -114,6 +115,7 @@ class Units:
             state=state_name,
             definition_version=lane.entry.definition.version,
             context=lane.context,
+            renews=anew,
             outputs=tuple(written.outputs),
             cancels=tuple(written.cancels),
             cancel_all="timers" if ended else None,
@@ -164,6 +166,8 @@ class Units:
         every = lane.entry.workflow.snapshot_every
         if every is None or taken.version - lane.snapshot_version < every:
             return None
+        if lane.abandoned:
+            return None  # behind one, nobody would see any more which part of the stream counts
         lane.snapshot_version = taken.version
         return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint)
 

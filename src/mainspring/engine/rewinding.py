@@ -1,0 +1,116 @@
+"""Rewinding: an instance goes back to an earlier version, as a new branch of its history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mainspring.core.events import Reset
+from mainspring.core.fold import fold
+from mainspring.engine.branches import live
+from mainspring.engine.pending import moment
+from mainspring.engine.recorder import Detail, encode_detail, read_detail
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import OperationError
+from mainspring.port.records import EventRow, InstanceRow, OutputRow, Unit
+
+# A step begins with one of these; before it, and at the end, the stream is between two steps.
+_BETWEEN: Final = frozenset(
+    {"Received", "Began", "Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Reset", "Migrated"}
+)
+_ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
+
+
+class Rewind(Struct, frozen=True):
+    """Where an instance goes back to: the state there, the timers that waited, and the commands that had no answer."""
+
+    version: int
+    state: Any
+    timers: list[tuple[EventRow, datetime]]
+    unanswered: list[EventRow]
+
+    def unit(self, row: InstanceRow, entry: WorkflowEntry, reason: str, actor: str, now_us: int) -> Unit:
+        """Return what records it.
+
+        Timers are set anew, for when they were to fire. A command that was answered in the part that is left behind is
+        carried out again, under its old id: a handler that honours its key does nothing twice.
+        """
+        events = [entry.recorder.row(Reset(self.version, reason), row.version + 1, now_us, actor)]
+        outputs: list[OutputRow] = []
+        for timer, due in self.timers:
+            version = row.version + 1 + len(events)
+            key = read_detail(timer.detail).key
+            detail = encode_detail(Detail(key=key, at=due))
+            body = (timer.type, timer.type_version, timer.body)
+            events.append(EventRow(version, "Scheduled", now_us, *body, detail))
+            at_us = _microseconds(due)
+            outputs.append(OutputRow(version, "timer", f"timer:{entry.name}", at_us=at_us, key=key))
+        outputs += [OutputRow(sent.version, "send", sent.type or "") for sent in self.unanswered]
+        return Unit(
+            row.workflow,
+            row.id,
+            key=row.key,
+            expected_version=row.version,
+            events=tuple(events),
+            status="running",
+            state=entry.definition.states[type(self.state)],
+            context=row.context,
+            definition_version=row.definition_version,
+            outputs=tuple(outputs),
+            # Whatever timers are there belong to both parts; those that count are set anew.
+            cancel_all="timers",
+        )
+
+
+def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], version: int) -> Rewind:
+    """Return what going back to a version means, or raise an OperationError that says to which one it may go."""
+    counting = live(rows)
+    _check(row, counting, version)
+    kept = [event for event in counting if event.version <= version]
+    state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(kept)))
+    left = [event for event in counting if event.version > version]
+    answered = {event.cause for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
+    unanswered = [event for event in kept if event.event == "Sent" and event.version in answered]
+    return Rewind(version, state, _waiting(kept), unanswered)
+
+
+def _check(row: InstanceRow, counting: Sequence[EventRow], version: int) -> None:
+    name = f"{row.workflow}/{row.id}"
+    if row.purged_us is not None:
+        raise OperationError(name, "was purged, and cannot be reset", "Nothing is to be done.")
+    steps = [before.version for before, event in pairwise(counting) if event.event in _BETWEEN and before.version > 1]
+    if version in steps and not any(e.event in _ENDS for e in counting if e.version <= version):
+        return
+    possible = ", ".join(map(str, steps[-20:])) or "none"
+    raise OperationError(
+        name,
+        f"cannot be reset to version {version}",
+        f"Choose one at which a step had ended, and the instance had not: {possible}.",
+    )
+
+
+def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
+    """Return the timers that were set and had neither fired nor been cancelled, with when they were to fire."""
+    waiting: dict[int, EventRow] = {}
+    for event in kept:
+        if event.event == "Scheduled":
+            waiting[event.version] = event
+        elif event.event == "ScheduleCancelled":
+            key = read_detail(event.detail).key
+            waiting = {v: timer for v, timer in waiting.items() if read_detail(timer.detail).key != key}
+        elif event.kind == "timer" and event.cause is not None:
+            waiting.pop(event.cause, None)
+    return [(timer, _due(timer)) for timer in waiting.values()]
+
+
+def _due(timer: EventRow) -> datetime:
+    detail = read_detail(timer.detail)
+    return detail.at if detail.at is not None else moment(timer.time_us + (detail.after_us or 0))
+
+
+def _microseconds(due: datetime) -> int:
+    return round(due.timestamp() * 1_000_000)

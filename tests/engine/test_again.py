@@ -1,0 +1,133 @@
+"""What a second start with the same id does is a choice per workflow."""
+
+import asyncio
+
+import pytest
+
+from mainspring import Complete, Decisions, Mainspring, Workflow
+from mainspring.core.definition import definition_of
+from mainspring.errors import DefinitionError
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import Done, Job, Start, Work, Working
+
+
+class Refusing(Job):
+    again = "refuse"
+
+
+class Recurring(Job):
+    again = "anew"
+
+
+def app_with(app: Mainspring, workflow: Job) -> Mainspring:
+    app.add(workflow)
+
+    @app.handler
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    return app
+
+
+def test_a_second_start_is_refused_and_kept_where_the_workflow_says_so(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_with(make_app(), Refusing()) as app:
+            await app.send(Start("j-1", times=0), id="m-1")
+            assert (await app.send(Start("j-1", times=0), id="m-1")).status == "duplicate"
+            assert (await app.send(Start("j-1", times=5), id="m-2")).status == "dead letter"
+            (letter,) = await app.dead_letters()
+            assert letter.reason == "Refusing/j-1 has begun already"
+            assert len(await app.instance(Refusing, "j-1").stream()) == 2
+
+    run(main)
+
+
+def test_an_ended_instance_begins_anew_with_a_fresh_state_in_the_same_stream(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_with(make_app(), Recurring()) as app:
+            for run_number in (1, 2, 3):
+                receipt = await app.send(Start("j-1", times=2), id=f"m-{run_number}")
+                await receipt.result()
+            events = [type(entry.event).__name__ for entry in await app.instance(Recurring, "j-1").stream()]
+            once = ["Began", "InitiatedBy", "Sent", "Sent", "Received", "Received", "Completed"]
+            assert events == once * 3
+            assert (await app.send(Start("j-1", times=2), id="m-1")).status == "duplicate"
+            assert await app.instance(Recurring, "j-1").state() == Working(0)
+        async with app_with(make_app(), Recurring()) as app:
+            assert await app.instance(Recurring, "j-1").state() == Working(0)
+            await (await app.send(Start("j-1", times=1), id="m-4")).result()
+
+    run(main)
+
+
+def test_while_it_runs_a_second_start_is_an_input_like_any_other(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_with(make_app(), Recurring()) as app:
+            await app.send(Start("j-1", times=0))
+            assert (await app.send(Start("j-1", times=0))).status == "stepped"
+            assert len(await app.instance(Recurring, "j-1").stream()) == 3
+
+    run(main)
+
+
+def test_a_late_result_of_an_earlier_run_is_kept_and_not_stepped(make_app: MakeApp) -> None:
+    class Hasty(Job):
+        again = "anew"
+
+        def decide(self, message: Start | Done, state: Working) -> Decisions[Start | Done, Work] | None:
+            decided = super().decide(message, state)
+            return [*(decided or []), Complete()] if isinstance(message, Start) and message.times == 1 else decided
+
+    release = asyncio.Event()
+
+    async def main() -> None:
+        app = make_app()
+        app.add(Hasty())
+
+        @app.handler
+        async def work(command: Work) -> Done:
+            await release.wait()
+            return Done(command.id, command.part)
+
+        async with app:
+            await (await app.send(Start("j-1", times=1))).result()
+            await app.send(Start("j-1", times=0))
+            release.set()
+
+            async def kept() -> bool:
+                return type((await app.instance(Hasty, "j-1").stream())[-1].event).__name__ == "Kept"
+
+            await until(kept)
+            assert (await app.instance(Hasty, "j-1").row()).status == "running"
+
+    run(main)
+
+
+def test_one_that_cannot_begin_anew_stays_as_it_ended(make_app: MakeApp) -> None:
+    class Picky(Job):
+        again = "anew"
+
+        def decide(self, message: Start | Done, state: Working) -> Decisions[Start | Done, Work] | None:
+            if isinstance(message, Start) and message.times > 1:
+                raise ValueError("too many")
+            return super().decide(message, state)
+
+    async def main() -> None:
+        async with app_with(make_app(), Picky()) as app:
+            await (await app.send(Start("j-1", times=1))).result()
+            assert (await app.send(Start("j-1", times=2))).status == "dead letter"
+            assert (await app.instance(Picky, "j-1").row()).status == "completed"
+            (letter,) = await app.dead_letters()
+            assert "too many" in letter.reason
+            await (await app.send(Start("j-1", times=1))).result()
+
+    run(main)
+
+
+def test_another_word_is_refused_at_definition() -> None:
+    class Odd(Job):
+        again = "sometimes"  # pyright: ignore[reportAssignmentType]  that is what is tried
+
+    with pytest.raises(DefinitionError, match="refuse"):
+        definition_of(Odd)
+    assert issubclass(Odd, Workflow)
