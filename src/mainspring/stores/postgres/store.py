@@ -231,6 +231,9 @@ class PostgresStore:
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())
 
+    async def examine(self) -> Examination:
+        return await Examiner(self._address).examine()
+
     # ---- purging
 
     async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
@@ -239,9 +242,6 @@ class PostgresStore:
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         now_us = self._given_us()
         return await self._transact(lambda t: purge.purge(t, found, events, now_us))
-
-    async def examine(self) -> Examination:
-        return await Examiner(self._address).examine()
 
     # ---- ways to the database
 
