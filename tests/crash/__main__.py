@@ -36,12 +36,12 @@ def main() -> int:
             sys.stdout.write(
                 f"server: {counts.crashes} crashes, {counts.stops} stops, {counts.sessions} sessions ended\n"
             )
-        sys.stdout.write(f"quiet: {quiet}\n")
+        sys.stdout.write(f"quiet: {quiet}; {run.exits} workers ended by themselves\n")
         judged = loop.judge()
         sys.stdout.write(judged.stdout + judged.stderr)
     finally:
         loop.end()
-    failed = judged.returncode != 0 or run.quiet_seconds is None
+    failed = judged.returncode != 0 or run.quiet_seconds is None or run.exits > 0
     if failed:
         again = f"python -m tests.crash --store {asked.store} --seed {seed} --cycles {asked.cycles}"
         sys.stdout.write(f"\nthe files are in {folder}; again: {again}\n")

@@ -39,6 +39,8 @@ class Run:
     client_kills: int
     seconds: float
     quiet_seconds: float | None
+    exits: int = 0
+    """How many workers ended by themselves: they should not, whatever happens to the store."""
 
 
 class Loop:
@@ -57,7 +59,7 @@ class Loop:
     def run(self, cycles: int, progress: Callable[[int], None] = lambda _: None) -> Run:
         """Kill so many times, then wait until all is quiet."""
         started = time.monotonic()
-        client_kills = 0
+        client_kills = exits = 0
         processes: list[subprocess.Popen[bytes]] = []
         try:
             if self.upheaval is not None:
@@ -71,6 +73,7 @@ class Loop:
                 if self._chance.random() < CLIENT_DIES:
                     _kill(processes[0])
                     client_kills += 1
+                exits += sum(process.poll() is not None for process in processes[1:])
                 _kill(processes.pop(self._chance.randrange(1, len(processes))))
                 self._sample(cycle)
                 if self.upheaval is not None:
@@ -86,7 +89,7 @@ class Loop:
         finally:
             for process in processes:
                 _kill(process)
-        return Run(cycles, client_kills, time.monotonic() - started, quiet_seconds)
+        return Run(cycles, client_kills, time.monotonic() - started, quiet_seconds, exits)
 
     def judge(self) -> subprocess.CompletedProcess[str]:
         """Have the run judged, in a process of its own: the judge shares nothing with the judged."""

@@ -244,7 +244,8 @@ def a_command_has_two_results(db: apsw.Connection, place: Place) -> None:
 
 @plants(11)
 def a_worker_called_a_command_twice_at_once(db: apsw.Connection, place: Place) -> None:
-    call = next(line for line in read_lines(place.effects) if line.get("type") == "Leg")
+    # The last one: an earlier one may have been lost in a kill, and made again by another worker.
+    call = next(line for line in reversed(read_lines(place.effects)) if line.get("type") == "Leg")
     _add(place.effects, **call)
 
 

@@ -23,3 +23,4 @@ def test_twenty_kills_break_no_promise(store: str, tmp_path: Path) -> None:
         loop.end()
     assert judged.returncode == 0, f"seed {SEED}, {run}\n{judged.stdout}\n{judged.stderr}"
     assert run.quiet_seconds is not None
+    assert run.exits == 0

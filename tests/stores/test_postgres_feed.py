@@ -197,5 +197,24 @@ def test_positions_go_on_after_a_move_to_a_server_with_lower_numbers(tmp_path: P
     run(body)
 
 
+def test_positions_go_on_when_a_server_with_lower_numbers_takes_over_from_a_running_store(tmp_path: Path) -> None:
+    """Workers should be stopped for a restore; one that was not must not write where no reader looks any more."""
+
+    async def body() -> None:
+        async with opened(tmp_path) as store, other_session(tmp_path) as other:
+            await store.commit(0, [step("m-1")])
+            for table in ("events", "instances"):
+                update = f"UPDATE mainspring.{table} SET position = position + (1000000::bigint << 20)"  # noqa: S608
+                await other.execute(sql(tmp_path, update))
+            reader = Reader(store)
+            await other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mainspring'"
+            )
+            await store.commit(0, [step("m-2", after=2), step("m-1", on="new")])
+            assert await reader.read() == [("o-1", 1), ("o-1", 2), ("o-1", 3), ("new", 1), ("new", 2)]
+
+    run(body)
+
+
 def test_the_schema_of_a_feed_may_have_any_name() -> None:
     assert within("it's", "SELECT base FROM mainspring.feed") == """SELECT base FROM "it's".feed"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
@@ -127,10 +127,14 @@ async def connect(address: Address, *, patient: bool = False) -> Session:
 
 
 class Pool:
-    """A few connections, shared. One that failed is not used again, and a server that is away is not hammered."""
+    """A few connections, shared. One that failed is not used again, and a server that is away is not hammered.
 
-    def __init__(self, address: Address) -> None:
+    `prepare` is awaited with each new one: the server behind the address may have become another.
+    """
+
+    def __init__(self, address: Address, prepare: Callable[[Session], Awaitable[None]]) -> None:
         self._address = address
+        self._prepare = prepare
         self.size = address.connections
         self._free: list[Session] = []
         self._places = asyncio.Semaphore(self.size)
@@ -174,13 +178,22 @@ class Pool:
             raise StoreClosedError(str(self._address))
         await asyncio.sleep(max(0.0, self._not_before - time.monotonic()))
         try:
-            session = await connect(self._address)
+            session = await self._connect()
         except BaseException:
             self._pause_seconds = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * self._pause_seconds))
             jitter = random.uniform(0.5, 1.0)  # noqa: S311  so that many workers do not come back at one moment
             self._not_before = time.monotonic() + jitter * self._pause_seconds
             raise
         self._pause_seconds = self._not_before = 0.0
+        return session
+
+    async def _connect(self) -> Session:
+        session = await connect(self._address)
+        try:
+            await self._prepare(session)
+        except BaseException:
+            session.drop()
+            raise
         return session
 
     async def close(self) -> None:

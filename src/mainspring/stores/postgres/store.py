@@ -37,7 +37,7 @@ from mainspring.stores.postgres.hints import Hints
 from mainspring.stores.postgres.lending import Lender, PostgresLoan
 from mainspring.stores.postgres.presence import Presence
 from mainspring.stores.postgres.schema import Schema, migrations
-from mainspring.stores.postgres.session import Pool, Row, connect
+from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.sql import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 
@@ -52,12 +52,17 @@ class Connected:
 
     def __init__(self, address: Address, clock: Clock, now_us: Callable[[], int | None]) -> None:
         self.statements = statements(address.schema)
-        self.pool = Pool(address)
+        self.pool = Pool(address, self._check_feed)
         self.hints = Hints(clock)
         self.presence = None if address.pooled else Presence(address, self.statements, self.hints.give)
         self.transactions = Transactions(address, self.pool, self.statements)
         self.committer = Committer(address, self.transactions, now_us, self.tell)
         self.lender = Lender(address, self.transactions, self.committer)
+
+    async def _check_feed(self, session: Session) -> None:
+        """Let positions go on behind those that are there: the tables may have been moved to this server meanwhile."""
+        if await session.value(self.statements["feed_is_ahead"]):
+            await session.rows(self.statements["move_feed"])
 
     def tell(self) -> None:
         """There is work that nobody holds: this process hears of it at once, others soon."""
@@ -226,6 +231,9 @@ class PostgresStore:
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())
 
+    async def examine(self) -> Examination:
+        return await Examiner(self._address).examine()
+
     # ---- purging
 
     async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
@@ -234,9 +242,6 @@ class PostgresStore:
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         now_us = self._given_us()
         return await self._transact(lambda t: purge.purge(t, found, events, now_us))
-
-    async def examine(self) -> Examination:
-        return await Examiner(self._address).examine()
 
     # ---- ways to the database
 
