@@ -15,6 +15,7 @@ from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
 from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
+from mainspring.app.schedules import Schedules
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
@@ -83,6 +84,7 @@ class Mainspring:
         self._open: dict[str, Any] = {}
         self._exits: AsyncExitStack | None = None
         self._engine: Engine | None = None
+        self.schedules = Schedules(self)
 
     # ---- wiring
 
@@ -164,6 +166,8 @@ class Mainspring:
         self.registry.add_publication()
         if work:
             check_wiring(self.registry, pools)
+            if pools is None:
+                self.schedules.check()
         exits = AsyncExitStack()
         try:
             store = self._given_store or open_store(self.url, self._runtime.clock)
@@ -183,6 +187,12 @@ class Mainspring:
         self._store, self._engine, self._exits = store, engine, exits
         if work and (kept := retentions(self.registry, self.retention)):
             self._runtime.spawn(purge_forever(store, self._runtime, kept), "mainspring-purge")
+        if work:
+            try:
+                await self.schedules.declare()
+            except BaseException:
+                await self.stop()
+                raise
 
     async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
         """Finish what runs, give the rest back, and close. What is not done goes on at the next start."""

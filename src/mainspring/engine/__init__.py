@@ -24,6 +24,7 @@
      registry      what this process knows: workflows, handlers, subscribers        (handlers: functions as registered)
      wiring        what is refused before the first message                         (fingerprint: of the code)
      publication   what an app itself publishes, as tiny instances
+     recurring     schedules, each one instance that waits for its next time          (calendar: when that is)
      runtime       clock, tasks, threads and randomness, injected
 
 Rules that hold everywhere:

@@ -14,6 +14,7 @@ from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
+from mainspring.engine.recurring import RECURRING
 from mainspring.errors import WiringError
 
 
@@ -57,8 +58,8 @@ class Registry:
                 "Give one of them another `name`: it is part of every id that they make.",
             )
         self.workflows[entry.name] = entry
-        if entry.name == PUBLICATION:
-            return  # it takes only what is published from outside, never what others send or publish
+        if entry.name == PUBLICATION or entry.name.startswith(RECURRING):
+            return  # it takes only what the app itself gives it, never what others send or publish
         for input in entry.definition.inputs:
             self._takers.setdefault(input, []).append(entry)
 
