@@ -67,3 +67,17 @@ def test_one_that_is_not_there_has_the_exit_code_for_that(run: Run) -> None:
 def test_ids_or_all_must_be_named_and_not_both(run: Run) -> None:
     assert run("dead-letters", "retry").code == 2
     assert run("dead-letters", "retry", "1", "--all").code == 2
+
+
+def test_one_is_corrected_and_carried_out(run: Run) -> None:
+    run("send", "PlaceOrder", '{"order_id": "o-2", "amount": 5}')
+
+    wrong = run("dead-letters", "edit", "1", '{"order": "o-2"}')
+    still = run("dead-letters", "edit", "1", '{"order_id": "o-2"}')
+    run("send", "PlaceOrder", '{"order_id": "o-1", "amount": 5}')
+    done = run("dead-letters", "edit", "1", "-", "--json", "--actor", "ann", input='{"order_id": "o-1"}')
+
+    assert wrong.code == 1
+    assert "order_id" in wrong.err
+    assert (still.code, still.out) == (1, "dead letter 1: is a dead letter still\n")
+    assert (done.code, done.document["done"]) == (0, True)

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar, overload
 
+from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
@@ -30,7 +31,7 @@ from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
-from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status, Unit
+from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
@@ -447,25 +448,13 @@ class Mainspring:
         """Return dead letters, oldest first."""
         return await self.engine.store.dead_letters(limit, after)
 
-    async def retry_dead_letter(self, id: int) -> None:
-        """Carry a dead letter out after all, under its old id."""
-        engine = self.engine
-        letter = await self._dead_letter(id)
-        if letter.output is not None:
-            await engine.store.restore_output(id)
-            engine.due_at(0)
-            return
-        # It is removed in the commit that takes it; if nobody takes it, it stays.
-        if await engine.intake.answered(engine.intake.from_dead_letter(letter)) == "duplicate":
-            await self.discard_dead_letter(id)  # it was sent again meanwhile, and taken
+    async def retry_dead_letter(self, id: int, message: Any = None, *, actor: str | None = None) -> None:
+        """Carry a dead letter out after all, under its old id; or `message` in its place.
+
+        A command that was corrected so is recorded in the stream as Resent, with an id of its own.
+        """
+        await letters.retry(self.engine, id, message, actor)
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""
-        letter = await self._dead_letter(id)
-        await self.engine.committer.commit(Unit(letter.workflow, letter.instance, discards=(id,)))
-
-    async def _dead_letter(self, id: int) -> DeadLetter:
-        found = await self.engine.store.dead_letters(1, 0, [id])
-        if not found:
-            raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
-        return found[0]
+        await letters.discard(self.engine, id)

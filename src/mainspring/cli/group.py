@@ -32,7 +32,9 @@ COMMANDS: Final = {
     "log": Listed("Look", "log", "Show what happened to an instance, who did it, and how long it took."),
     "timers": Listed("Look", "listing", "List timers, the next one first."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),
-    "dead-letters": Listed("Look", "letters", "List, show, retry or discard messages that could not be carried out."),
+    "dead-letters": Listed(
+        "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
+    ),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),

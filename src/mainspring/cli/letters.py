@@ -12,7 +12,7 @@ from mainspring.app.app import PAGE
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import clock, counted, letter_document, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
 from mainspring.port.records import DeadLetter
@@ -22,7 +22,7 @@ BAR_FROM = 20
 
 @click.group(epilog=examples("mainspring dead-letters list", "mainspring dead-letters retry 17"))
 def dead_letters() -> None:
-    """List, show, retry or discard messages that could not be carried out."""
+    """List, show, retry, correct or discard messages that could not be carried out."""
 
 
 @dead_letters.command("list", epilog=examples("mainspring dead-letters list --limit 20 --json"))
@@ -114,6 +114,41 @@ def retry_letters(ids: tuple[int, ...], everything: bool, as_json: bool, address
         return not await app.engine.store.dead_letters(1, 0, [id])
 
     return _each(address, ids, everything, as_json, ("retried", "is a dead letter still"), again)
+
+
+@dead_letters.command(
+    "edit",
+    epilog=examples(
+        """mainspring dead-letters edit 17 '{"order_id": "o-1", "amount": 4200}'""",
+        "mainspring dead-letters edit 17 - < corrected.json",
+    ),
+)
+@click.argument("id", type=int)
+@click.argument("body", metavar="JSON")
+@actor_option
+@json_option
+@app_option
+def edit_letter(id: int, body: str, actor: str | None, as_json: bool, address: str) -> int:
+    """Correct a dead letter's message and carry it out. JSON may be - for standard input.
+
+    A corrected input is taken under its old id. A corrected command is recorded in its instance's stream as Resent,
+    with an id and an idempotency key of its own. Exit code 1 says that it is a dead letter still.
+    """
+
+    async def use(app: Mainspring) -> int:
+        letter = await _letter(app, id)
+        text = sys.stdin.buffer.read() if body == "-" else body.encode()
+        message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
+        await app.retry_dead_letter(id, message, actor=actor)
+        left = bool(await app.engine.store.dead_letters(1, 0, [id]))
+        outcome = "is a dead letter still" if left else "corrected and retried"
+        if as_json:
+            write_json({"id": id, "done": not left, "outcome": outcome})
+        else:
+            click.echo(f"dead letter {id}: {outcome}")
+        return REFUSED if left else 0
+
+    return with_app(address, use)
 
 
 @dead_letters.command("discard", epilog=examples("mainspring dead-letters discard 17"))

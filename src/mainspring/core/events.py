@@ -210,6 +210,19 @@ class Migrated(Recorded, frozen=True, gc=False):
     version: int
 
 
+class Resent(Recorded, Generic[Out_co], frozen=True, gc=False):
+    """A command that had become a dead letter was sent once more by an operator, corrected. Outside the fold.
+
+    >>> Resent("charge").kind
+    <Kind.COMMAND: 'command'>
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.COMMAND
+    folded: ClassVar[bool] = False
+    message: Out_co
+
+
 class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):
     """An input was passed over by an operator. Outside the fold.
 
@@ -255,6 +268,7 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
     Cancelled,
     Reset,
     Migrated,
+    Resent[Out],
     Skipped[In],
     Kept[In],
 ]

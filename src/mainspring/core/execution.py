@@ -16,6 +16,7 @@ from mainspring.core.events import (
     Kept,
     Migrated,
     Received,
+    Resent,
     Reset,
     Resumed,
     Skipped,
@@ -34,6 +35,7 @@ What: TypeAlias = Literal[
     "Kept",
     "Reset",
     "Migrated",
+    "Resent",
     "Completed",
     "Failed",
     "Cancelled",
@@ -104,6 +106,8 @@ def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
             return "Kept", type(message).__name__
         case Resumed():
             return "Resumed", ""
+        case Resent(message):
+            return "Resent", type(message).__name__
         case Reset(version, reason):
             return "Reset", f"to {version}: {reason}"
         case Migrated(version):

@@ -18,6 +18,7 @@ from mainspring.core.events import (
     Published,
     Received,
     Replied,
+    Resent,
     Reset,
     ScheduleCancelled,
     Scheduled,
@@ -128,7 +129,7 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return f"{message!r} at {at.isoformat()}"
         case Received(message) | Sent(message) | Published(message) | Replied(message):
             return repr(message)
-        case Skipped(message) | Kept(message):
+        case Skipped(message) | Kept(message) | Resent(message):
             return repr(message)
         case ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
             return repr(text)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from mainspring.codec import Codec
 from mainspring.core.events import (
@@ -21,6 +22,7 @@ from mainspring.core.events import (
     Published,
     Received,
     Replied,
+    Resent,
     Reset,
     Resumed,
     ScheduleCancelled,
@@ -38,9 +40,9 @@ from mainspring.port.records import EventRow, Ref, Snapshot
 MICROSECOND: Final = timedelta(microseconds=1)
 
 _CARRIERS: Final[dict[str, Any]] = {
-    cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept)
+    cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
 }
-_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled))
+_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled, Resent))
 _FOLDED: Final = frozenset(
     cls.__name__
     for cls in (
@@ -133,6 +135,8 @@ class Recorder:
         match event:
             case Sent(message) | Published(message):
                 return self._carrier(event, version, time_us, message, None, cause)
+            case Resent(message):
+                return replace(self._carrier(event, version, time_us, message, None, cause), actor=actor)
             case Scheduled(message, after, at, key):
                 after_us = None if after is None else after // MICROSECOND
                 return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at), cause)

@@ -1,0 +1,90 @@
+"""Dead letters: carried out after all, corrected, or removed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec.structs import replace
+
+from mainspring.core.events import Resent
+from mainspring.core.messages import type_of
+from mainspring.engine.operations import CONFLICTS
+from mainspring.errors import NoSuchInstanceError, OperationError
+from mainspring.port.records import Committed, DeadLetter, OutputRow, Ref, Unit
+
+if TYPE_CHECKING:
+    from mainspring.engine.engine import Engine
+
+
+async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> None:
+    """Carry a dead letter out after all: as it is, or with another message in its place."""
+    letter = await _letter(engine, id)
+    if letter.output is not None:
+        if message is None:
+            await engine.store.restore_output(id)
+        else:
+            await _resend(engine, letter, message, actor)
+        engine.due_at(0)
+        return
+    pending = engine.intake.from_dead_letter(letter if message is None else _edited(engine, letter, message))
+    # It is removed in the commit that takes it; if nobody takes it, it stays.
+    if await engine.intake.answered(pending) == "duplicate":
+        await discard(engine, id)  # it was sent again meanwhile, and taken
+
+
+async def discard(engine: Engine, id: int) -> None:
+    """Remove a dead letter for good."""
+    letter = await _letter(engine, id)
+    await engine.committer.commit(Unit(letter.workflow, letter.instance, discards=(id,)))
+
+
+async def _letter(engine: Engine, id: int) -> DeadLetter:
+    found = await engine.store.dead_letters(1, 0, [id])
+    if not found:
+        raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
+    return found[0]
+
+
+def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
+    encoded = engine.registry.codec.encode(message)
+    return replace(letter, type=encoded.name, type_version=encoded.version, body=encoded.body)
+
+
+async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str | None) -> None:
+    """Record a corrected command in the stream of its instance, and let it be carried out.
+
+    It is another message, so it has an id, and an idempotency key, of its own.
+    """
+    entry = engine.registry.workflows.get(letter.workflow)
+    ref = Ref(letter.workflow, letter.instance)
+    if entry is None:
+        raise NoSuchInstanceError(str(ref))
+    kind = cast("type[Any]", type(message))
+    if kind not in entry.definition.outputs:
+        problem = f"cannot become {type_of(kind).name}"
+        raise OperationError(f"Dead letter {letter.id}", problem, f"Use an output of {entry.name}.")
+    for _ in range(CONFLICTS):
+        loaded = (await engine.store.load([ref]))[0]
+        if loaded is None:
+            raise NoSuchInstanceError(str(ref))
+        row, version = loaded.row, loaded.row.version + 1
+        event = entry.recorder.row(Resent(message), version, engine.store.now_us(), actor)
+        unit = Unit(
+            row.workflow,
+            row.id,
+            key=row.key,
+            expected_version=row.version,
+            events=(event,),
+            status=row.status,
+            state=row.state,
+            error=row.error,
+            definition_version=row.definition_version,
+            context=row.context,
+            outputs=(OutputRow(version, "send", event.type or ""),),
+            discards=(letter.id,),
+        )
+        outcome = await engine.committer.commit(unit)
+        engine.stepper.forget(ref)
+        if isinstance(outcome, Committed):
+            return
+    raise OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
