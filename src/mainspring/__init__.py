@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mainspring.core.decisions import (
+    Ask,
     CancelSchedule,
+    CloseTask,
     Complete,
     Decision,
     Decisions,
@@ -15,6 +17,7 @@ from mainspring.core.decisions import (
     Send,
 )
 from mainspring.core.events import (
+    Asked,
     Began,
     Completed,
     Event,
@@ -26,6 +29,7 @@ from mainspring.core.events import (
     ScheduleCancelled,
     Scheduled,
     Sent,
+    TaskClosed,
 )
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Envelope, InstanceId, Kind, message
@@ -34,6 +38,7 @@ from mainspring.errors import DoNotRetryError, MainspringError
 
 if TYPE_CHECKING:
     from mainspring.app import Instance, Mainspring, Receipt
+    from mainspring.app.task_views import Task, TaskOutcome
     from mainspring.app.tuning import tune_process
     from mainspring.engine.handlers import Context
     from mainspring.engine.policies.breaker import Breaker
@@ -41,9 +46,12 @@ if TYPE_CHECKING:
     from mainspring.engine.policies.retry import Retry
 
 __all__ = [
+    "Ask",
+    "Asked",
     "Began",
     "Breaker",
     "CancelSchedule",
+    "CloseTask",
     "Complete",
     "Completed",
     "Context",
@@ -74,6 +82,9 @@ __all__ = [
     "Send",
     "SendFailed",
     "Sent",
+    "Task",
+    "TaskClosed",
+    "TaskOutcome",
     "Workflow",
     "message",
     "tune_process",
@@ -88,6 +99,8 @@ _LATER = {
     "RateLimit": "mainspring.engine.policies.limits",
     "Receipt": "mainspring.app",
     "Retry": "mainspring.engine.policies.retry",
+    "Task": "mainspring.app.task_views",
+    "TaskOutcome": "mainspring.app.task_views",
     "tune_process": "mainspring.app.tuning",
 }
 

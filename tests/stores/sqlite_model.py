@@ -24,11 +24,14 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.store import Store
+from mainspring.port.tasks import Hand, TaskAnswer, TaskFilter, TaskOpening, TaskWork
 from mainspring.testing.clock import VirtualClock
 
 WORKFLOWS = ("Orders", "Stock")
 DESTINATIONS = ("Charge", "Ship", "Orders")
 KEYS = ("Timeout", "Reminder")
+PEOPLE = ("ann", "bob", "cho")
+ROLES = ("manager", "clerk")
 INSTANCES = 2
 CONTEXT = b'{"correlation_id":"c-1"}'
 
@@ -43,6 +46,7 @@ class Model:
     keys: dict[Ref, int] = field(default_factory=dict[Ref, int])
     outputs: list[OutputKey] = field(default_factory=list[OutputKey])
     positions: list[tuple[Ref, int]] = field(default_factory=list[tuple[Ref, int]])
+    tasks: dict[Ref, list[int]] = field(default_factory=dict[Ref, list[int]])
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -85,6 +89,33 @@ class Model:
             output=output,
         )
 
+    def task_work(self, ref: Ref, versions: list[int]) -> TaskWork:
+        """Return something to do to an instance's tasks; new ones stand at some of these versions."""
+        known = self.tasks.setdefault(ref, [])
+        answer = None
+        if known and self.chance(0.5):
+            version = self.random.choice(known[-4:])
+            answer = TaskAnswer(version, self.random.choice(PEOPLE), self.some(list(ROLES)), "Approve")
+        opens = tuple(self.opening(version) for version in versions if self.chance(0.5))
+        known += [task.version for task in opens]
+        closes = self.some(list(KEYS)) if self.chance(0.3) else ()
+        return TaskWork(answer, closes, self.chance(0.1), opens)
+
+    def opening(self, version: int) -> TaskOpening:
+        role = self.random.choice(ROLES) if self.chance(0.8) else None
+        due_after_us = self.random.choice((None, 5_000_000, 9_000_000))
+        return TaskOpening(
+            version,
+            self.random.choice(KEYS),
+            "Approve",
+            ("Approve",),
+            role,
+            self.random.choice(PEOPLE) if role is None or self.chance(0.2) else None,
+            self.some(list(PEOPLE), 1),
+            due_after_us=due_after_us,
+            due_at_us=7_000_000 if due_after_us is None and self.chance(0.5) else None,
+        )
+
     def unit(self) -> Unit:
         """Return a unit that may or may not fit."""
         ref = self.ref()
@@ -109,7 +140,9 @@ class Model:
             "direct": self.chance(0.3),
             "remembers": (Remembered(self.message(), "Go", 1, b"{}", 1 << 60),) if self.chance(0.1) else (),
         }
-        return self.step(ref, fields) if self.chance(0.6) else Unit(ref.workflow, ref.id, **fields)
+        if self.chance(0.6):
+            return self.step(ref, fields)
+        return Unit(ref.workflow, ref.id, tasks=self.task_work(ref, []) if self.chance(0.2) else None, **fields)
 
     def step(self, ref: Ref, fields: dict[str, Any]) -> Unit:
         version = self.versions.get(ref, 0)
@@ -138,6 +171,7 @@ class Model:
             outputs=tuple(outputs),
             dedupe=message,
             snapshot=snapshot,
+            tasks=self.task_work(ref, [event.version for event in events]) if self.chance(0.5) else None,
             **fields,
         )
 
@@ -174,7 +208,32 @@ async def everything(store: Store) -> dict[str, Any]:
         "dead": await store.dead_letters(1_000),
         "remembered": [await store.remembered(f"m-{n}") for n in range(12)],
         "stats": await store.stats(),
+        "tasks": await store.tasks(TaskFilter(), 1_000),
+        "all tasks": [await store.task(ref, version) for ref in refs for version in range(1, 200)],
     }
+
+
+async def compare_hands(model: Model, memory: Store, sqlite: Store) -> None:
+    """Let people look, pick and take tasks in both stores."""
+    random, ref = model.random, model.ref()
+    where = TaskFilter(
+        model.some(list(ROLES)),
+        random.choice((None, *PEOPLE)),
+        random.choice((None, *WORKFLOWS)),
+        random.choice((None, memory.now_us())),
+    )
+    listed = await memory.tasks(where, 3)
+    assert await sqlite.tasks(where, 3) == listed
+    if listed:
+        behind = (Ref(listed[-1].workflow, listed[-1].instance), listed[-1].version)
+        assert await sqlite.tasks(where, 50, behind) == await memory.tasks(where, 50, behind)
+    version = random.choice(model.tasks.get(ref) or [1])
+    actor, to = random.choice((None, *PEOPLE)), random.choice(PEOPLE)
+    hand = Hand(random.choice(("claim", "release", "delegate")), actor, model.some(list(ROLES)), to)
+    if hand.kind != "claim" or actor is not None:
+        assert await sqlite.hand(ref, version, hand) == await memory.hand(ref, version, hand)
+    picker = (random.choice(ROLES), random.choice(PEOPLE), random.randint(1, 3))
+    assert await sqlite.pick(*picker) == await memory.pick(*picker)
 
 
 async def compare(seed: int, rounds: int, memory: Store, sqlite: Store, clock: VirtualClock) -> int:
@@ -208,6 +267,8 @@ async def compare(seed: int, rounds: int, memory: Store, sqlite: Store, clock: V
             await sqlite.heartbeat(workers[0])
             await memory.heartbeat(workers[0])
             assert await sqlite.relieve() == await memory.relieve()
+        if model.chance(0.3):
+            await compare_hands(model, memory, sqlite)
         for owner in workers:
             assert sorted(await sqlite.holds(owner), key=str) == sorted(await memory.holds(owner), key=str)
     assert await everything(sqlite) == await everything(memory)

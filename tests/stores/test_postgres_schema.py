@@ -23,7 +23,7 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.facts import PLACE_BITS
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session
-from mainspring.stores.postgres.sql import QUERIES, statements
+from mainspring.stores.postgres.sql import FILES, QUERIES, statements
 from mainspring.testing.store_contract.rig import accept, order, send, step, timer
 from tests.postgres.proxy import Cable, Cut, serving
 from tests.postgres.server import postgres_url
@@ -160,7 +160,7 @@ def test_a_setting_that_makes_no_sense_is_refused(query: str) -> None:
 
 
 def test_every_statement_is_named_once_described_and_used() -> None:
-    text = (PACKAGE / "queries.sql").read_text()
+    text = "".join((PACKAGE / file).read_text() for file in FILES)
     named = re.findall(r"^-- name: (\w+)\n(-- \S.*)?", text, re.MULTILINE)
     code = "".join(path.read_text() for path in PACKAGE.glob("*.py"))
 

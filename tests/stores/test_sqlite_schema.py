@@ -18,7 +18,7 @@ from mainspring.port.records import EventRow, InputRow
 from mainspring.stores.rows import EVENT_COLUMNS, INPUT_FIELDS
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.schema import described, migrations
-from mainspring.stores.sqlite.sql import QUERIES
+from mainspring.stores.sqlite.sql import FILES, QUERIES
 from tests.stores.sqlite_support import NAME, opened
 
 PACKAGE = Path(str(resources.files("mainspring.stores.sqlite")))
@@ -120,7 +120,7 @@ def test_the_columns_of_events_and_inputs_are_those_of_the_port(tmp_path: Path) 
 
 
 def test_every_statement_is_named_once_described_and_used() -> None:
-    text = (PACKAGE / "queries.sql").read_text()
+    text = "".join((PACKAGE / file).read_text() for file in FILES)
     named = re.findall(r"^-- name: (\w+)\n(-- \S.*)?", text, re.MULTILINE)
     code = "".join(path.read_text() for path in PACKAGE.glob("*.py"))
 
@@ -135,7 +135,7 @@ def test_a_hot_statement_finds_its_rows_by_an_index(name: str, tmp_path: Path) -
     numbers = [int(number) for number in re.findall(r"\?(\d+)", QUERIES[name])]
     values = (None,) * max(numbers, default=QUERIES[name].count("?"))
     plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", values)]
-    tables = "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s|endings"
+    tables = "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s|endings|tasks|t|a"
 
     assert [step for step in plan if re.fullmatch(rf"SCAN ({tables})( .*)?", step) and not allowed(name, step)] == []
     assert [step for step in plan if "AUTOMATIC" in step and not allowed(name, step)] == []

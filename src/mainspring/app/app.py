@@ -17,6 +17,7 @@ from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
 from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
 from mainspring.app.schedules import Schedules
+from mainspring.app.tasks import Tasks
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
@@ -86,6 +87,8 @@ class Mainspring:
         self._exits: AsyncExitStack | None = None
         self._engine: Engine | None = None
         self.schedules = Schedules(self)
+        self.tasks = Tasks(self)
+        """What people are asked to do."""
 
     # ---- wiring
 

@@ -5,9 +5,11 @@ No decision carries an address: the message's type decides where it goes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final, Generic, TypeAlias, TypeVar, Union
+from math import isfinite
+from types import UnionType
+from typing import Any, Final, Generic, TypeAlias, TypeVar, Union, cast, get_args
 
 from msgspec import Struct
 
@@ -22,7 +24,11 @@ Out = TypeVar("Out")
 
 KEY_CHARACTERS: Final = 1_000
 REASON_CHARACTERS: Final = 10_000
+TITLE_CHARACTERS: Final = 1_000
+DATA_VALUES: Final = 100
 LONGEST_DELAY: Final = timedelta(days=365 * 1_000)
+
+Value: TypeAlias = str | int | float | bool | None
 
 
 class Send(Struct, Generic[Out_co], frozen=True, gc=False):
@@ -121,6 +127,121 @@ class CancelSchedule(Struct, frozen=True, gc=False):
         return type_of(self.key).name if isinstance(self.key, type) else self.key
 
 
+class Ask(Struct, Generic[In_co], frozen=True, gc=False):
+    """Ask a person, or whoever has a role: open a task that stays until it is answered, closed, or the instance ends.
+
+    `answer` are the input types that answer it, one or a union; the fields of the chosen one are the form. `data` are
+    values to show beside the form, and to fill in where the form has a field of that name. `excludes` are people who
+    may not answer, whatever their roles: the maker of what is to be checked. `reject` says which of the answers is the
+    no. `remind` and `escalate` are timers that live as long as the task does.
+
+    `key` names the task for CloseTask; by default it is the name of the first answer type. Asking again under the key
+    of an open task puts the new task in its place.
+
+    >>> ask = Ask("Approve e-1", answer=int | str, role="manager", excludes=("ann",), due=timedelta(days=7))
+    >>> ask.task_key, ask.answers
+    ('int', (<class 'int'>, <class 'str'>))
+    """
+
+    title: str
+    answer: type[In_co] | UnionType | tuple[type[In_co], ...]
+    role: str | None = None
+    person: str | None = None
+    excludes: tuple[str, ...] = ()
+    key: str | None = None
+    reject: type[In_co] | None = None
+    due: timedelta | datetime | None = None
+    remind: Schedule[In_co] | None = None
+    escalate: Schedule[In_co] | None = None
+    data: Mapping[str, Value] = {}
+
+    def __post_init__(self) -> None:
+        _check_text("Ask", "title", self.title, TITLE_CHARACTERS)
+        for field, text in (("role", self.role), ("person", self.person), ("key", self.key)):
+            if text is not None:
+                _check_text("Ask", field, text, KEY_CHARACTERS)
+        self._check_people()
+        self._check_answers()
+        _check_due(self.due)
+        _check_data(self.data)
+        for field, timer in (("remind", self.remind), ("escalate", self.escalate)):
+            if timer is not None and (not isinstance(timer, Schedule) or timer.key is not None):
+                raise InvalidDecisionError(
+                    f"Ask got {field}={shown(timer, 200)}",
+                    "Use a Schedule without a key: it is cancelled together with the task.",
+                )
+
+    def _check_people(self) -> None:
+        if self.role is None and self.person is None:
+            raise InvalidDecisionError(
+                f"Ask({shown(self.title, 100)}) asks nobody", 'Write role="manager" or person="ann".'
+            )
+        if not isinstance(self.excludes, tuple):
+            raise InvalidDecisionError(
+                f"Ask got excludes={shown(self.excludes, 200)}", 'Use a tuple of people: excludes=("ann",).'
+            )
+        for person in self.excludes:
+            _check_text("Ask", "excludes", person, KEY_CHARACTERS)
+        if self.role is None and self.person in self.excludes:
+            raise InvalidDecisionError(
+                f"Ask({shown(self.title, 100)}) asks {self.person} and excludes the same", "Ask somebody else."
+            )
+
+    def _check_answers(self) -> None:
+        answers = self.answers
+        if not answers or not all(isinstance(answer, type) for answer in answers):
+            raise InvalidDecisionError(
+                f"Ask got answer={shown(self.answer, 200)}", "Use an input type, or several: Approve | Reject."
+            )
+        if self.reject is not None and self.reject not in answers:
+            raise InvalidDecisionError(
+                f"Ask got reject={shown(self.reject, 200)}, which is none of its answers", "Add it to `answer`."
+            )
+
+    @property
+    def answers(self) -> tuple[type[Any], ...]:
+        """The input types that answer it, in the order in which they were written."""
+        given: Any = self.answer
+        return cast("tuple[type[Any], ...]", given) if isinstance(given, tuple) else get_args(given) or (given,)
+
+    @property
+    def task_key(self) -> str:
+        """The key under which CloseTask finds it."""
+        return self.key if self.key is not None else type_of(self.answers[0]).name
+
+    @property
+    def timers(self) -> list[Schedule[In_co]]:
+        """What is scheduled with it and cancelled with it."""
+        key = task_timer_key(self.task_key)
+        return [
+            Schedule(timer.message, timer.after, timer.at, key)
+            for timer in (self.remind, self.escalate)
+            if timer is not None
+        ]
+
+
+class CloseTask(Struct, frozen=True, gc=False):
+    """Close the task that was asked under a key, or under the name of an answer type, with its timers.
+
+    Nobody can answer it any more. Closing what is not open is no error. A task that is answered, and every task of an
+    instance that ends, closes by itself.
+
+    >>> CloseTask("approval").task_key
+    'approval'
+    """
+
+    key: str | type[Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, type):
+            _check_text("CloseTask", "key", self.key, KEY_CHARACTERS)
+
+    @property
+    def task_key(self) -> str:
+        """The key as a string."""
+        return type_of(self.key).name if isinstance(self.key, type) else self.key
+
+
 class Complete(Struct, Generic[Out_co], frozen=True, gc=False):
     """End the instance well, with a result if there is one. Must be the last decision of its step.
 
@@ -154,6 +275,40 @@ class Become(Struct, Generic[State_co], frozen=True, gc=False):
     state: State_co
 
 
+def task_timer_key(key: str) -> str:
+    """Return the key of the timers that belong to a task.
+
+    >>> task_timer_key("approval")
+    'task:approval'
+    """
+    return f"task:{key}"
+
+
+def _check_due(due: object) -> None:
+    if due is None or (isinstance(due, timedelta) and timedelta(0) <= due <= LONGEST_DELAY):
+        return
+    if not isinstance(due, datetime) or due.utcoffset() is None:
+        raise InvalidDecisionError(
+            f"Ask got due={shown(due, 200)}", "Use a timedelta from now on, or a datetime with a time zone."
+        )
+
+
+def _check_data(data: object) -> None:
+    given: Any = data
+    values: dict[Any, Any] = dict(given) if isinstance(data, Mapping) else {None: None}
+    if len(values) > DATA_VALUES or not all(isinstance(key, str) and _is_plain(v) for key, v in values.items()):
+        raise InvalidDecisionError(
+            f"Ask got data={shown(given, 200)}",
+            f"Use a mapping of at most {DATA_VALUES} names to texts, numbers, booleans or None.",
+        )
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or (isinstance(value, (bool, int, str)) and len(str(value)) <= REASON_CHARACTERS)
+
+
 def _check_text(decision: str, field: str, text: object, most_characters: int) -> None:
     """Refuse what could not be stored, or not be shown, where the author wrote it."""
     if not isinstance(text, str) or not 0 < len(text) <= most_characters:
@@ -168,6 +323,8 @@ def _check_text(decision: str, field: str, text: object, most_characters: int) -
 
 Decision: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Decision[Input, Output]
     Schedule[In],
+    Ask[In],
+    CloseTask,
     Send[Out],
     Publish[Out],
     Reply[Out],

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, U
 
 from msgspec import Struct
 
+from mainspring.core.decisions import Value
 from mainspring.core.messages import Kind
 
 In_co = TypeVar("In_co", covariant=True)
@@ -122,6 +123,38 @@ class ScheduleCancelled(Recorded, frozen=True, gc=False):
 
     direction: ClassVar[Direction] = "output"
     kind: ClassVar[Kind | None] = Kind.TIMER
+    key: str
+
+
+class Asked(Recorded, frozen=True, gc=False):
+    """A person, or whoever has a role, was asked: a task is open, `due` as the author wrote it.
+
+    >>> Asked("approval", "Approve e-1", ("Approve",), role="manager").kind
+    <Kind.TASK: 'task'>
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.TASK
+    key: str
+    title: str
+    answers: tuple[str, ...]
+    role: str | None = None
+    person: str | None = None
+    excludes: tuple[str, ...] = ()
+    reject: str | None = None
+    due: timedelta | datetime | None = None
+    data: dict[str, Value] = {}
+
+
+class TaskClosed(Recorded, frozen=True, gc=False):
+    """The task that was asked under a key is closed, with its timers: it was answered, or the workflow moved on.
+
+    >>> TaskClosed("approval").key
+    'approval'
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.TASK
     key: str
 
 
@@ -256,6 +289,8 @@ Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Ou
     Replied[Out],
     Completed[Out],
     ScheduleCancelled,
+    Asked,
+    TaskClosed,
     Became[Any],
     Began,
     Failed,
@@ -274,4 +309,4 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
 ]
 
 ENDS: Final = (Completed, Failed)
-OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled)
+OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled, Asked, TaskClosed)

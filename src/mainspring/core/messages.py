@@ -35,6 +35,8 @@ class Kind(StrEnum):
     REPLY = "reply"
     RESULT = "result"
     TIMER = "timer"
+    TASK = "task"
+    ANSWER = "answer"
 
 
 class InstanceId(Struct, frozen=True, gc=False):
@@ -63,6 +65,8 @@ def output_id(instance: InstanceId, version: int) -> str:
 class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     """A message with its context. A decide that wants the context asks for the envelope instead of the message.
 
+    `task` is the key of the task that the message answers, if it answers one; `actor` is then who did.
+
     >>> from dataclasses import dataclass
     >>> from datetime import UTC
     >>> @dataclass(frozen=True)
@@ -83,6 +87,7 @@ class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     reply_to: str | None = None
     actor: str | None = None
     trace: str | None = None
+    task: str | None = None
 
     @property
     def type(self) -> str:

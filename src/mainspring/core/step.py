@@ -8,8 +8,10 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from mainspring.core.decisions import (
+    Ask,
     Become,
     CancelSchedule,
+    CloseTask,
     Complete,
     Decision,
     Decisions,
@@ -96,7 +98,7 @@ def step(
     _check_input(definition, envelope.message, state, begins)
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
-    events = translate(begins, envelope.message, decisions)
+    events = translate(begins, envelope.message, decisions, envelope.task)
     return Step(events, fold(workflow, state, events), version + len(events))
 
 
@@ -133,6 +135,7 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
     if len(decisions) > OUTPUTS_PER_STEP:
         raise TooManyOutputsError(definition.name, len(decisions), OUTPUTS_PER_STEP, message=message, state=state)
     end: object = None
+    asked: list[str] = []
     for decision in decisions:
         if end is not None:
             raise DecisionAfterEndError(definition.name, end, decision, message=message, state=state)
@@ -144,6 +147,13 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
             )
         if isinstance(decision, (Complete, Fail)):
             end = decision
+        elif isinstance(decision, Ask):
+            asked.append(decision.task_key)
+    if len(set(asked)) < len(asked):
+        raise InvalidDecisionError(
+            f"{definition.name} asks twice under one key in one step: {shown(asked, 200)}",
+            'Give each task a key of its own, as in Ask(…, key="review by ann").',
+        )
 
 
 def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> str | None:
@@ -154,6 +164,11 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
         case Schedule(carried):
             return None if type(carried) in definition.inputs else "inputs"
         case CancelSchedule(key):
+            return None if isinstance(key, str) or key in definition.inputs else "inputs"
+        case Ask():
+            timers = (type(timer.message) in definition.inputs for timer in decision.timers)
+            return None if all(a in definition.inputs for a in decision.answers) and all(timers) else "inputs"
+        case CloseTask(key):
             return None if isinstance(key, str) or key in definition.inputs else "inputs"
         case Complete(result):
             return None if result is None or type(result) in definition.outputs else "outputs"

@@ -9,6 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from mainspring.core.events import (
+    Asked,
     Became,
     Cancelled,
     Completed,
@@ -26,6 +27,7 @@ from mainspring.core.events import (
     Skipped,
     StreamEvent,
     Suspended,
+    TaskClosed,
 )
 from mainspring.core.messages import Kind
 
@@ -131,7 +133,9 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(message)
         case Skipped(message) | Kept(message) | Resent(message):
             return repr(message)
-        case ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
+        case Asked(key, title):
+            return f"{title!r} for {_asked_of(event)} ({key})"
+        case TaskClosed(text) | ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
             return repr(text)
         case Reset(version, reason):
             return f"to {version}: {reason!r}"
@@ -143,3 +147,7 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(state)
         case _:
             return ""
+
+
+def _asked_of(event: Asked) -> str:
+    return " or ".join(name for name in (event.role, event.person) if name is not None)

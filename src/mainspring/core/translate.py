@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from mainspring.core.decisions import (
+    Ask,
     Become,
     CancelSchedule,
+    CloseTask,
     Complete,
     Decision,
     Fail,
@@ -20,6 +22,7 @@ from mainspring.core.decisions import (
     Send,
 )
 from mainspring.core.events import (
+    Asked,
     Became,
     Began,
     Completed,
@@ -32,20 +35,31 @@ from mainspring.core.events import (
     ScheduleCancelled,
     Scheduled,
     Sent,
+    TaskClosed,
 )
+from mainspring.core.messages import type_of
 
 In = TypeVar("In")
 Out = TypeVar("Out")
 
 
-def translate(begins: bool, message: In, decisions: Iterable[Decision[In, Out]]) -> list[Event[In, Out]]:
+def translate(
+    begins: bool, message: In, decisions: Iterable[Decision[In, Out]], task: str | None = None
+) -> list[Event[In, Out]]:
     """Return the events that record an input and what was decided about it, in order.
+
+    An input that answers the task with the key `task` closes it. A task's timers stand behind it.
 
     >>> translate(True, "placed", [Send("charge")])
     [Began(), InitiatedBy(message='placed'), Sent(message='charge')]
     """
     events: list[Event[In, Out]] = [Began(), InitiatedBy(message)] if begins else [Received(message)]
-    events.extend(recorded(decision) for decision in decisions)
+    if task is not None:
+        events.append(TaskClosed(task))
+    for decision in decisions:
+        events.append(recorded(decision))
+        if type(decision) is Ask:
+            events.extend(recorded(timer) for timer in decision.timers)
     return events
 
 
@@ -66,9 +80,27 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
             return Scheduled(message, after, at, decision.cancel_key)
         case CancelSchedule():
             return ScheduleCancelled(decision.cancel_key)
+        case Ask():
+            return _asked(decision)
+        case CloseTask():
+            return TaskClosed(decision.task_key)
         case Complete(result):
             return Completed(result)
         case Fail(reason):
             return Failed(reason)
         case Become(state):
             return Became(state)
+
+
+def _asked(ask: Ask[In]) -> Asked:
+    return Asked(
+        key=ask.task_key,
+        title=ask.title,
+        answers=tuple(type_of(answer).name for answer in ask.answers),
+        role=ask.role,
+        person=ask.person,
+        excludes=ask.excludes,
+        reject=None if ask.reject is None else type_of(ask.reject).name,
+        due=ask.due,
+        data=dict(ask.data),
+    )

@@ -16,14 +16,15 @@ CACHED_INSTANCES: Final = 10_000
 class Lane:
     """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
 
-    `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet.
-    `under_way` are the inputs whose units are with the committer, in order. A `broken` lane waits for them to come
-    back, puts those that failed in front again, and is loaded anew. `abandoned` are the versions that do not count any
-    more, because the instance was reset or began anew.
+    `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet, `asked`
+    whether it may have open tasks. `under_way` are the inputs whose units are with the committer, in order. A `broken`
+    lane waits for them to come back, puts those that failed in front again, and is loaded anew. `abandoned` are the
+    versions that do not count any more, because the instance was reset or began anew.
     """
 
     __slots__ = (
         "abandoned",
+        "asked",
         "broken",
         "context",
         "ending",
@@ -72,6 +73,7 @@ class Lane:
         self.fold_error: Exception | None = None
         self.purged_us: int | None = None
         self.abandoned: frozenset[int] = frozenset()
+        self.asked = False
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

@@ -105,6 +105,7 @@ class Loader:
         lane.key, lane.version, lane.context = row.key, row.version, row.context
         lane.status, lane.error = row.status, row.error
         lane.fold_error = error
+        lane.asked = True
         self._finish(lane)
 
     async def _row(self, ref: Ref) -> InstanceRow | None:
@@ -136,6 +137,8 @@ class Loader:
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
             lane.abandoned = abandoned(loaded.events)
+            # What stands before a snapshot was not read: it may have asked somebody.
+            lane.asked = loaded.snapshot is not None or any(event.event == "Asked" for event in loaded.events)
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only

@@ -14,6 +14,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.rewinding import rewind
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
+from mainspring.port.tasks import TaskWork
 
 CONFLICTS: Final = 20
 OPERATOR: Final = "operator"
@@ -117,6 +118,7 @@ class Operations:
             context=row.context,
             consumes=consumes,
             cancel_all="unclaimed" if cancels else None,
+            tasks=TaskWork(close_all=True) if cancels else None,
         )
 
     async def reset(self, ref: Ref, version: int, reason: str, actor: str | None) -> None:

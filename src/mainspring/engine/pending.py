@@ -10,6 +10,7 @@ from msgspec import Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
+from mainspring.port.tasks import TaskAnswer
 
 ReceiptStatus: TypeAlias = Literal["pending", "stepped", "accepted", "suspended", "duplicate", "dead letter"]
 
@@ -82,7 +83,7 @@ class Pending(Struct):
 
     `settles` is the output that it answers, `position` its place in the inbox if it comes from there. `unreadable` says
     why its body could not be decoded. `gives_up` is the reason of a command that failed for good in a workflow that
-    does not listen for that.
+    does not listen for that. `task_answer` is what the store checks of an answer to a task before it takes it.
     """
 
     ref: Ref
@@ -107,13 +108,14 @@ class Pending(Struct):
     answer: Answer | None = None
     unreadable: Exception | None = None
     gives_up: str | None = None
+    task_answer: TaskAnswer | None = None
     conflicts: int = 0
 
     def envelope(self, *, whole: bool = True) -> Envelope[Any]:
         """Return the message in its envelope. Where nobody asks for it, what is costly to make may be left out."""
         context = self.context
         if not whole:
-            return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind)
+            return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind, task=context.task)
         return Envelope(
             self.message,
             self.id,
@@ -125,6 +127,7 @@ class Pending(Struct):
             context.reply_to,
             self.actor,
             context.trace,
+            context.task,
         )
 
     def input_row(self, *, claimed: bool = False) -> InputRow:

@@ -10,7 +10,9 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from mainspring.codec import Codec
+from mainspring.core.decisions import Value
 from mainspring.core.events import (
+    Asked,
     Became,
     Began,
     Cancelled,
@@ -31,6 +33,7 @@ from mainspring.core.events import (
     Skipped,
     StreamEvent,
     Suspended,
+    TaskClosed,
 )
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
@@ -42,7 +45,7 @@ MICROSECOND: Final = timedelta(microseconds=1)
 _CARRIERS: Final[dict[str, Any]] = {
     cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
 }
-_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled, Resent))
+_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled, Resent, Asked))
 _FOLDED: Final = frozenset(
     cls.__name__
     for cls in (
@@ -54,6 +57,8 @@ _FOLDED: Final = frozenset(
         Replied,
         Scheduled,
         ScheduleCancelled,
+        Asked,
+        TaskClosed,
         Became,
         Completed,
         Failed,
@@ -76,6 +81,13 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     reply_to: str | None = None
     undelivered: bool = False
     version: int | None = None
+    title: str | None = None
+    answers: tuple[str, ...] = ()
+    role: str | None = None
+    person: str | None = None
+    excludes: tuple[str, ...] = ()
+    reject: str | None = None
+    data: dict[str, Value] = {}
 
 
 encode_detail = json.Encoder().encode
@@ -145,8 +157,11 @@ class Recorder:
                 return EventRow(version, "Became", time_us, encoded.name, encoded.version, encoded.body)
             case Completed(result) if result is not None:
                 return self._carrier(event, version, time_us, result, None)
-            case ScheduleCancelled(key):
-                return EventRow(version, "ScheduleCancelled", time_us, detail=encode_detail(Detail(key=key)))
+            case ScheduleCancelled(key) | TaskClosed(key):
+                return EventRow(version, type(event).__name__, time_us, detail=encode_detail(Detail(key=key)))
+            case Asked():
+                detail = encode_detail(_asked_detail(event))
+                return EventRow(version, "Asked", time_us, detail=detail, cause=cause)
             case Reset(back_to, reason):
                 detail = encode_detail(Detail(version=back_to, reason=reason))
                 return EventRow(version, "Reset", time_us, detail=detail, actor=actor)
@@ -182,6 +197,10 @@ class Recorder:
                 return Scheduled(message, after, detail.at, detail.key or "")
             case "ScheduleCancelled":
                 return ScheduleCancelled(detail.key or "")
+            case "TaskClosed":
+                return TaskClosed(detail.key or "")
+            case "Asked":
+                return _asked(detail)
             case "Completed":
                 return Completed(message)
             case "Resumed":
@@ -242,6 +261,37 @@ class Recorder:
             None if detail is None else encode_detail(detail),
             cause=cause,
         )
+
+
+def _asked_detail(event: Asked) -> Detail:
+    due = event.due
+    return Detail(
+        key=event.key,
+        title=event.title,
+        answers=event.answers,
+        role=event.role,
+        person=event.person,
+        excludes=event.excludes,
+        reject=event.reject,
+        data=event.data,
+        after_us=due // MICROSECOND if isinstance(due, timedelta) else None,
+        at=due if isinstance(due, datetime) else None,
+    )
+
+
+def _asked(detail: Detail) -> Asked:
+    due = detail.at if detail.after_us is None else timedelta(microseconds=detail.after_us)
+    return Asked(
+        key=detail.key or "",
+        title=detail.title or "",
+        answers=detail.answers,
+        role=detail.role,
+        person=detail.person,
+        excludes=detail.excludes,
+        reject=detail.reject,
+        due=due,
+        data=detail.data,
+    )
 
 
 def message_id_of(ref: Ref, row: EventRow) -> str | None:

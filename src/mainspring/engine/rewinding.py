@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from mainspring.core.events import Reset
+from mainspring.core.decisions import task_timer_key
+from mainspring.core.events import Asked, Reset
 from mainspring.core.fold import fold
+from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import Detail, encode_detail, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceRow, OutputRow, Unit
+from mainspring.port.tasks import TaskOpening, TaskWork
 
 # A step begins with one of these; before it, and at the end, the stream is between two steps.
 _BETWEEN: Final = frozenset(
@@ -26,20 +30,31 @@ _ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
 
 
 class Rewind(Struct, frozen=True):
-    """Where an instance goes back to: the state there, the timers that waited, and the commands that had no answer."""
+    """Where an instance goes back to: the state, the timers that waited, the commands without answer, and the tasks."""
 
     version: int
     state: Any
     timers: list[tuple[EventRow, datetime]]
     unanswered: list[EventRow]
+    asked: list[EventRow]
 
     def unit(self, row: InstanceRow, entry: WorkflowEntry, reason: str, actor: str, now_us: int) -> Unit:
         """Return what records it.
 
-        Timers are set anew, for when they were to fire. A command that was answered in the part that is left behind is
-        carried out again, under its old id: a handler that honours its key does nothing twice.
+        Timers are set anew, for when they were to fire, and tasks are asked anew, under new ids: nobody holds them, and
+        whoever has an old one before them is told that it is closed. A command that was answered in the part that is
+        left behind is carried out again, under its old id: a handler that honours its key does nothing twice.
         """
         events = [entry.recorder.row(Reset(self.version, reason), row.version + 1, now_us, actor)]
+        opens: list[TaskOpening] = []
+        for asked in self.asked:
+            version = row.version + 1 + len(events)
+            detail = read_detail(asked.detail)
+            if detail.after_us is not None:
+                detail = replace(detail, after_us=None, at=_due(asked))
+            again = EventRow(version, "Asked", now_us, detail=encode_detail(detail))
+            events.append(again)
+            opens.append(opening_of(cast("Asked", entry.recorder.event(again)), version))
         outputs: list[OutputRow] = []
         for timer, due in self.timers:
             version = row.version + 1 + len(events)
@@ -63,6 +78,7 @@ class Rewind(Struct, frozen=True):
             outputs=tuple(outputs),
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
+            tasks=TaskWork(close_all=True, opens=tuple(opens)),
         )
 
 
@@ -75,7 +91,8 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
     left = [event for event in counting if event.version > version]
     answered = {event.cause for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
     unanswered = [event for event in kept if event.event == "Sent" and event.version in answered]
-    return Rewind(version, state, _waiting(kept), unanswered)
+    asked = still_open((event, read_detail(event.detail).key) for event in kept if event.detail is not None)
+    return Rewind(version, state, _waiting(kept), unanswered, asked)
 
 
 def _check(row: InstanceRow, counting: Sequence[EventRow], version: int) -> None:
@@ -99,8 +116,9 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
     for event in kept:
         if event.event == "Scheduled":
             waiting[event.version] = event
-        elif event.event == "ScheduleCancelled":
-            key = read_detail(event.detail).key
+        elif event.event in ("ScheduleCancelled", "TaskClosed", "Asked"):
+            key = read_detail(event.detail).key or ""
+            key = key if event.event == "ScheduleCancelled" else task_timer_key(key)
             waiting = {v: timer for v, timer in waiting.items() if read_detail(timer.detail).key != key}
         elif event.kind == "timer" and event.cause is not None:
             waiting.pop(event.cause, None)

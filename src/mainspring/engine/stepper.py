@@ -15,9 +15,10 @@ from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import Units, error_text
-from mainspring.errors import DuplicateIdError
+from mainspring.errors import DuplicateIdError, TaskRefusedError
 from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
+from mainspring.port.tasks import RefusalReason, Refused
 
 CONFLICTS_BEFORE_QUEUEING: Final = 5
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
@@ -260,6 +261,8 @@ class Stepper:
                 log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
             case Duplicate(same):
                 self._repeated(pending, same)
+            case Refused(reason):
+                self._not_answered(pending, reason)
             case _:
                 self._failed(lane, pending, outcome)
 
@@ -279,6 +282,8 @@ class Stepper:
                     self._repeated(pending, same)
                 case Conflict():
                     log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
+                case Refused(reason):
+                    self._not_answered(pending, reason)
                 case _:
                     if pending.answer is not None:
                         pending.answer.fail(outcome)
@@ -296,6 +301,12 @@ class Stepper:
             pending.answer.resolve("duplicate")
         else:
             pending.answer.fail(DuplicateIdError(str(pending.ref), pending.id))
+
+    def _not_answered(self, pending: Pending, reason: RefusalReason) -> None:
+        if pending.answer is not None and pending.task_answer is not None:
+            pending.answer.fail(
+                TaskRefusedError(f"{pending.ref}/{pending.task_answer.version}", reason, pending.task_answer.actor)
+            )
 
     def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
         """The store is in trouble: callers learn of it; what came from the store itself is tried again."""

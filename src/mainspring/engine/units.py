@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec.structs import replace
 
+from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
+    Asked,
     Began,
     Completed,
     Failed,
@@ -20,8 +22,10 @@ from mainspring.core.events import (
     Scheduled,
     Sent,
     Suspended,
+    TaskClosed,
 )
 from mainspring.core.step import Step
+from mainspring.engine.asking import opening_of
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Pending, encode_context, read_context
 from mainspring.engine.recorder import MICROSECOND
@@ -29,6 +33,7 @@ from mainspring.engine.registry import Registry
 from mainspring.errors import shown
 from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, OutputRow, Snapshot, Status, Unit
 from mainspring.port.store import Store
+from mainspring.port.tasks import TaskOpening, TaskWork
 
 if TYPE_CHECKING:
     from mainspring.engine.stepper import Followers
@@ -63,24 +68,41 @@ class _Plain(str):
 class _Written:
     """A step's rows as they are written one after the other."""
 
-    __slots__ = ("cancels", "claims", "outputs", "result", "rows", "status")
+    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "result", "rows", "status")
 
-    def __init__(self) -> None:
+    def __init__(self, asked: bool) -> None:
+        self.asked = asked
         self.rows: list[EventRow] = []
         self.outputs: list[OutputRow] = []
         self.claims: list[tuple[OutputClaim, Any]] = []
         self.cancels: list[str] = []
+        self.closes: list[str] = []
+        self.opens: list[TaskOpening] = []
         self.status: Status = "running"
         self.result: Any = None
 
-    def note(self, event: Any) -> None:
+    def note(self, event: Any, version: int) -> None:
         """Take in an event that has nothing to be carried out."""
         if isinstance(event, ScheduleCancelled):
             self.cancels.append(event.key)
+        elif isinstance(event, Asked):
+            if self.asked:
+                self.close(event.key)
+            self.opens.append(opening_of(event, version))
+        elif isinstance(event, TaskClosed):
+            self.close(event.key)
         elif isinstance(event, Completed):
             self.status, self.result = "completed", cast("Any", event).result
         elif isinstance(event, Failed):
             self.status, self.result = "failed", event.reason
+
+    def close(self, key: str) -> None:
+        """Close the task under a key with its timers, also one that this very step has asked."""
+        timer_key = task_timer_key(key)
+        self.closes.append(key)
+        self.cancels.append(timer_key)
+        self.opens = [task for task in self.opens if task.key != key]
+        self.outputs = [output for output in self.outputs if output.key != timer_key]
 
 
 class Units:
@@ -127,13 +149,14 @@ class Units:
             remembers=pending.remembers,
             discards=pending.discards,
             snapshot=snapshot,
+            tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
         )
         return unit, written.claims
 
     def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> _Written:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
         recorder, now_us, context = lane.entry.recorder, self._store.now_us(), self._output_context(pending)
-        written = _Written()
+        written = _Written(lane.asked)
         version = cause = lane.version
         events: Sequence[Any] = taken.events
         for event in events:
@@ -154,7 +177,7 @@ class Units:
                 if kind in _CARRIED_OUT:
                     output = self._output(lane, event, row)
                 elif kind is not Began:
-                    written.note(event)
+                    written.note(event, version)
             written.rows.append(row)
             if output is not None:
                 written.outputs.append(output)
@@ -220,6 +243,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            tasks=_answer(pending),
         )
 
     def settled(self, pending: Pending) -> Unit:
@@ -232,6 +256,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            tasks=_answer(pending),
         )
 
     def buried(self, pending: Pending, reason: str) -> Unit:
@@ -275,6 +300,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            tasks=_answer(pending),
         )
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow:
@@ -325,6 +351,21 @@ class Units:
     def _output_context(self, pending: Pending) -> bytes:
         context = pending.context
         return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, context.trace))
+
+
+def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | None:
+    """Return what a step does to its instance's tasks; one that never asked anybody has none to close."""
+    close_all = written.status != "running" and lane.asked
+    closes = tuple(written.closes) if lane.asked else ()
+    opens = tuple(written.opens) if written.status == "running" else ()
+    if not (close_all or closes or opens or pending.task_answer):
+        return None
+    lane.asked = True
+    return TaskWork(pending.task_answer, closes, close_all, opens)
+
+
+def _answer(pending: Pending) -> TaskWork | None:
+    return None if pending.task_answer is None else TaskWork(pending.task_answer)
 
 
 def _return_address(context: Context) -> str | None:

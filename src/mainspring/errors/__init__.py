@@ -20,6 +20,8 @@ MainspringError
 ├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
+├── NoSuchTaskError             there is no task with this id
+├── TaskRefusedError            a person may not do this to a task, or not any more
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
@@ -78,9 +80,11 @@ from mainspring.errors.running import (
     InstancePurgedError,
     LendingError,
     NoSuchInstanceError,
+    NoSuchTaskError,
     OperationError,
     SettingError,
     SimulationError,
+    TaskRefusedError,
     WaitTimeoutError,
     WiringError,
 )
@@ -124,6 +128,7 @@ __all__ = [
     "MainspringError",
     "NewerSchemaError",
     "NoSuchInstanceError",
+    "NoSuchTaskError",
     "OperationError",
     "RegistrationError",
     "SettingError",
@@ -135,6 +140,7 @@ __all__ = [
     "StoreFullError",
     "StoreReadOnlyError",
     "StoreUnreachableError",
+    "TaskRefusedError",
     "TooManyOutputsError",
     "UndeclaredInputError",
     "UndeclaredOutputError",

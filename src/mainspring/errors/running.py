@@ -136,6 +136,44 @@ class SimulationError(MainspringError):
         super().__init__(f"{problem}. {fix}")
 
 
+class NoSuchTaskError(MainspringError):
+    """There is no task with this id.
+
+    >>> NoSuchTaskError("ExpenseApproval/e-1/3").task
+    'ExpenseApproval/e-1/3'
+    """
+
+    def __init__(self, task: str) -> None:
+        self.task = task
+        super().__init__(f"There is no task {task}. An id is workflow/instance/version; list tasks to see them.")
+
+
+class TaskRefusedError(MainspringError):
+    """A person may not do this to a task, or not any more. Nothing was changed.
+
+    `reason` is `answered`, `closed`, `not asked`, `excluded`, `held` (by somebody else) or `answer` (not of a type that
+    answers it).
+
+    >>> TaskRefusedError("ExpenseApproval/e-1/3", "excluded", "ann").reason
+    'excluded'
+    """
+
+    def __init__(self, task: str, reason: str, actor: str | None, detail: str = "") -> None:
+        self.task = task
+        self.reason = reason
+        self.actor = actor
+        who = actor or "nobody"
+        problem, fix = {
+            "answered": ("has been answered before", "Look at its outcome."),
+            "closed": ("is closed: the workflow has moved on", "Nothing is to be done."),
+            "missing": ("does not exist", "List tasks to see which exist."),
+            "not asked": (f"was not asked of {who}, nor of a role of theirs", "Let it be delegated first."),
+            "excluded": (f"may not be done by {who}: somebody else has to check it", "Delegate it to somebody else."),
+            "held": ("is held by somebody else", "Let it be released or delegated first."),
+        }.get(reason, (detail, "Look at the form to see what answers it."))
+        super().__init__(f"Task {task} {problem}. {fix}")
+
+
 class LendingError(MainspringError):
     """A handler used the transaction of its result in a way that cannot be committed.
 

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.port.tasks import Refused, TaskWork
+
 Status: TypeAlias = Literal["running", "suspended", "completed", "failed", "cancelled", "terminated"]
 OutputKind: TypeAlias = Literal["send", "publish", "reply", "timer"]
 ConflictReason: TypeAlias = Literal["version", "inbox", "lost"]
@@ -50,6 +52,7 @@ class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     sender: str | None = None
     reply_to: str | None = None
     trace: str | None = None
+    task: str | None = None
 
 
 class EventRow(Struct, frozen=True, gc=False):
@@ -212,7 +215,7 @@ class Unit(Struct, frozen=True, gc=False):
     must those of `retries`. `cancels` are keys of timers, both waiting and fired but not stepped; `cancel_all` is all
     timers, or all outputs that no worker holds. `accepts` go into the inbox; one that is there already is skipped (its
     position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own input where that
-    is a dead letter already. `discards` are ids of dead letters to remove.
+    is a dead letter already. `discards` are ids of dead letters to remove. `tasks` is what becomes of its tasks.
 
     >>> Unit("W", "i").expected_version is None
     True
@@ -243,6 +246,7 @@ class Unit(Struct, frozen=True, gc=False):
     discards: tuple[int, ...] = ()
     remembers: tuple[Remembered, ...] = ()
     snapshot: Snapshot | None = None
+    tasks: TaskWork | None = None
 
 
 class Committed(Struct, frozen=True, gc=False):
@@ -283,7 +287,7 @@ class Duplicate(Struct, frozen=True, gc=False):
     same: bool
 
 
-Outcome: TypeAlias = Committed | Conflict | Duplicate
+Outcome: TypeAlias = Committed | Conflict | Duplicate | Refused
 
 
 class InstanceRow(Struct, frozen=True, gc=False):

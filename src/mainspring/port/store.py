@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from mainspring.port.lending import Loan
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
@@ -23,6 +23,9 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+
+TaskSpot: TypeAlias = tuple[Ref, int]
 
 
 class Store(Protocol):
@@ -124,6 +127,25 @@ class Store(Protocol):
 
     async def restore_output(self, dead_letter: int) -> bool:
         """Put a dead letter that came from an outbox back there, due now, with no attempts made. False: it is gone."""
+        ...
+
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        """Return open tasks, the next due first, then those of older instances; behind the task `after`."""
+        ...
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        """Return the task that an instance asked at a version, whatever became of it."""
+        ...
+
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        """Let a task change hands, in a transaction, and return it as it is then."""
+        ...
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        """Claim the next tasks of a role that nobody holds and that do not exclude the actor; the next due first.
+
+        Of many who pick at once, no two get the same task, and none waits for another.
+        """
         ...
 
     async def stats(self) -> Stats:

@@ -37,7 +37,10 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
+from mainspring.port.store import TaskSpot
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, place, urgency
+from mainspring.stores.memory_tasks import MemoryTasks
 
 
 class MemoryStore:
@@ -61,6 +64,7 @@ class MemoryStore:
         # A dead letter keeps the outbox row that it was, so that it can become one again.
         self._dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         self._remembered: dict[str, Remembered] = {}
+        self._tasks = MemoryTasks()
         self._workers: dict[int, Worker] = {}
         self._inputs_accepted = self._letters_died = self._workers_registered = self._events_fed = 0
         self._news = asyncio.Event()
@@ -114,8 +118,10 @@ class MemoryStore:
             outcomes.append(refusal or self._apply(worker, unit))
         return outcomes
 
-    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | None:
+    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | Refused | None:
         instance = self._at(Ref(unit.workflow, unit.instance))
+        if refused := self._tasks.refusal(unit):
+            return refused
         if duplicate := self._duplicate(instance, unit):
             return duplicate
         for key in (*unit.settles, *(retry.output for retry in unit.retries)):
@@ -161,6 +167,8 @@ class MemoryStore:
         settled = self._take_away(worker, unit, ref)
         # Only now: a step that cancels a timer and schedules it anew must keep the new one.
         key = self._move(worker, unit, ref) if unit.expected_version is not None else 0
+        row = self._at(ref).row
+        self._tasks.apply(unit, row.key if row else 0, row.context if row else b"{}", self.now_us())
         positions = tuple(self._accept(worker, row, owned) for row in unit.accepts)
         accepted = [(row, position) for row, position in zip(unit.accepts, positions, strict=True) if position]
         unclaimed = tuple(at for row, at in accepted if row.claimed and self._inbox[at].owner is None)
@@ -374,6 +382,18 @@ class MemoryStore:
         )
         return list(islice(letters, limit))
 
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        return self._tasks.list(where, limit, after)
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        return self._tasks.get(ref, version)
+
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        return self._tasks.hand(ref, version, hand, self.now_us())
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        return self._tasks.pick(role, actor, limit, self.now_us())
+
     async def stats(self) -> Stats:
         rows = [row for ref in self._begun if (row := self._at(ref).row)]
         statuses = [row.status for row in rows if row.purged_us is None]
@@ -414,6 +434,7 @@ class MemoryStore:
             instance = self._at(ref)
             if instance.version == one.version and instance.ended_us is not None and self._is_done(ref):
                 instance.bury(self.now_us())
+                self._tasks.purge(ref)
                 tombstones += 1
             if instance.version < 0:
                 count = min(len(instance.events), events - removed)

@@ -23,7 +23,8 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
-from mainspring.port.store import Store
+from mainspring.port.store import Store, TaskSpot
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.sealing.seals import ERASED, About, Seal
 
 PAGE: Final = 1_000
@@ -83,6 +84,9 @@ class SealedStore:
             changes["remembers"] = tuple(self._close(result, About("", result.key)) for result in unit.remembers)
         if unit.snapshot is not None:
             changes["snapshot"] = self._close(unit.snapshot, about)
+        if unit.tasks is not None and unit.tasks.opens:
+            opens = tuple(replace(task, data=self._seal.close(task.data, about)) for task in unit.tasks.opens)
+            changes["tasks"] = replace(unit.tasks, opens=opens)
         return replace(unit, **changes) if changes else unit
 
     def _close(self, record: R, about: About) -> R:
@@ -153,6 +157,24 @@ class SealedStore:
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         return self._opened(await self._store.dead_letters(limit, after, ids))
+
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        return [self._shown(task) for task in await self._store.tasks(where, limit, after)]
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        task = await self._store.task(ref, version)
+        return None if task is None else self._shown(task)
+
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        task = await self._store.hand(ref, version, hand)
+        return self._shown(task) if isinstance(task, TaskRow) else task
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        return [self._shown(task) for task in await self._store.pick(role, actor, limit)]
+
+    def _shown(self, task: TaskRow) -> TaskRow:
+        data = self._seal.open(task.data, About(task.workflow, task.instance))
+        return replace(task, data=b"{}" if data == ERASED else data)
 
     def _loaded(self, loaded: Loaded) -> Loaded:
         about = About(loaded.row.workflow, loaded.row.id)

@@ -9,7 +9,19 @@ from typing import Any, Final, TypeVar, cast
 
 from msgspec import Struct
 
-from mainspring.core.decisions import Become, CancelSchedule, Complete, Decision, Fail, Publish, Reply, Schedule, Send
+from mainspring.core.decisions import (
+    Ask,
+    Become,
+    CancelSchedule,
+    CloseTask,
+    Complete,
+    Decision,
+    Fail,
+    Publish,
+    Reply,
+    Schedule,
+    Send,
+)
 from mainspring.errors import shown
 
 T = TypeVar("T")
@@ -38,10 +50,26 @@ def show(decision: Decision[Any, Any]) -> str:
             return f"Schedule({_short(carried)}, {when}{'' if key is None else f', key={key!r}'})"
         case CancelSchedule(key):
             return f"CancelSchedule({key.__name__ if isinstance(key, type) else repr(key)})"
+        case CloseTask(key):
+            return f"CloseTask({key.__name__ if isinstance(key, type) else repr(key)})"
+        case Ask():
+            return _asked(decision)
         case Fail(reason):
             return f"Fail({_short(reason)})"
         case _:
             return _short(decision)
+
+
+def _asked(ask: Ask[Any]) -> str:
+    given: dict[str, Any] = {name: getattr(ask, name) for name in ask.__struct_fields__[2:]}
+    rest = [f"{name}={_plain(value)}" for name, value in given.items() if value not in (None, (), {})]
+    return f"Ask({ask.title!r}, {' | '.join(answer.__name__ for answer in ask.answers)}, {', '.join(rest)})"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Schedule):
+        return show(cast("Schedule[Any]", value))
+    return value.__name__ if isinstance(value, type) else str(value) if isinstance(value, timedelta) else repr(value)
 
 
 def _itself(value: Any) -> Any:

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
-from mainspring.core.decisions import Decision
+from mainspring.core.decisions import Decision, task_timer_key
 from mainspring.core.definition import definition_of
-from mainspring.core.events import ENDS, Completed, Event, Failed, Received, ScheduleCancelled, Scheduled
+from mainspring.core.events import (
+    ENDS,
+    Asked,
+    Completed,
+    Event,
+    Failed,
+    Received,
+    ScheduleCancelled,
+    Scheduled,
+    TaskClosed,
+)
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.step import Step, step
@@ -126,6 +136,20 @@ class Rehearsal(Generic[In, State, Out]):
         """Tell whether this very message was scheduled at some time."""
         return any(isinstance(e, Scheduled) and e.message == message for e in self.events)
 
+    def tasks(self) -> list[Asked]:
+        """Return what was asked and is neither answered nor closed, in order."""
+        open: dict[str, Asked] = {}
+        for event in self.events if self.end is None else ():
+            match event:
+                case Asked(key):
+                    open.pop(key, None)
+                    open[key] = event
+                case TaskClosed(key):
+                    open.pop(key, None)
+                case _:
+                    pass
+        return list(open.values())
+
     def waiting(self) -> list[Scheduled[In]]:
         """Return what is scheduled and neither cancelled nor fired, in order."""
         open: list[Scheduled[In]] = []
@@ -135,6 +159,8 @@ class Rehearsal(Generic[In, State, Out]):
                     open.append(scheduled)
                 case ScheduleCancelled(key):
                     open = [scheduled for scheduled in open if scheduled.key != key]
+                case Asked(key) | TaskClosed(key):
+                    open = [scheduled for scheduled in open if scheduled.key != task_timer_key(key)]
                 case Received(message) if entry.kind is Kind.TIMER:
                     fired = next((i for i, scheduled in enumerate(open) if scheduled.message == message), None)
                     open = [scheduled for i, scheduled in enumerate(open) if i != fired]

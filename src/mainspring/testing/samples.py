@@ -1,11 +1,12 @@
-"""A workflow as small as can be, for docstrings and quick experiments."""
+"""Workflows as small as can be, for docstrings and quick experiments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mainspring.core.decisions import Complete, Decisions
+from mainspring.core.decisions import Ask, Complete, Decisions
 from mainspring.core.events import Event, Received
+from mainspring.core.messages import Envelope
 from mainspring.core.workflow import Workflow
 
 
@@ -61,3 +62,63 @@ class Counter(Workflow[Count, Counted, CountedThrice]):
         match event:
             case Received():
                 return Counted(state.times + 1)
+
+
+@dataclass(frozen=True)
+class RequestLeave:
+    """Somebody asks for leave.
+
+    >>> RequestLeave("l-1").leave_id
+    'l-1'
+    """
+
+    leave_id: str
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A manager's answer.
+
+    >>> Leave("l-1", granted=True).granted
+    True
+    """
+
+    leave_id: str
+    granted: bool
+
+
+@dataclass(frozen=True)
+class Asking:
+    """The only state there is.
+
+    >>> Asking()
+    Asking()
+    """
+
+
+class LeaveRequests(Workflow[RequestLeave | Leave, Asking, Leave]):
+    """Asks a manager, who must be somebody else than the one who goes on leave.
+
+    >>> LeaveRequests().route(RequestLeave("l-1"))
+    'l-1'
+    """
+
+    begins = RequestLeave
+    initial_state = Asking()
+
+    def route(self, message: RequestLeave | Leave) -> str | None:
+        return message.leave_id
+
+    def decide(
+        self, envelope: Envelope[RequestLeave | Leave], state: Asking
+    ) -> Decisions[RequestLeave | Leave, Leave] | None:
+        match envelope.message:
+            case RequestLeave(leave_id):
+                maker = envelope.actor or "somebody"
+                title = f"Leave for {maker}?"
+                return [Ask(title, Leave, role="manager", excludes=(maker,), data={"leave_id": leave_id})]
+            case Leave():
+                return [Complete(envelope.message)]
+
+    def evolve(self, state: Asking, event: Event[RequestLeave | Leave, Leave]) -> Asking | None:
+        return None

@@ -63,7 +63,7 @@ class Changes:
 
     def __init__(self, worker: int, now_us: int) -> None:
         self._worker = worker
-        self._now_us = now_us
+        self.now_us = now_us
         self.news = False
         self.begun: list[Known] = []
         self.moved: list[Known] = []
@@ -86,7 +86,7 @@ class Changes:
     # ---- collecting
 
     def record(self, key: int, row: OutputRow, owner: int | None) -> None:
-        due_us = self._now_us + row.after_us if row.at_us is None else row.at_us
+        due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
         self.outputs[key, row.version] = Born(key, row, due_us, owner)
         if owner is None:
             self._tell(due_us)
@@ -100,7 +100,7 @@ class Changes:
 
     def retry(self, retry: Retry) -> None:
         spot = (retry.output.instance, retry.output.version)
-        due_us = self._now_us + retry.after_us
+        due_us = self.now_us + retry.after_us
         if born := self.outputs.get(spot):
             born.due_us, born.owner, born.attempts, born.error = due_us, None, retry.attempts, clean(retry.error)
         else:
@@ -152,7 +152,7 @@ class Changes:
         self._dead_letters.append(dead_letter_values(replace(letter, error=clean(letter.error)), row))
 
     def _tell(self, due_us: int) -> None:
-        if due_us - self._now_us < SOON_US:
+        if due_us - self.now_us < SOON_US:
             self.news = True
 
     # ---- writing
@@ -170,7 +170,7 @@ class Changes:
             snapshots = [snapshot_values(key, snapshot) for key, snapshot in sorted(self.snapshots.items())]
             await transaction.rows("replace_snapshots", *_columns(snapshots))
         if self.results:
-            await transaction.rows("sweep_results", self._now_us)
+            await transaction.rows("sweep_results", self.now_us)
             # In the order of their names, so that two batches never wait for each other.
             results = sorted((digest(result.key), *astuple(result)) for result in self.results.values())
             await transaction.rows("replace_results", *_columns(results))
@@ -230,7 +230,7 @@ class Changes:
             "write",
             packed(sorted(self.settled)),
             self._worker,
-            self._now_us,
+            self.now_us,
             packed(begun),
             packed(moved),
             first_position,
@@ -256,7 +256,7 @@ class Changes:
         """
         receivers = sorted((known for known in self._receivers.values() if known.accepted), key=_by_name)
         if nameless := [(i.name, i.workflow, i.id) for i in receivers if not i.key and not i.awaited]:
-            await transaction.rows("await_instances", *_columns(nameless), self._now_us)
+            await transaction.rows("await_instances", *_columns(nameless), self.now_us)
         inputs = [
             (known.name, digest(row.message_id), *input_values(position, row, _holder(known, owner)))
             for known in receivers

@@ -83,6 +83,8 @@ class Committer:
         changes = Changes(worker, facts.database_us if now_us is None else now_us)
         outcomes = Judge(worker, facts, changes, void).decide(units)
         await changes.write(transaction, facts.first_position)
+        if facts.questions.asked:
+            await facts.tasks.write(transaction, changes.now_us)
         return outcomes, changes
 
     async def _unit_by_unit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 from mainspring.port.records import InputRow, OutputKey, Status, Unit
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.sql import digest, name_of, packed
+from mainspring.stores.postgres.tasks import TaskBook
 from mainspring.stores.postgres.transaction import Transaction
 
 # A position in the feed is the transaction's number and, in so many bits, the place in that transaction.
@@ -92,6 +93,7 @@ class Questions:
         self.outputs: dict[Spot, bool] = {}
         self.letters: list[tuple[str, str, str]] = []
         self.locked: list[Known] = []
+        self.asked: list[tuple[Known, int]] = []
         self.cancels = False
         self.accepts = 0
         self._beginning: set[bytes] = set()
@@ -125,6 +127,8 @@ class Questions:
                 self._collect_rare(unit, known)
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
+            if unit.tasks is not None:
+                self.asked.append((known, unit.tasks.answer.version if unit.tasks.answer is not None else 0))
         if self.cancels:
             # Then it depends on an output's kind and key what becomes of it.
             self.outputs = dict.fromkeys(outputs, True)
@@ -183,6 +187,7 @@ class Facts:
         self.queued: dict[bytes, list[tuple[str | None, int]]] = {}
         self.outputs: dict[Spot, OutputFact] = {}
         self.letters: dict[tuple[str, str, str], list[tuple[int, Message]]] = {}
+        self.tasks = TaskBook()
         self.positions: Iterator[int] = iter(())
         self.keys: Iterator[int] = iter(())
 
@@ -211,8 +216,10 @@ class Facts:
                 known.suspended, known.status = True, "suspended"
 
     async def ask(self, transaction: Transaction) -> None:
-        """Ask everything else in one statement: one snapshot, taken behind the locks."""
+        """Ask everything else in one statement: one snapshot, taken behind the locks. Tasks have locks of their own."""
         q = self.questions
+        if asked := [(known.key, version) for known, version in q.asked if known.key]:
+            await self.tasks.lock(transaction, asked)
         begun = [(known, message_id) for known, message_id in q.inputs if known.key]
         spots = list(q.outputs)
         rows = await transaction.rows(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
+from mainspring.port.tasks import Refused
 from mainspring.stores.postgres.changes import Changes
 from mainspring.stores.postgres.facts import Facts, Known, Message, Name, Spot
 from mainspring.stores.rows import event_values
@@ -40,7 +41,9 @@ class Judge:
 
     # ---- judging
 
-    def _refusal(self, unit: Unit, known: Known) -> Conflict | Duplicate | None:
+    def _refusal(self, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | None:
+        if unit.tasks is not None and (refused := self._facts.tasks.refusal(known.key, unit.tasks.answer)):
+            return refused
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit, known)):
             return duplicate
         for output in unit.settles:
@@ -153,6 +156,8 @@ class Judge:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(unit, known)
+        if unit.tasks is not None:
+            self._facts.tasks.apply(known.key, unit.tasks, changes.now_us)
         unclaimed: list[int] = []
         positions = tuple([self._accept(row, owned, unclaimed) for row in unit.accepts]) if unit.accepts else ()
         if unit.dead_letters:

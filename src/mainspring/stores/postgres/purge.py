@@ -29,6 +29,7 @@ async def purge(transaction: Transaction, found: Sequence[Purgeable], events: in
     locked = [key for (key,) in await transaction.rows("lock_purgeable", *wanted)]
     buried = [key for (key,) in await transaction.rows("bury_instances", locked, now_us)]
     await transaction.rows("delete_snapshots", buried)
+    await transaction.rows("delete_tasks", buried)
     gone = [key for (key,) in await transaction.rows("tombstones", locked)]
     ((removed, position),) = await transaction.rows("purge_events", gone, events)
     left = {key for (key,) in await transaction.rows("with_events", gone)}

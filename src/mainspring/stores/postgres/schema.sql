@@ -174,6 +174,33 @@ CREATE TABLE mainspring.snapshots (
 
 CREATE UNIQUE INDEX snapshots_pkey ON mainspring.snapshots USING btree (instance);
 
+CREATE TABLE mainspring.tasks (
+    instance bigint NOT NULL,
+    version bigint NOT NULL,
+    opened_us bigint NOT NULL,
+    due_us bigint NOT NULL,
+    claimed_us bigint,
+    ended_us bigint,
+    key text COLLATE "C" NOT NULL,
+    title text COLLATE "C" NOT NULL,
+    answers text COLLATE "C" NOT NULL,
+    role text COLLATE "C",
+    person text COLLATE "C",
+    excludes text COLLATE "C" NOT NULL,
+    reject text COLLATE "C",
+    data bytea NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    claimed_by text COLLATE "C",
+    answered_by text COLLATE "C",
+    answer_type text COLLATE "C"
+);
+
+CREATE INDEX tasks_free ON mainspring.tasks USING btree (role, due_us, instance, version) WHERE ((status = 'open'::text) AND (claimed_by IS NULL));
+
+CREATE INDEX tasks_open ON mainspring.tasks USING btree (due_us, instance, version) WHERE (status = 'open'::text);
+
+CREATE UNIQUE INDEX tasks_pkey ON mainspring.tasks USING btree (instance, version);
+
 CREATE SEQUENCE mainspring.worker_keys;
 
 CREATE TABLE mainspring.workers (

@@ -1,4 +1,4 @@
-"""The statements of `queries.sql`, loaded once, for the schema of an application."""
+"""The statements of the `.sql` files, loaded once, for the schema of an application."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ def named(text: str) -> Iterator[tuple[str, str]]:
         yield name.strip(), "\n".join(lines)
 
 
-QUERIES: Final[Mapping[str, str]] = dict(
-    named(resources.files("mainspring.stores.postgres").joinpath("queries.sql").read_text("utf-8"))
-)
+FILES: Final = ("queries.sql", "tasks.sql")
+
+QUERIES: Final[Mapping[str, str]] = {
+    name: statement
+    for file in FILES
+    for name, statement in named(resources.files("mainspring.stores.postgres").joinpath(file).read_text("utf-8"))
+}
 
 
 def quoted(name: str) -> str:

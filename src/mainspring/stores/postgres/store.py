@@ -27,7 +27,9 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.postgres import purge, reads, work, workers
+from mainspring.port.store import TaskSpot
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.stores.postgres import purge, reads, tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
@@ -199,6 +201,14 @@ class PostgresStore:
             self._open().tell()
         return restored
 
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        now_us = self.now_us()
+        return await self._transact(lambda t: tasks.hand(t, ref, version, hand, now_us))
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        now_us = self.now_us()
+        return await self._transact(lambda t: tasks.pick(t, role, actor, limit, now_us))
+
     async def wait_for_work(self, timeout_seconds: float) -> None:
         await self._open().hints.wait(timeout_seconds)
 
@@ -227,6 +237,12 @@ class PostgresStore:
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         return await reads.dead_letters(self._ask, limit, after, ids)
+
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        return await tasks.listed(self._ask, where, limit, after)
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        return await tasks.get(self._ask, ref, version)
 
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())

@@ -15,6 +15,7 @@ from typing import Any, Final
 import apsw
 
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
+from mainspring.port.tasks import Refused, refusal
 from mainspring.stores.rows import event_values
 from mainspring.stores.sqlite.changes import OWNER, Changes
 from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
@@ -85,6 +86,8 @@ class Segment:
             return True
         if inbox and known.cancelled and (unit.direct or unit.consumes is not None):
             return True
+        if known.asked and unit.tasks is not None:
+            return True
         if unit.accepts and any(row.claimed and self._has_other_inputs(worker, row) for row in unit.accepts):
             return True
         outputs = (*unit.settles, *(retry.output for retry in unit.retries))
@@ -104,7 +107,12 @@ class Segment:
         """Tell whether inputs that this worker does not hold wait for an instance."""
         return (known.workflow, known.id, worker) in self._facts.others or not known.holders <= {worker}
 
-    def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | None:
+    def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | None:
+        if unit.tasks is not None and unit.tasks.answer is not None:
+            answer = unit.tasks.answer
+            task = self._facts.tasks.get((known.workflow, known.id, answer.version))
+            if refused := refusal(task, answer.actor, answer.roles):
+                return refused
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit)):
             return duplicate
         for output in unit.settles:
@@ -195,6 +203,9 @@ class Segment:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(worker, unit, known)
+        if unit.tasks is not None:
+            changes.tasks.add(known.key, unit.tasks)
+            known.asked = self._delicate = True
         unclaimed: list[int] = []
         positions = tuple([self._accept(worker, row, owned, unclaimed) for row in unit.accepts]) if unit.accepts else ()
         if unit.dead_letters:

@@ -11,6 +11,7 @@ from mainspring.port.records import ENDED, DeadLetter, InputRow, OutputRow, Reme
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
+from mainspring.stores.sqlite.tasks import TaskChanges
 
 _INSTANCES: Final = Ladder(QUERIES["insert_instances"])
 _EVENTS: Final = Ladder(QUERIES["insert_events"])
@@ -54,6 +55,7 @@ class Changes:
         self._results: dict[str, tuple[Any, ...]] = {}
         self._snapshots: dict[int, tuple[Any, ...]] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
+        self.tasks = TaskChanges()
 
     def output(self, key: int, row: OutputRow, owner: int | None) -> None:
         due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
@@ -146,6 +148,7 @@ class Changes:
         self._write_inputs(connection)
         _DEAD_LETTERS.insert(connection, self._dead_letters)
         _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
+        self.tasks.write(connection, self.now_us)
         if self._results:
             change(connection, "sweep_results", self.now_us)
             _RESULTS.insert(connection, _flat(self._results.values()))

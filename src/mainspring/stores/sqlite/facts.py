@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import apsw
 
 from mainspring.port.records import Status, Unit
+from mainspring.stores.sqlite import tasks
 from mainspring.stores.sqlite.sql import packed, rows
 
 Name: TypeAlias = tuple[str, str]
@@ -52,6 +53,7 @@ class Known:
     released: bool = False
     cancelled: bool = False
     holders: frozenset[int | None] = frozenset()
+    asked: bool = False
     cancelled_timers: frozenset[str] | Everything = frozenset()
     since: int = 0
 
@@ -81,6 +83,7 @@ class Facts:
         self._claiming: set[tuple[str, str, int]] = set()
         self._buried: list[Spot] = []
         self._letters: list[tuple[str, str, str]] = []
+        self._answered: list[tuple[str, str, int]] = []
         self._cancels = False
         self._collect(units)
         self.workers = self._ask_workers({worker for worker, _ in units})
@@ -91,6 +94,7 @@ class Facts:
         self.outputs = {(i, v): rest for i, v, *rest in self._ask("output_rows", self._buried)}
         self.taken = self._ask_taken()
         self.letters = {((w, i), m): (type, body) for w, i, m, type, body in self._ask("dead_messages", self._letters)}
+        self.tasks = tasks.found(connection, self._answered) if self._answered else {}
         self._ask_inbox()
 
     def _collect(self, units: Sequence[Owned]) -> None:
@@ -112,6 +116,8 @@ class Facts:
                 self._collect_rare(worker, unit, name)
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
+            if unit.tasks is not None and unit.tasks.answer is not None:
+                self._answered.append((*name, unit.tasks.answer.version))
 
     def _find(self, name: Name, unit: Unit) -> Known:
         if unit.key and unit.expected_version is not None:

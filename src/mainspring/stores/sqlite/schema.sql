@@ -143,6 +143,32 @@ CREATE TABLE snapshots (
     checksum INTEGER NOT NULL
 ) STRICT;
 
+CREATE TABLE tasks (
+    instance INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    title TEXT NOT NULL,
+    answers TEXT NOT NULL,
+    opened_us INTEGER NOT NULL,
+    role TEXT,
+    person TEXT,
+    excludes TEXT NOT NULL,
+    reject TEXT,
+    data BLOB NOT NULL,
+    due_us INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    claimed_by TEXT,
+    claimed_us INTEGER,
+    answered_by TEXT,
+    answer_type TEXT,
+    ended_us INTEGER,
+    PRIMARY KEY (instance, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX tasks_free ON tasks (role, due_us, instance, version) WHERE status = 'open' AND claimed_by IS NULL;
+
+CREATE INDEX tasks_open ON tasks (due_us, instance, version) WHERE status = 'open';
+
 CREATE TABLE workers (
     key INTEGER PRIMARY KEY AUTOINCREMENT,
     name TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""The statements of `queries.sql`, loaded once, and how one insert becomes an insert of many rows."""
+"""The statements of the `.sql` files, loaded once, and how one insert becomes an insert of many rows."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ def named(text: str) -> Iterator[tuple[str, str]]:
         yield name.strip(), "\n".join(lines)
 
 
-QUERIES: Final[Mapping[str, str]] = dict(
-    named(resources.files("mainspring.stores.sqlite").joinpath("queries.sql").read_text("utf-8"))
-)
+FILES: Final = ("queries.sql", "tasks.sql")
+
+QUERIES: Final[Mapping[str, str]] = {
+    name: statement
+    for file in FILES
+    for name, statement in named(resources.files("mainspring.stores.sqlite").joinpath(file).read_text("utf-8"))
+}
 
 
 def execute(connection: Any, statement: str, values: Sequence[Any] = ()) -> Any:

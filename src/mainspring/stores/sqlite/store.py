@@ -31,7 +31,9 @@ from mainspring.port.records import (
     Stats,
     Unit,
 )
-from mainspring.stores.sqlite import purge, reads, work
+from mainspring.port.store import TaskSpot
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.stores.sqlite import purge, reads, tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints
@@ -142,6 +144,12 @@ class SqliteStore:
     async def restore_output(self, dead_letter: int) -> bool:
         return await self._write(lambda transaction: work.restore_output(transaction, dead_letter))
 
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        return await self._write(lambda t: tasks.hand(t.connection, ref, version, hand, t.now_us))
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        return await self._write(lambda t: tasks.pick(t.connection, role, actor, limit, t.now_us))
+
     async def wait_for_work(self, timeout_seconds: float) -> None:
         await self._hints.wait(timeout_seconds)
 
@@ -171,6 +179,12 @@ class SqliteStore:
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         return await self._read(lambda connection: reads.dead_letters(connection, limit, after, ids))
+
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        return await self._read(lambda connection: tasks.listed(connection, where, limit, after))
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        return await self._read(lambda connection: tasks.get(connection, ref, version))
 
     async def stats(self) -> Stats:
         now_us = self.now_us()

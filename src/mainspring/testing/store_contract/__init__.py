@@ -22,6 +22,7 @@ from mainspring.testing.store_contract.purging import PurgingTests
 from mainspring.testing.store_contract.reading import ReadingTests
 from mainspring.testing.store_contract.settlements import SettlementTests
 from mainspring.testing.store_contract.streams import StreamTests
+from mainspring.testing.store_contract.tasks import TaskTests
 from mainspring.testing.store_contract.timers import TimerTests
 from mainspring.testing.store_contract.workers import WorkerTests
 
@@ -36,6 +37,7 @@ class StoreContract(
     ClaimTests,
     SettlementTests,
     TimerTests,
+    TaskTests,
     WorkerTests,
     DeadLetterTests,
     ReadingTests,

@@ -1,0 +1,253 @@
+"""People: the tasks that workflows ask them, and what they do with them. Reached as `app.tasks`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import json
+from msgspec.structs import replace
+
+from mainspring.app.forms import Form, filled, forms_of
+from mainspring.app.task_views import Task, TaskOutcome, task_of
+from mainspring.core.messages import Kind, type_of
+from mainspring.engine.pending import Pending, ReceiptStatus, moment, read_context
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import NoSuchTaskError, OperationError, TaskRefusedError
+from mainspring.port.records import Context, Ref
+from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+# Said here, because inside the class `list` is the method.
+TaskList: TypeAlias = list[Task]
+FormList: TypeAlias = list[Form]
+
+PAGE: Final = 100
+MOST_PICKED: Final = 1_000
+EVENTS_PER_READ: Final = 1_000
+INPUTS_PER_READ: Final = 1_000
+
+
+class Tasks:
+    """What people are asked to do. A task's id is the text `workflow/instance/version`.
+
+    Who acts is for the caller to know: `actor` is whoever is signed in, `roles` are theirs at this moment. Both are
+    checked against the task inside the transaction that changes it.
+
+    >>> import asyncio
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Leave, LeaveRequests, RequestLeave
+    >>> app = Mainspring("memory://")
+    >>> app.add(LeaveRequests())
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         await app.send(RequestLeave("l-1"), actor="ann")
+    ...         (task,) = await app.tasks.list(role="manager", person="bob")
+    ...         first = await app.tasks.complete(task.id, Leave("l-1", granted=True), actor="bob", roles=["manager"])
+    ...         again = await app.tasks.complete(task.id, Leave("l-1", granted=False), actor="bob", roles=["manager"])
+    ...         print(task.id, first.first, again.first, again.message)
+    >>> asyncio.run(main())
+    LeaveRequests/l-1/3 True False Leave(leave_id='l-1', granted=True)
+    """
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+
+    # ---- looking
+
+    async def list(
+        self,
+        *,
+        role: str | Iterable[str] = (),
+        person: str | None = None,
+        workflow: str | None = None,
+        overdue: bool = False,
+        limit: int = PAGE,
+        after: str | None = None,
+    ) -> TaskList:
+        """Return open tasks, the next due first, then those of older instances; `after` is the last one seen.
+
+        `role` (one or several) and `person` say who looks: they see what was asked of them. A person does not see what
+        excludes them or what somebody else holds. Without either, all open tasks are listed.
+        """
+        store = self._app.engine.store
+        now_us = store.now_us()
+        where = TaskFilter(_texts(role), person, workflow, now_us if overdue else None)
+        spot = None if after is None else _spot(after)
+        return [task_of(row, now_us) for row in await store.tasks(where, limit, spot)]
+
+    async def get(self, id: str) -> Task:
+        """Return a task, whatever became of it."""
+        return task_of(await self._row(id), self._app.engine.store.now_us())
+
+    async def forms(self, id: str) -> FormList:
+        """Return the forms of a task: for each type that answers it, its fields, with what is known filled in."""
+        row = await self._row(id)
+        return forms_of(self._answers(row), json.decode(row.data), row.reject)
+
+    # ---- hands
+
+    async def claim(self, id: str, *, actor: str, roles: Iterable[str] = ()) -> Task:
+        """Take a task, so that nobody else can. Claiming it again is no error."""
+        return await self._hand(id, Hand("claim", _actor(actor), _texts(roles)))
+
+    async def release(self, id: str, *, actor: str | None = None) -> Task:
+        """Give a task back to all who were asked. Without an actor, an operator does it for whoever holds it."""
+        return await self._hand(id, Hand("release", actor and _actor(actor)))
+
+    async def delegate(self, id: str, to: str, *, actor: str | None = None, roles: Iterable[str] = ()) -> Task:
+        """Give a task to one person, who may then answer it whatever their roles. Who is excluded stays so."""
+        return await self._hand(id, Hand("delegate", actor and _actor(actor), _texts(roles), _actor(to)))
+
+    async def pick(self, role: str, count: int = 1, *, actor: str) -> TaskList:
+        """Take the next tasks of a role that nobody holds: of many who pick at once, no two get the same."""
+        store = self._app.engine.store
+        if not 0 < count <= MOST_PICKED:
+            raise OperationError("pick", f"was asked for {count} tasks", f"Use 1 to {MOST_PICKED:,}.")
+        return [task_of(row, store.now_us()) for row in await store.pick(role, _actor(actor), count)]
+
+    # ---- answering
+
+    async def complete(
+        self, id: str, answer: object, fields: Mapping[str, Any] | None = None, *, actor: str, roles: Iterable[str] = ()
+    ) -> TaskOutcome:
+        """Answer a task, and return its outcome when that is durable.
+
+        `answer` is a message, or the name of its type with the form's `fields`. It goes to the instance that asked. Of
+        many answers one wins: the others change nothing, and get the outcome of the first.
+        """
+        row = await self._row(id)
+        message = self._message(row, answer, fields) if isinstance(answer, str) else answer
+        self._check_answer(row, message)
+        if row.status != "open":
+            return await self._outcome_of_first(row, actor)
+        pending = self._pending(row, message, TaskAnswer(row.version, _actor(actor), _texts(roles), ""))
+        try:
+            status = await self._app.engine.intake.answered(pending)
+        except TaskRefusedError as refused:
+            if refused.reason != "answered":
+                raise
+            return await self._outcome_of_first(await self._row(id), actor)
+        return await self._outcome(await self._row(id), status, first=True)
+
+    async def reject(
+        self, id: str, reason: str, *, actor: str, roles: Iterable[str] = (), fields: Mapping[str, Any] | None = None
+    ) -> TaskOutcome:
+        """Say no: answer a task with the type that its Ask named as `reject`, with the reason in its field `reason`."""
+        row = await self._row(id)
+        if row.reject is None:
+            choice = " or ".join(row.answers)
+            raise TaskRefusedError(id, "answer", actor, f"has no answer that means no; it is answered by {choice}")
+        takes_reason = any(field.name == "reason" for field in self._form(row, row.reject).fields)
+        given = {**({"reason": reason} if takes_reason else {}), **(fields or {})}
+        return await self.complete(id, row.reject, given, actor=actor, roles=roles)
+
+    def _pending(self, row: TaskRow, message: Any, answer: TaskAnswer) -> Pending:
+        intake = self._app.engine.intake
+        envelope = intake.envelop(
+            message, self._entry(row), id=f"{row}/answer", kind=Kind.ANSWER, actor=answer.actor, instance=row.instance
+        )
+        assert envelope is not None  # noqa: S101  it was told its instance
+        begun = read_context(row.context)
+        envelope.context = Context(begun.correlation_id, str(row), trace=begun.trace, task=row.key)
+        envelope.task_answer = replace(answer, type=envelope.type)
+        return envelope
+
+    async def _outcome_of_first(self, row: TaskRow, actor: str | None) -> TaskOutcome:
+        if row.status != "answered":
+            raise TaskRefusedError(str(row), row.status, actor)
+        return await self._outcome(row, "duplicate", first=False)
+
+    async def _outcome(self, row: TaskRow, status: ReceiptStatus, *, first: bool) -> TaskOutcome:
+        return TaskOutcome(
+            id=str(row),
+            first=first,
+            status=status,
+            answered_by=row.answered_by or "",
+            answered_at=moment(row.ended_us or 0),
+            answer=row.answer_type or "",
+            message=await self._given(row),
+        )
+
+    async def _given(self, row: TaskRow) -> Any:
+        """Return the message that answered a task: from the inbox while it waits for its step, or from the stream."""
+        engine, ref, id = self._app.engine, Ref(row.workflow, row.instance), f"{row}/answer"
+        # The inbox first: it goes from there to the stream, and must not be missed on its way.
+        for input in await engine.store.inbox(ref, INPUTS_PER_READ):
+            if input.message_id == id:
+                return engine.registry.codec.decode(input.type, input.type_version, input.body)
+        after = row.version
+        while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
+            for event in events:
+                if event.message_id == id and event.type is not None:
+                    return engine.registry.codec.decode(event.type, event.type_version, event.body or b"")
+            after = events[-1].version
+        return None
+
+    # ---- what answers a task
+
+    def _answers(self, row: TaskRow) -> Sequence[type[Any]]:
+        """Return the types that answer a task, also those that were renamed since."""
+        known: dict[str, type[Any]] = {}
+        for cls in self._entry(row).definition.inputs:
+            known |= dict.fromkeys((type_of(cls).name, *type_of(cls).aliases), cls)
+        return [known[name] for name in row.answers if name in known]
+
+    def _form(self, row: TaskRow, name: str) -> Form:
+        for form in forms_of(self._answers(row), json.decode(row.data), row.reject):
+            if form.answer == name:
+                return form
+        problem = f"is not answered by {name}, but by {' or '.join(row.answers)}"
+        raise TaskRefusedError(str(row), "answer", None, problem)
+
+    def _message(self, row: TaskRow, name: str, fields: Mapping[str, Any] | None) -> Any:
+        form = self._form(row, name)
+        body = json.encode(filled(form, fields or {}))
+        return self._app.engine.registry.codec.decode_outside(name, form.version, body)
+
+    def _check_answer(self, row: TaskRow, message: object) -> None:
+        if type(message) not in self._answers(row):
+            choice = " or ".join(row.answers)
+            problem = f"is not answered by {type(message).__name__}, but by {choice}"
+            raise TaskRefusedError(str(row), "answer", None, problem)
+
+    def _entry(self, row: TaskRow) -> WorkflowEntry:
+        entry = self._app.engine.registry.workflows.get(row.workflow)
+        if entry is None:
+            raise NoSuchTaskError(str(row))
+        return entry
+
+    async def _hand(self, id: str, hand: Hand) -> Task:
+        store = self._app.engine.store
+        row = await store.hand(*_spot(id), hand)
+        if not isinstance(row, Refused):
+            return task_of(row, store.now_us())
+        if row.reason == "missing":
+            raise NoSuchTaskError(id)
+        raise TaskRefusedError(id, row.reason, hand.to if row.reason == "excluded" and hand.to else hand.actor)
+
+    async def _row(self, id: str) -> TaskRow:
+        row = await self._app.engine.store.task(*_spot(id))
+        if row is None:
+            raise NoSuchTaskError(id)
+        return row
+
+
+def _spot(id: str) -> tuple[Ref, int]:
+    workflow, _, rest = id.partition("/")
+    instance, _, version = rest.rpartition("/")
+    if not instance or not version.isascii() or not version.isdigit() or len(version) > len(str(2**62)):
+        raise NoSuchTaskError(id)
+    return Ref(workflow, instance), int(version)
+
+
+def _texts(texts: str | Iterable[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
+
+
+def _actor(actor: object) -> str:
+    if not isinstance(actor, str) or not 0 < len(actor) <= 1_000 or not actor.isprintable():
+        raise OperationError("A task", f"needs a person, not {actor!r:.100}", "Use 1 to 1,000 visible characters.")
+    return actor

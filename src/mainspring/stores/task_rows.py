@@ -1,0 +1,49 @@
+"""Tasks to rows and back, for both SQL stores. Lists are kept as JSON; what is never due has the last moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import json
+
+from mainspring.port.tasks import TaskOpening, TaskRow
+
+NEVER_US: Final = 2**62
+
+_texts = json.Decoder(tuple[str, ...]).decode
+
+# Where, in a row, the lists and the due time stand.
+_ANSWERS, _EXCLUDES, _DUE = 5, 9, 12
+
+
+def task_values(instance: int, task: TaskOpening, now_us: int) -> tuple[Any, ...]:
+    """Return the row of a new task.
+
+    >>> task_values(7, TaskOpening(3, "k", "Approve e-1", ("Approve",), role="manager"), 0)[:4]
+    (7, 3, 'k', 'Approve e-1')
+    """
+    due_us = task.due_us(now_us)
+    return (
+        instance,
+        task.version,
+        task.key,
+        task.title,
+        json.encode(task.answers).decode(),
+        now_us,
+        task.role,
+        task.person,
+        json.encode(task.excludes).decode(),
+        task.reject,
+        task.data,
+        NEVER_US if due_us is None else due_us,
+    )
+
+
+def read_task(row: Sequence[Any]) -> TaskRow:
+    """Return the task of a row."""
+    values = list(row)
+    values[_ANSWERS], values[_EXCLUDES] = _texts(values[_ANSWERS]), _texts(values[_EXCLUDES])
+    if values[_DUE] == NEVER_US:
+        values[_DUE] = None
+    return TaskRow(*values)

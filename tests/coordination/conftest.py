@@ -1,0 +1,3 @@
+from tests.engine.conftest import make_app
+
+__all__ = ["make_app"]
