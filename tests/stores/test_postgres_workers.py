@@ -13,9 +13,12 @@ from mainspring.port.records import Committed, Conflict, Duplicate, OutputKey, R
 from mainspring.stores import open_store
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
+from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
+from mainspring.stores.postgres.session import SETTINGS
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, settle, step, timer
+from tests.engine.conftest import until
 from tests.postgres.proxy import Pooler, serving
 from tests.postgres.server import postgres_url
 from tests.stores.postgres_renumbered import renumbered
@@ -197,6 +200,36 @@ def test_a_worker_whose_session_was_cut_takes_its_lock_again(tmp_path: Path) -> 
             await store.wait_for_work(60)  # whoever comes back looks whether something was missed
             assert await other.relieve() == 0
             assert await store.heartbeat(worker)
+
+    run(body)
+
+
+def test_a_lock_that_the_server_keeps_for_a_lost_session_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A network that is cut in silence: the server learns of it later than the worker."""
+    monkeypatch.setitem(SETTINGS, "lock_timeout", "50ms")
+
+    async def body() -> None:
+        async with (
+            opened(tmp_path) as store,
+            opened(tmp_path, restart_grace_seconds=0) as other,
+            other_session(tmp_path) as keeper,
+            other_session(tmp_path) as operator,
+        ):
+            lock = (Address(postgres_url(tmp_path)).lock_class, await store.register_worker("first", LEASE_US))
+            presence = inside(store).presence
+            assert presence is not None
+            assert presence.session is not None
+            keeping = asyncio.ensure_future(keeper.execute("SELECT pg_advisory_lock($1, $2)", *lock))
+            waits = "SELECT count(*) > 0 FROM pg_locks WHERE objid = $1 AND NOT granted"
+            await until(lambda: operator.fetchval(waits, lock[1]))
+            await operator.execute("SELECT pg_terminate_backend($1)", presence.session.pid)
+            await keeping
+            await until(lambda: "not connected, will try again" in caplog.text)
+            await keeper.execute("SELECT pg_advisory_unlock($1, $2)", *lock)
+            await until(lambda: presence.session is not None and not presence.session.closed)
+            assert await other.relieve() == 0
 
     run(body)
 

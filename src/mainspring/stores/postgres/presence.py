@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mainspring.errors import StoreError
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST
 from mainspring.stores.postgres.session import (
@@ -96,7 +95,8 @@ class Presence:
                 return  # it is a hint: others look themselves too
             try:
                 await self.session.rows(self._statements["notify"], self._address.channel)
-            except LOST:
+            except Exception as error:  # noqa: BLE001  as above
+                _log.info("others were not told of work: %s", error)
                 return
         await asyncio.sleep(NOTIFY_SECONDS)
 
@@ -129,7 +129,7 @@ class Presence:
                 async with self._alone:
                     if self.session is None or self.session.closed:
                         await self._connect()
-            except (StoreError, *LOST) as error:
+            except Exception as error:  # noqa: BLE001  also a lock that the server still has in the name of the lost session
                 pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * pause))
                 _log.warning("not connected, will try again: %s", error)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
