@@ -10,7 +10,7 @@ from mainspring.port.records import Outcome, Unit
 
 
 class Ask(Protocol):
-    """How a store runs a statement: once for each row of values, returning the rows of the last."""
+    """How a store runs a statement: once for each row of values. With one it returns what was found."""
 
     def __call__(self, statement: str, values: Sequence[Sequence[Any]], /) -> Awaitable[list[Any]]: ...
 
@@ -26,12 +26,13 @@ class Connection:
     ...     seats = await connection.fetchval("SELECT sum(seats) FROM bookings")
     """
 
-    __slots__ = ("_ask", "_over", "_spoiled")
+    __slots__ = ("_ask", "_over", "_spoiled", "_under_way")
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._over: str | None = None
         self._spoiled: str | None = None
+        self._under_way = 0
 
     async def execute(self, statement: str, *values: Any) -> None:
         """Run a statement."""
@@ -64,8 +65,15 @@ class Connection:
         """Let nobody use it any more."""
         self._over = self._over or why
 
-    def check(self) -> None:
-        """Refuse to commit what a failed statement has spoiled, or what is over."""
+    def finish(self) -> None:
+        """Let nobody use it any more, for it is about to be committed; refuse that if it cannot be."""
+        self._check()
+        if self._under_way:
+            raise LendingError("A statement of the handler is still under way", "Await every statement.")
+        self.end("its result is being recorded")
+
+    def _check(self) -> None:
+        """Refuse to go on with what a failed statement has spoiled, or what is over."""
         if self._over is not None:
             raise LendingError(f"The handler's transaction is over: {self._over}", "Await every statement before.")
         if self._spoiled is not None:
@@ -75,12 +83,15 @@ class Connection:
             )
 
     async def _run(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
-        self.check()
+        self._check()
+        self._under_way += 1
         try:
             return await self._ask(statement, values)
         except BaseException as error:
             self._spoiled = f"{type(error).__name__}: {error}"
             raise
+        finally:
+            self._under_way -= 1
 
 
 class Loan(Protocol):

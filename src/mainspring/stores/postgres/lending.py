@@ -19,9 +19,9 @@ from mainspring.stores.postgres.transaction import Transaction, Transactions
 _PLANNING: Final = [name for name in SETTINGS if name.startswith("enable_")]
 # Our settings make plans for our statements. Others' deserve those that the server would make.
 _THEIRS: Final = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
-_OURS: Final = "".join(f"SET LOCAL {name} = {SETTINGS[name]};" for name in (*_PLANNING, "plan_cache_mode")) + "".join(
-    f"SET LOCAL {name} = '{value}';" for name, value in SETTINGS.items() if name.endswith("_timeout")
-)
+# What the handler has set, for the transaction or for the session, ends before its result is recorded: a role of its
+# own must not keep that from being written, and the next who gets the connection must find it as it was.
+_UNDO: Final = "RESET ROLE; RESET ALL; DISCARD TEMP;"
 _NUMBER: Final = "SELECT pg_current_xact_id()::text::bigint"
 
 
@@ -83,8 +83,7 @@ class PostgresLoan:
             await self.roll_back()
             raise self._late()
         try:
-            self.connection.check()
-            self.connection.end("its result is being recorded")
+            self.connection.finish()
             return await self._committed(transaction, unit)
         except MainspringError:
             raise
@@ -101,7 +100,7 @@ class PostgresLoan:
     async def _committed(self, transaction: Transaction, unit: Unit) -> Outcome:
         if not transaction.session.busy:
             raise _ended_by_itself()
-        await transaction.session.run(_OURS)
+        await transaction.session.run(_UNDO + self._lender.transactions.settings)
         outcome, news = await self._lender.committer.apply(transaction, self._worker, unit)
         if transaction.xid != self._number:
             raise _ended_by_itself()
@@ -132,14 +131,15 @@ class PostgresLoan:
             transaction = self._transaction
             if transaction is None:
                 raise self._late()
-            found: list[Any] = []
+            session = transaction.session
             try:
                 async with asyncio.timeout_at(self._deadline):
-                    for row in values:
-                        found = list(await transaction.session.rows(statement, *row))
+                    if len(values) == 1:
+                        return list(await session.rows(statement, *values[0]))
+                    await session.run_many(statement, values)
+                    return []
             except TimeoutError:
                 raise self._late() from None
-            return found
 
     def _late(self) -> LendingError:
         return LendingError(

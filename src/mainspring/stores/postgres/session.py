@@ -59,6 +59,10 @@ class Session:
         """Return the first value of a statement's first row, or None."""
         return await self.raw.fetchval(statement, *values)
 
+    async def run_many(self, statement: str, values: Sequence[Row]) -> None:
+        """Run a statement for each row of values, in a few round trips."""
+        await self.raw.executemany(statement, values)
+
     async def run(self, script: str) -> None:
         """Execute statements without values: one round trip for all of them."""
         await self.raw.execute(script)

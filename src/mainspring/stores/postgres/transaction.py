@@ -50,7 +50,9 @@ class Transactions:
         self._address = address
         self._pool = pool
         self._statements = statements
-        self._begin = "BEGIN ISOLATION LEVEL READ COMMITTED;" + (_LOCAL if address.pooled else "")
+        # What a session has of its own, where it is nobody's it has to be set in every transaction.
+        self.settings = _LOCAL if address.pooled else ""
+        self._begin = "BEGIN ISOLATION LEVEL READ COMMITTED;" + self.settings
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:

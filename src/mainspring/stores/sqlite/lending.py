@@ -30,18 +30,28 @@ STEPS_BETWEEN_LOOKS: Final = 10_000
 _SCHEMA: Final = resources.files("mainspring.stores.sqlite").joinpath("schema.sql").read_text("utf-8")
 _OURS: Final = frozenset(re.findall(r"^CREATE TABLE (\w+)", _SCHEMA, re.MULTILINE))
 _NUMBERED: Final = re.compile(r"\$\d")
-# What would end the transaction, or change how every later one works.
+# What would end the transaction, or change how every later one works: a temporary table hides ours of the same name.
 _FORBIDDEN: Final = frozenset(
-    {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT, apsw.SQLITE_ATTACH, apsw.SQLITE_DETACH, apsw.SQLITE_PRAGMA}
-)
-_WRITES: Final = frozenset(
     {
-        apsw.SQLITE_INSERT,
-        apsw.SQLITE_UPDATE,
-        apsw.SQLITE_DELETE,
-        apsw.SQLITE_DROP_TABLE,
+        apsw.SQLITE_TRANSACTION,
+        apsw.SQLITE_SAVEPOINT,
+        apsw.SQLITE_ATTACH,
+        apsw.SQLITE_DETACH,
+        apsw.SQLITE_PRAGMA,
+        apsw.SQLITE_CREATE_TEMP_TABLE,
+        apsw.SQLITE_CREATE_TEMP_VIEW,
+        apsw.SQLITE_CREATE_TEMP_TRIGGER,
+    }
+)
+# What changes a table: SQLite names it first, or behind the index, the trigger or the database that is meant.
+_WRITES: Final = frozenset({apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE, apsw.SQLITE_DROP_TABLE})
+_WRITES_BEHIND: Final = frozenset(
+    {
+        apsw.SQLITE_ALTER_TABLE,
         apsw.SQLITE_CREATE_INDEX,
+        apsw.SQLITE_DROP_INDEX,
         apsw.SQLITE_CREATE_TRIGGER,
+        apsw.SQLITE_DROP_TRIGGER,
     }
 )
 
@@ -88,7 +98,7 @@ class Statement(Answer[list[Any]]):
         self.values = values
 
     def run(self, connection: apsw.Connection) -> list[Any]:
-        """Run it once for each row of values, and return the rows of the last run."""
+        """Run it once for each row of values, and return what the last run found."""
         found: list[Any] = []
         for values in self.values:
             found = _rows(execute(connection, self.text, _bindings(self.text, values)))
@@ -154,8 +164,8 @@ class LentJob(Answer[Outcome | None]):
             "Do less in it, call nobody over a network, or give `transaction` more time.",
         )
 
-    def _allows(self, action: int, first: str | None, *_: str | None) -> int:
-        ours = action in _WRITES and first in _OURS
+    def _allows(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
+        ours = (action in _WRITES and first in _OURS) or (action in _WRITES_BEHIND and second in _OURS)
         return apsw.SQLITE_DENY if ours or action in _FORBIDDEN else apsw.SQLITE_OK
 
 
@@ -174,11 +184,10 @@ class SqliteLoan:
 
     async def commit(self, unit: Unit) -> Outcome:
         try:
-            self.connection.check()
+            self.connection.finish()
         except LendingError:
             await self.roll_back()
             raise
-        self.connection.end("its result is being recorded")
         self._job.requests.put(unit)
         outcome = await self._job.future
         if outcome is None:

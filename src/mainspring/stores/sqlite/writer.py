@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -9,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from mainspring.errors import FaultyUnitError, MainspringError, StoreError
+from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError, StoreError
 from mainspring.port.clock import Clock
 from mainspring.port.records import Committed, Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
@@ -88,6 +89,9 @@ class Writer:
         self._threads = threads
         self._on_news = on_news
         self._queue: SimpleQueue[Job[Any] | LentJob | None] = SimpleQueue()
+        # One loan at a time is in the queue, so that what others write goes in between: heartbeats above all.
+        self._lending = asyncio.Lock()
+        self._closing = False
         self._thread: Thread | None = None
         self._ended: Answer[None] | None = None
         self._log_pages = 0
@@ -111,6 +115,7 @@ class Writer:
         """Finish what was asked, and end."""
         if self._thread is None or self._ended is None:
             return
+        self._closing = True
         self._queue.put(None)
         await self._ended.future
         self._thread.join()
@@ -123,6 +128,11 @@ class Writer:
 
     async def lend(self, job: LentJob) -> SqliteLoan:
         """Return a transaction for a handler, when its turn has come."""
+        await self._lending.acquire()
+        job.future.add_done_callback(lambda _: self._lending.release())
+        if self._closing:
+            job.future.cancel()
+            raise StoreClosedError(str(self._place))
         self._queue.put(job)
         loan = SqliteLoan(job)
         try:
