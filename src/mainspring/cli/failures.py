@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from mainspring.errors import MainspringError, NoSuchInstanceError
+from mainspring.errors import MainspringError, NoSuchInstanceError, NoSuchTaskError
 
 DEBUG: Final = "MAINSPRING_DEBUG"
 REFUSED: Final = 1
@@ -18,7 +18,7 @@ EXIT_CODES: Final = {
     0: "done, and nothing is wrong",
     REFUSED: "refused, or something is wrong",
     USAGE: "the command was not understood, or the app cannot be loaded",
-    NOT_FOUND: "there is no such instance or dead letter",
+    NOT_FOUND: "there is no such instance, task or dead letter",
 }
 
 
@@ -64,7 +64,7 @@ def told(error: MainspringError) -> click.ClickException:
     3
     """
     line = one_line(str(error))
-    return NotFoundError(line) if isinstance(error, NoSuchInstanceError) else RefusedError(line)
+    return NotFoundError(line) if isinstance(error, NoSuchInstanceError | NoSuchTaskError) else RefusedError(line)
 
 
 def one_line(text: str) -> str:

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "state": Listed("Look", "show", "Show the state of an instance."),
     "log": Listed("Look", "log", "Show what happened to an instance, who did it, and how long it took."),
     "timers": Listed("Look", "listing", "List timers, the next one first."),
+    "tasks": Listed("Look", "tasks", "List, claim, delegate, pick or complete what people are asked to do."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),
     "dead-letters": Listed(
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."

@@ -1,0 +1,184 @@
+"""Tasks: what people are asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, cast
+
+import click
+from msgspec import DecodeError, json
+from msgspec.structs import asdict
+
+from mainspring.app import Mainspring
+from mainspring.app.task_views import Task
+from mainspring.app.tasks import MOST_PICKED, PAGE
+from mainspring.cli.failures import MisuseError
+from mainspring.cli.listing import LIMIT
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import F, actor_option, app_option, examples, json_option
+from mainspring.cli.output import visible, write_json, write_lines, write_table
+
+roles_option = click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role of yours; repeat for more.")
+
+
+@click.group(epilog=examples("mainspring tasks list --role manager", "mainspring tasks pick manager -n 5"))
+def tasks() -> None:
+    """List, claim, delegate, pick or complete what people are asked to do.
+
+    A task's id is WORKFLOW/INSTANCE/VERSION, as `mainspring tasks list` shows it.
+    """
+
+
+@tasks.command("list", epilog=examples("mainspring tasks list --role manager --person bob --overdue"))
+@click.option("--role", "roles", multiple=True, metavar="ROLE", help="Asked of this role; repeat for more.")
+@click.option("--person", metavar="NAME", help="What this person was asked, holds, or may take of these roles.")
+@click.option("--workflow", metavar="NAME", help="Of this workflow.")
+@click.option("--overdue", is_flag=True, help="Whose time has passed.")
+@click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
+@click.option("--after", metavar="ID", help="Go on behind the last one seen.")
+@json_option
+@app_option
+def list_tasks(as_json: bool, address: str, **where: Any) -> None:
+    """List open tasks, the next due first."""
+
+    async def use(app: Mainspring) -> None:
+        _write(await app.tasks.list(role=where.pop("roles"), **where), as_json)
+
+    with_app(address, use)
+
+
+@tasks.command("show", epilog=examples("mainspring tasks show Expenses/e-1/3"))
+@click.argument("id")
+@json_option
+@app_option
+def show_task(id: str, as_json: bool, address: str) -> None:
+    """Show a task with its forms: which messages answer it, and their fields."""
+
+    async def use(app: Mainspring) -> None:
+        task, forms = await app.tasks.get(id), await app.tasks.forms(id)
+        if as_json:
+            write_json(asdict(task) | {"forms": forms})
+            return
+        for name, value in asdict(task).items():
+            if value not in (None, (), {}):
+                click.echo(f"{name + ':':13}{visible(_text(value))}")
+        for form in forms:
+            fields = ", ".join(f"{f.name}{'' if f.required else '?'}" for f in form.fields)
+            click.echo(f"{'form:':13}{form.answer}({visible(fields)})")
+
+    with_app(address, use)
+
+
+def _operation(name: str, example: str) -> Callable[[F], F]:
+    """Make a command that changes a task's hands and says who holds it then."""
+
+    def decorate(function: F) -> F:
+        return cast("F", tasks.command(name, epilog=examples(example))(app_option(json_option(function))))
+
+    return decorate
+
+
+@_operation("claim", "mainspring tasks claim Expenses/e-1/3 --role manager")
+@click.argument("id")
+@actor_option
+@roles_option
+def claim_task(id: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
+    """Take a task, so that nobody else can."""
+    _hand(address, as_json, lambda app: app.tasks.claim(id, actor=actor, roles=roles))
+
+
+@_operation("release", "mainspring tasks release Expenses/e-1/3")
+@click.argument("id")
+def release_task(id: str, as_json: bool, address: str) -> None:
+    """Give a task back to all who were asked, whoever holds it."""
+    _hand(address, as_json, lambda app: app.tasks.release(id))
+
+
+@_operation("delegate", "mainspring tasks delegate Expenses/e-1/3 dan")
+@click.argument("id")
+@click.argument("to")
+def delegate_task(id: str, to: str, as_json: bool, address: str) -> None:
+    """Give a task to one person."""
+    _hand(address, as_json, lambda app: app.tasks.delegate(id, to))
+
+
+@_operation("pick", "mainspring tasks pick manager -n 5")
+@click.argument("role")
+@click.option("-n", "count", type=click.IntRange(1, MOST_PICKED), default=1, show_default=True, help="So many.")
+@actor_option
+def pick_tasks(role: str, count: int, actor: str, as_json: bool, address: str) -> None:
+    """Take the next tasks of a role that nobody holds."""
+
+    async def use(app: Mainspring) -> None:
+        _write(await app.tasks.pick(role, count, actor=actor), as_json)
+
+    with_app(address, use)
+
+
+@_operation("complete", """mainspring tasks complete Expenses/e-1/3 Approve '{"note": "fine"}' --role manager""")
+@click.argument("id")
+@click.argument("answer")
+@click.argument("fields", default="{}")
+@actor_option
+@roles_option
+def complete_task(
+    id: str, answer: str, fields: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str
+) -> None:
+    """Answer a task: the message's type, and its fields as JSON; what the task knows is filled in.
+
+    If it was answered before, the outcome of the first answer is told.
+    """
+    try:
+        given = json.decode(fields, type=dict[str, Any])
+    except DecodeError as error:
+        raise MisuseError(f"The fields are no JSON object ({error}). Write them as '{{\"name\": value}}'.") from None
+
+    async def use(app: Mainspring) -> None:
+        outcome = await app.tasks.complete(id, answer, given, actor=actor, roles=roles)
+        if as_json:
+            write_json(outcome)
+        else:
+            before = "" if outcome.first else "before, "
+            click.echo(f"task {id}: answered {before}by {visible(outcome.answered_by)} with {outcome.answer}")
+
+    with_app(address, use)
+
+
+def _hand(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[Task]]) -> None:
+    async def use(app: Mainspring) -> None:
+        task = await act(app)
+        if as_json:
+            write_json(task)
+        else:
+            click.echo(
+                f"task {task.id}: {'free' if task.claimed_by is None else f'held by {visible(task.claimed_by)}'}"
+            )
+
+    with_app(address, use)
+
+
+def _write(found: list[Task], as_json: bool) -> None:
+    if as_json:
+        write_lines(found)
+    elif found:
+        columns = ("id", "title", "asked", "due (UTC)", "held by")
+        write_table(columns, [(t.id, t.title, _asked(t), _text(t.due_at or ""), t.claimed_by or "") for t in found])
+    if not found:
+        click.echo("There are no such tasks.", err=True)
+
+
+def _asked(task: Task) -> str:
+    return " or ".join(name for name in (task.role, task.person) if name is not None)
+
+
+def _text(value: object) -> str:
+    match value:
+        case datetime():
+            return value.strftime("%Y-%m-%d %H:%M:%S")
+        case tuple():
+            return ", ".join(map(str, cast("tuple[Any, ...]", value)))
+        case dict():
+            return json.encode(value).decode()
+        case _:
+            return str(value)
