@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench import idle, limit, replay, w1, w2, w3, w4, w5, w6
+from bench import fan_out, idle, limit, replay, w1, w2, w3, w4, w5, w6
 from bench.measure import REPEATS, Figures
 from bench.settings import Settings
 
@@ -27,6 +27,7 @@ BENCHES: dict[str, Bench] = {
     "w4": Bench(w4.run, (1_000,), "seconds"),
     "w5": Bench(w5.run, (1_000,), "seconds"),
     "w6": Bench(w6.run, (10_000,), "late_s"),
+    "fan-out": Bench(fan_out.run, (1_000, 10_000), "seconds"),
     "replay": Bench(replay.run, (10_000,), "replay_ms"),
     "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
     "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),

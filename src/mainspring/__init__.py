@@ -11,17 +11,21 @@ from mainspring.core.decisions import (
     Decision,
     Decisions,
     Fail,
+    FanOut,
     Publish,
     Reply,
     Schedule,
     Send,
+    StartChild,
 )
 from mainspring.core.events import (
     Asked,
     Began,
+    ChildStarted,
     Completed,
     Event,
     Failed,
+    FannedOut,
     InitiatedBy,
     Published,
     Received,
@@ -31,7 +35,7 @@ from mainspring.core.events import (
     Sent,
     TaskClosed,
 )
-from mainspring.core.failures import SendFailed
+from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
 from mainspring.core.messages import Envelope, InstanceId, Kind, message
 from mainspring.core.workflow import Workflow
 from mainspring.errors import DoNotRetryError, MainspringError
@@ -51,6 +55,9 @@ __all__ = [
     "Began",
     "Breaker",
     "CancelSchedule",
+    "ChildCompleted",
+    "ChildFailed",
+    "ChildStarted",
     "CloseTask",
     "Complete",
     "Completed",
@@ -62,6 +69,8 @@ __all__ = [
     "Event",
     "Fail",
     "Failed",
+    "FanOut",
+    "FannedOut",
     "InitiatedBy",
     "Instance",
     "InstanceId",
@@ -82,6 +91,7 @@ __all__ = [
     "Send",
     "SendFailed",
     "Sent",
+    "StartChild",
     "Task",
     "TaskClosed",
     "TaskOutcome",

@@ -24,7 +24,7 @@ from bench.settings import Settings
 from bench.w5_parts import effects_of
 
 ROOT = Path(__file__).parent.parent.parent
-SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "replay": 50}
+SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,9 @@ from typing import Any, Final, Self, TypeVar, overload
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
-from mainspring.app.instance import ELSEWHERE_SECONDS, Instance, Receipt
+from mainspring.app.instance import Instance, Receipt
 from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
+from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
 from mainspring.core.messages import Kind
@@ -31,7 +32,7 @@ from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
-from mainspring.errors import NoSuchInstanceError, OperationError, WaitTimeoutError, WiringError
+from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
@@ -44,7 +45,6 @@ Out = TypeVar("Out")
 F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE: Final = 100
-REPLY_TIMEOUT: Final = timedelta(seconds=30)
 SHORTEST_RETENTION: Final = timedelta(microseconds=1)
 
 
@@ -168,6 +168,7 @@ class Mainspring:
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first, or make another one.")
         self.registry.add_publication()
+        self.registry.add_fan_out()
         if work:
             check_wiring(self.registry, pools)
             if pools is None:
@@ -309,49 +310,12 @@ class Mainspring:
     async def request(
         self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None
     ) -> Any:
-        """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day."""
-        engine = self.engine
-        request = self._runtime.new_id() if id is None else id
-        pending = engine.intake.envelop(
-            message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
-        )
-        if pending is None:
-            raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
-        future = engine.dispatcher.replies.expect(request)
-        try:
-            status = await engine.intake.answered(pending)
-            if status == "dead letter":
-                raise OperationError(
-                    f"{pending.type} {request}",
-                    f"was not taken by {pending.ref} and is a dead letter",
-                    "Begin the instance first; the dead letter says why.",
-                )
-            return await self._reply(engine, pending, future, timeout, look=status == "duplicate")
-        finally:
-            engine.dispatcher.replies.give_up(request, future)
+        """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day: see `reply`."""
+        return await request(self, message, timeout, id, actor)
 
-    async def _reply(
-        self, engine: Engine, pending: Pending, future: asyncio.Future[Any], timeout: timedelta, *, look: bool
-    ) -> Any:
-        """Wait for a reply made here, and look now and then for one that another process made; `look` begins so."""
-        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
-        while not future.done():
-            if look:
-                known, reply = await engine.dispatcher.replies.kept(pending.id)
-                if known:
-                    return reply
-            look = True
-            left = (deadline_us - engine.store.now_us()) / 1e6
-            if left <= 0:
-                row = await Instance[Any, Any, Any](self, pending.ref).row()
-                why = f"{pending.ref} is {row.status}" + (f": {row.error}" if row.error else "")
-                raise WaitTimeoutError(f"the reply to {pending.id}", timeout.total_seconds(), why)
-            sleeper = asyncio.ensure_future(self._runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
-            try:
-                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                sleeper.cancel()
-        return future.result()
+    async def reply(self, id: str) -> Any:
+        """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""
+        return await kept_reply(self, id)
 
     # ---- looking
 

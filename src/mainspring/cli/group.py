@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "show": Listed("Look", "show", "Show an instance: its stream, its state, and what it waits for."),
     "state": Listed("Look", "show", "Show the state of an instance."),
     "log": Listed("Look", "log", "Show what happened to an instance, who did it, and how long it took."),
+    "reply": Listed("Look", "replies", "Show the reply to a request, also one that came too late."),
     "timers": Listed("Look", "listing", "List timers, the next one first."),
     "tasks": Listed("Look", "tasks", "List, claim, delegate, pick or complete what people are asked to do."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),

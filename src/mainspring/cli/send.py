@@ -14,6 +14,7 @@ from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import write_json
 from mainspring.core.messages import MessageType, type_of
+from mainspring.engine.registry import is_internal
 from mainspring.errors import CodecError
 
 UNHAPPY = {
@@ -88,7 +89,7 @@ def _inputs(app: Mainspring) -> dict[str, MessageType]:
     """Return what workflows take, by name; a former name will do."""
     found: dict[str, MessageType] = {}
     for entry in app.registry.workflows.values():
-        for cls in entry.definition.inputs:
+        for cls in () if is_internal(entry.name) else entry.definition.inputs:
             declared = type_of(cls)
             found.update(dict.fromkeys((declared.name, *declared.aliases), declared))
     return found

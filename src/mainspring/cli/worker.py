@@ -26,6 +26,7 @@ from mainspring.cli.options import chosen, examples, json_option
 from mainspring.cli.output import counted
 from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
+from mainspring.engine.registry import is_internal
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 CLOSE_SECONDS: Final = 2.0
@@ -138,7 +139,7 @@ def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
     'shop:app on memory://: no workflows, 0 handlers'
     """
     registry = app.registry
-    workflows = ", ".join(sorted(registry.workflows)) or "no workflows"
+    workflows = ", ".join(sorted(name for name in registry.workflows if not is_internal(name))) or "no workflows"
     handlers = counted(len(registry.handlers) + sum(map(len, registry.subscribers.values())), "handler")
     only = f", pools {', '.join(pools)} only" if pools else ""
     return f"process {os.getpid()} serves {address} on {shown_url(app.url)}: {workflows}, {handlers}{only}"

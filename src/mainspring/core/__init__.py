@@ -1,7 +1,7 @@
 """The pure core: no clock, no randomness, no I/O, no threads. Read it in this order.
 
     messages        what travels, and in what envelope
-    decisions       what decide returns          Send, Publish, Reply, Schedule, CancelSchedule, Complete, Fail
+    decisions       what decide returns          Send, Publish, Reply, Schedule, StartChild, FanOut, Complete, Fail
     events          what is recorded             Began, InitiatedBy, Received, Sent, Published, …
     workflow        what an author writes        initial_state, route, decide, evolve
     definition      the class, read and checked  (type_parameters reads its unions, freezing its records)
@@ -9,7 +9,7 @@
     translate       decisions → events
     fold            state, events → state
     step            one input taken: decide, check, translate, fold
-    failures        what a workflow may listen for when a command failed for good
+    failures        what a workflow may listen for when a command or a child has ended
     story           a stream as the table that people read
 
 Nothing here changes because a database does.

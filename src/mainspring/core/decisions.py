@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from math import isfinite
 from types import UnionType
-from typing import Any, Final, Generic, TypeAlias, TypeVar, Union, cast, get_args
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from mainspring.core.freezing import required_fields
 from mainspring.core.messages import type_of
 from mainspring.errors import InvalidDecisionError, shown
 
@@ -27,6 +29,10 @@ REASON_CHARACTERS: Final = 10_000
 TITLE_CHARACTERS: Final = 1_000
 DATA_VALUES: Final = 100
 LONGEST_DELAY: Final = timedelta(days=365 * 1_000)
+FAN_OUT_MOST: Final = 50_000
+"""Parts of one fan-out. Their messages together must also fit into the largest body."""
+
+WhenParentEnds: TypeAlias = Literal["cancel", "abandon"]
 
 Value: TypeAlias = str | int | float | bool | None
 
@@ -242,6 +248,69 @@ class CloseTask(Struct, frozen=True, gc=False):
         return type_of(self.key).name if isinstance(self.key, type) else self.key
 
 
+class StartChild(Struct, Generic[Out_co], frozen=True, gc=False):
+    """Begin an instance of another workflow, and get its result or its failure as an input.
+
+    The child is cancelled when this instance ends before it, unless it is abandoned then.
+
+    >>> StartChild("ship the order")
+    StartChild(message='ship the order', when_parent_ends='cancel')
+    """
+
+    message: Out_co
+    when_parent_ends: WhenParentEnds = "cancel"
+
+    def __post_init__(self) -> None:
+        if self.when_parent_ends not in ("cancel", "abandon"):
+            raise InvalidDecisionError(
+                f"StartChild got when_parent_ends={shown(self.when_parent_ends, 100)}", 'Use "cancel" or "abandon".'
+            )
+
+
+class FanOut(Struct, Generic[In_co, Out_co], frozen=True, gc=False):
+    """Start a child, or carry out a command, for each of many messages, and get one input when all have ended.
+
+    That input is of the type `into`, with the fields `results` (of those parts that had one, in the order of the
+    messages) and `failures` (a ChildFailed each), and `key` if it wants to know. Its state does not grow with each
+    part: the engine holds the join.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class PartsDone:
+    ...     results: tuple[int, ...]
+    ...     failures: tuple[str, ...]
+    >>> FanOut(["square 1", "square 2"], into=PartsDone).join_key
+    'PartsDone'
+    """
+
+    messages: Sequence[Out_co]
+    into: type[In_co]
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.messages, (list, tuple)):
+            raise InvalidDecisionError(f"FanOut got messages={shown(self.messages, 100)}", "Use a list or a tuple.")
+        if len(self.messages) > FAN_OUT_MOST:
+            raise InvalidDecisionError(
+                f"FanOut got {len(self.messages):,} messages",
+                f"Use at most {FAN_OUT_MOST:,}; let each part fan out again if there is more to do.",
+            )
+        missing = required_fields(self.into, ("results", "failures"), ("key",))
+        if missing is not None:
+            raise InvalidDecisionError(
+                f"FanOut cannot make its input {shown(self.into, 100)}: {missing}",
+                "Give it the fields `results: tuple[…, ...]` and `failures: tuple[ChildFailed, ...]`.",
+            )
+        if self.key is not None:
+            _check_text("FanOut", "key", self.key, KEY_CHARACTERS)
+        force_setattr(self, "messages", tuple(self.messages))
+
+    @property
+    def join_key(self) -> str:
+        """The key under which its input says which fan-out it joins."""
+        return self.key if self.key is not None else type_of(self.into).name
+
+
 class Complete(Struct, Generic[Out_co], frozen=True, gc=False):
     """End the instance well, with a result if there is one. Must be the last decision of its step.
 
@@ -328,6 +397,8 @@ Decision: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Decision[Inp
     Send[Out],
     Publish[Out],
     Reply[Out],
+    StartChild[Out],
+    FanOut[In, Out],
     Complete[Out],
     CancelSchedule,
     Become[Any],

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, U
 
 from msgspec import Struct
 
-from mainspring.core.decisions import Value
+from mainspring.core.decisions import Value, WhenParentEnds
 from mainspring.core.messages import Kind
 
 In_co = TypeVar("In_co", covariant=True)
@@ -158,6 +158,33 @@ class TaskClosed(Recorded, frozen=True, gc=False):
     key: str
 
 
+class ChildStarted(Recorded, Generic[Out_co], frozen=True, gc=False):
+    """An instance of another workflow was asked to begin, as this one's child.
+
+    >>> ChildStarted("ship the order").when_parent_ends
+    'cancel'
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.COMMAND
+    message: Out_co
+    when_parent_ends: WhenParentEnds = "cancel"
+
+
+class FannedOut(Recorded, Generic[Out_co], frozen=True, gc=False):
+    """Many children or commands were asked for; one input of the type named `into` joins them.
+
+    >>> FannedOut(("square 1", "square 2"), "PartsDone", "squares").key
+    'squares'
+    """
+
+    direction: ClassVar[Direction] = "output"
+    kind: ClassVar[Kind | None] = Kind.COMMAND
+    messages: tuple[Out_co, ...]
+    into: str
+    key: str
+
+
 class Became(Recorded, Generic[State_co], frozen=True, gc=False):
     """The state that decide returned, recorded whole (state-returning style).
 
@@ -287,6 +314,8 @@ Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Ou
     Sent[Out],
     Published[Out],
     Replied[Out],
+    ChildStarted[Out],
+    FannedOut[Out],
     Completed[Out],
     ScheduleCancelled,
     Asked,
@@ -309,4 +338,4 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
 ]
 
 ENDS: Final = (Completed, Failed)
-OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled, Asked, TaskClosed)
+OUTPUTS: Final = (Sent, Published, Replied, Scheduled, ScheduleCancelled, Asked, TaskClosed, ChildStarted, FannedOut)

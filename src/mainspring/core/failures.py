@@ -1,8 +1,10 @@
-"""What a workflow may listen for when a command of its own could not be carried out."""
+"""What a workflow may listen for: the end of what it asked for, where that brings no message of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from mainspring.core.messages import message
 
 
 @dataclass(frozen=True)
@@ -17,3 +19,33 @@ class SendFailed:
     message_id: str
     error: str
     attempts: int
+
+
+@message(name="mainspring.ChildCompleted")
+@dataclass(frozen=True)
+class ChildCompleted:
+    """A child completed without a result. Declare it as an input to be told; one with a result brings that instead.
+
+    >>> ChildCompleted("Shipping/o-1").child
+    'Shipping/o-1'
+    """
+
+    child: str
+
+
+@message(name="mainspring.ChildFailed")
+@dataclass(frozen=True)
+class ChildFailed:
+    """A child ended badly, or could not begin. Declare it as an input to be told, else you are suspended.
+
+    `status` is failed, cancelled, terminated, or refused: there is such an instance already, or it could not begin. In
+    the failures of a fan-out, `part` is the place of its message, from 0; `child` is the type of a command's message.
+
+    >>> ChildFailed("Shipping/o-1", "failed", "no van").status
+    'failed'
+    """
+
+    child: str
+    status: str
+    reason: str
+    part: int | None = None

@@ -16,10 +16,12 @@ from mainspring.core.decisions import (
     Decision,
     Decisions,
     Fail,
+    FanOut,
     Publish,
     Reply,
     Schedule,
     Send,
+    StartChild,
 )
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import OUTPUTS, Event
@@ -159,7 +161,7 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
 def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> str | None:
     """Return the type parameter in which what the decision carries is missing, or None when all is declared."""
     match decision:
-        case Send(carried) | Publish(carried) | Reply(carried):
+        case Send(carried) | Publish(carried) | Reply(carried) | StartChild(carried):
             return None if type(carried) in definition.outputs else "outputs"
         case Schedule(carried):
             return None if type(carried) in definition.inputs else "inputs"
@@ -170,6 +172,10 @@ def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> st
             return None if all(a in definition.inputs for a in decision.answers) and all(timers) else "inputs"
         case CloseTask(key):
             return None if isinstance(key, str) or key in definition.inputs else "inputs"
+        case FanOut(messages, into):
+            if into not in definition.inputs:
+                return "inputs"
+            return None if all(type(each) in definition.outputs for each in messages) else "outputs"
         case Complete(result):
             return None if result is None or type(result) in definition.outputs else "outputs"
         case Become(state):

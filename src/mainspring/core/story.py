@@ -12,8 +12,10 @@ from mainspring.core.events import (
     Asked,
     Became,
     Cancelled,
+    ChildStarted,
     Completed,
     Failed,
+    FannedOut,
     Kept,
     Migrated,
     Published,
@@ -38,7 +40,8 @@ class Entry(Struct, frozen=True, gc=False):
     """One recorded event with its place in the stream and, for an input, what its envelope said.
 
     `state` is the name of the state after an input's step; `cause` the version of the output that a result or timer
-    answers; `attempt` and `duration` those of the handler's call that gave a result.
+    answers; `attempt` and `duration` those of the handler's call that gave a result. `undelivered` says that there
+    was nobody to receive a reply.
 
     >>> from mainspring.core.events import Sent
     >>> Entry(3, Sent("charge")).version
@@ -55,6 +58,7 @@ class Entry(Struct, frozen=True, gc=False):
     cause: int | None = None
     attempt: int | None = None
     duration: timedelta | None = None
+    undelivered: bool = False
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -84,7 +88,7 @@ def tell(entries: Iterable[Entry]) -> list[Row]:
             kind=str(entry.kind or entry.event.kind or ""),
             direction="" if entry.event.direction == "lifecycle" else entry.event.direction,
             event=type(entry.event).__name__,
-            message=_message(entry.event),
+            message=f"{_message(entry.event)}{' (undelivered)' if entry.undelivered else ''}",
         )
         for entry in entries
     ]
@@ -131,6 +135,10 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return f"{message!r} at {at.isoformat()}"
         case Received(message) | Sent(message) | Published(message) | Replied(message):
             return repr(message)
+        case ChildStarted(message):
+            return repr(message)
+        case FannedOut(messages, into):
+            return f"{len(messages):,} of {_kinds(messages)} into {into}"
         case Skipped(message) | Kept(message) | Resent(message):
             return repr(message)
         case Asked(key, title):
@@ -151,3 +159,7 @@ def _message(event: StreamEvent[Any, Any]) -> str:
 
 def _asked_of(event: Asked) -> str:
     return " or ".join(name for name in (event.role, event.person) if name is not None)
+
+
+def _kinds(messages: Sequence[object]) -> str:
+    return " | ".join(dict.fromkeys(type(message).__name__ for message in messages)) or "nothing"

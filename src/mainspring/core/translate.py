@@ -16,18 +16,22 @@ from mainspring.core.decisions import (
     Complete,
     Decision,
     Fail,
+    FanOut,
     Publish,
     Reply,
     Schedule,
     Send,
+    StartChild,
 )
 from mainspring.core.events import (
     Asked,
     Became,
     Began,
+    ChildStarted,
     Completed,
     Event,
     Failed,
+    FannedOut,
     InitiatedBy,
     Published,
     Received,
@@ -84,6 +88,10 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
             return _asked(decision)
         case CloseTask():
             return TaskClosed(decision.task_key)
+        case StartChild(message, when_parent_ends):
+            return ChildStarted(message, when_parent_ends)
+        case FanOut(messages, into):
+            return FannedOut(tuple(messages), type_of(into).name, decision.join_key)
         case Complete(result):
             return Completed(result)
         case Fail(reason):

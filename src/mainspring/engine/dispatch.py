@@ -10,9 +10,12 @@ from typing import Any, Final, cast
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
+from mainspring.engine.children import FAN_OUT
 from mainspring.engine.committer import Committer
+from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
+from mainspring.engine.parts import PartDone, stored
 from mainspring.engine.pending import Pending, input_of, read_context
 from mainspring.engine.recorder import answer_id, read_detail
 from mainspring.engine.registry import Registry, WorkflowEntry
@@ -66,8 +69,9 @@ class Dispatcher:
         self._due_at = due_at
         self._accepted = accepted
         self._runners: dict[str, Runner] = {}
-        self.replies = Replies(store, registry, committer, intake, runtime)
+        self.replies = Replies(store, registry, committer, intake, runtime, self)
         self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
+        self.ends = Ends(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
         self._served: dict[str, bool] = {}
         self._promised: Counter[str] = Counter()
@@ -79,12 +83,12 @@ class Dispatcher:
     def in_hand(self) -> int:
         """How many commands wait or run here."""
         commands = sum(runner.waiting + runner.active for runner in self._runners.values())
-        return commands + self.subscriptions.waiting + self.subscriptions.running
+        return commands + self.subscriptions.waiting + self.subscriptions.running + len(self.ends.in_hand)
 
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the outputs that a runner or a subscription has here."""
         held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
-        return held | self.subscriptions.outputs_in_hand()
+        return held | self.subscriptions.outputs_in_hand() | self.ends.in_hand
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
@@ -143,6 +147,10 @@ class Dispatcher:
                 self.subscriptions.publish(claim, message)
             case "send":
                 self._send(claim, message)
+            case "child":
+                self.ends.start(claim, message)
+            case "end":
+                self.ends.tell(claim)
 
     def _send(self, claim: OutputClaim, message: Any) -> None:
         handler = self._registry.handlers.get(claim.destination)
@@ -212,7 +220,11 @@ class Dispatcher:
     def _results(
         self, handler: Handler, job: Job, result: Any, duration_us: int
     ) -> tuple[list[Pending], tuple[Remembered, ...]]:
-        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(_messages(result), 1)]
+        messages = _messages(result)
+        if job.claim.workflow == FAN_OUT:
+            codec = self._registry.codec
+            messages = [PartDone(tuple(stored(codec.encode(message)) for message in messages))]
+        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
         if handler.options.idempotency_key is None:
             return inputs, ()
         return inputs, (self._remembered(handler, job, inputs),)
@@ -347,7 +359,7 @@ class Dispatcher:
                 cause=claim.output.version,
                 settles=claim.output,
                 attempt=attempts,
-                dead_letter=self._letter(claim, "its handler gave up", text, attempts),
+                dead_letter=self.letter(claim, "its handler gave up", text, attempts),
                 gives_up=None if listens else f"{claim.type} failed for good: {text}",
             )
         )
@@ -355,12 +367,13 @@ class Dispatcher:
     def bury(self, claim: OutputClaim, reason: str, error: Exception | None) -> None:
         """Make a dead letter of an output that has nowhere to go."""
         text = None if error is None else error_text(error)
-        letter = self._letter(claim, reason, text, claim.attempts)
+        letter = self.letter(claim, reason, text, claim.attempts)
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
 
         self._committer.persist(unit)
 
-    def _letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int) -> DeadLetter:
+    def letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int = 0) -> DeadLetter:
+        """Return an output as the dead letter that it becomes."""
         return DeadLetter(
             workflow=claim.workflow,
             instance=claim.instance,

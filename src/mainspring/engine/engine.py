@@ -14,6 +14,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
 from mainspring.engine.lanes import Lane
+from mainspring.engine.operations import Operations
 from mainspring.engine.registry import Registry
 from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
@@ -61,6 +62,7 @@ class Engine:
             store, registry, self.committer, self.dispatcher, self.intake, runtime, lambda: self.stepper.in_hand
         )
         self.intake.connect(self.stepper.submit)
+        self.dispatcher.ends.cancel = Operations(self).cancel_child
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
         self.works = False

@@ -17,15 +17,17 @@ class Lane:
     """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
 
     `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet, `asked`
-    whether it may have open tasks. `under_way` are the inputs whose units are with the committer, in order. A `broken`
-    lane waits for them to come back, puts those that failed in front again, and is loaded anew. `abandoned` are the
-    versions that do not count any more, because the instance was reset or began anew.
+    whether it may have open tasks, `children` that it has ever started one. `under_way` are the inputs whose units are
+    with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
+    and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
+    anew.
     """
 
     __slots__ = (
         "abandoned",
         "asked",
         "broken",
+        "children",
         "context",
         "ending",
         "entry",
@@ -74,6 +76,7 @@ class Lane:
         self.purged_us: int | None = None
         self.abandoned: frozenset[int] = frozenset()
         self.asked = False
+        self.children = False
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

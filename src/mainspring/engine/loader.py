@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mainspring.core.fold import fold
 from mainspring.engine.branches import abandoned, branches, live
+from mainspring.engine.children import CHILDREN_MARK, has_children
 from mainspring.engine.lanes import Lane
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
@@ -139,6 +140,7 @@ class Loader:
             lane.abandoned = abandoned(loaded.events)
             # What stands before a snapshot was not read: it may have asked somebody.
             lane.asked = loaded.snapshot is not None or any(event.event == "Asked" for event in loaded.events)
+            lane.children = has_children(loaded)
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
@@ -167,7 +169,9 @@ async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> 
     """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned."""
     if loaded is None or loaded.snapshot is None:
         return loaded
-    if loaded.snapshot.fingerprint == entry.fingerprint and not any(branches(row) for row in loaded.events):
+    if loaded.snapshot.fingerprint.removesuffix(CHILDREN_MARK) == entry.fingerprint and not any(
+        branches(row) for row in loaded.events
+    ):
         return loaded
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
 

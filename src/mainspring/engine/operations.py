@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from mainspring.core.events import Cancelled, Resumed, StreamEvent, Suspended
-from mainspring.engine.engine import Engine
+from mainspring.engine.children import ended_by_operator, parent_of
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.rewinding import rewind
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
 from mainspring.port.tasks import TaskWork
+
+if TYPE_CHECKING:
+    from mainspring.engine.engine import Engine
 
 CONFLICTS: Final = 20
 OPERATOR: Final = "operator"
@@ -69,15 +72,32 @@ class Operations:
         await self._commit(ref, unit)
         self._engine.due_at(0)
 
-    async def cancel(self, ref: Ref, reason: str, actor: str | None) -> None:
-        """End an instance from outside: what nobody carries out yet is cancelled, what runs is told."""
+    async def cancel_child(self, ref: Ref, started_by: str, reason: str) -> bool:
+        """Cancel the instance that a parent's output began, if it runs still. False: there is no such instance."""
+        loaded = (await self._engine.store.load([ref]))[0]
+        if loaded is None:
+            return False
+        if parent_of(loaded.row.context) == started_by and loaded.row.status not in ENDED:
+            try:
+                await self.cancel(ref, reason, None, tell=False)
+            except OperationError:
+                now = (await self._engine.store.load([ref]))[0]
+                if now is not None and now.row.status not in ENDED:
+                    raise  # it did not end by itself meanwhile
+        return True
+
+    async def cancel(self, ref: Ref, reason: str, actor: str | None, *, tell: bool = True) -> None:
+        """End an instance from outside: what nobody carries out yet is cancelled, what runs is told.
+
+        With `tell`, so is the parent that began it, if one did; its open children are cancelled in any case.
+        """
 
         def unit(row: InstanceRow) -> Unit:
             if row.status in ENDED:
                 raise OperationError(str(ref), f"cannot be cancelled: it has {row.status}", "Nothing is to be done.")
             return self._unit(row, Cancelled(reason), "cancelled", actor, error=reason, cancels=True)
 
-        await self._commit(ref, unit)
+        await self._commit(ref, unit, tell=tell)
         self._engine.cancelled(ref)
         self._engine.tell_end(ref, "cancelled", reason)
 
@@ -145,11 +165,19 @@ class Operations:
     def _restless(self, ref: Ref) -> OperationError:
         return OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
 
-    async def _commit(self, ref: Ref, make: _Make) -> None:
+    async def _commit(self, ref: Ref, make: _Make, *, tell: bool = True) -> None:
         for _ in range(CONFLICTS):
-            outcome = await self._engine.committer.commit(make(await self._row(ref)))
+            loaded = (await self._engine.store.load([ref]))[0]
+            if loaded is None:
+                raise NoSuchInstanceError(str(ref))
+            unit = make(loaded.row)
+            if unit.status in ENDED:
+                unit = ended_by_operator(unit, loaded, tell=tell)
+            outcome = await self._engine.committer.commit(unit)
             self._engine.stepper.forget(ref)
             if isinstance(outcome, Committed):
+                if unit.outputs:
+                    self._engine.due_at(0)
                 return
         raise self._restless(ref)
 

@@ -9,15 +9,17 @@ from typing import Any, Final
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from mainspring.codec import Codec
+from mainspring.codec import BODY_LIMIT_BYTES, Codec
 from mainspring.core.decisions import Value
 from mainspring.core.events import (
     Asked,
     Became,
     Began,
     Cancelled,
+    ChildStarted,
     Completed,
     Failed,
+    FannedOut,
     InitiatedBy,
     Kept,
     Migrated,
@@ -37,15 +39,21 @@ from mainspring.core.events import (
 )
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
+from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import Pending, encode_context, moment
+from mainspring.errors import BodyTooLargeError
 from mainspring.port.records import EventRow, Ref, Snapshot
 
 MICROSECOND: Final = timedelta(microseconds=1)
+PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
+"""Of the messages of one fan-out together: in its event they are text inside a text, which takes more."""
 
 _CARRIERS: Final[dict[str, Any]] = {
     cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
 }
-_OUTPUTS: Final = frozenset(cls.__name__ for cls in (Sent, Published, Replied, Scheduled, Resent, Asked))
+_OUTPUTS: Final = frozenset(
+    cls.__name__ for cls in (Sent, Published, Replied, Scheduled, ChildStarted, FannedOut, Resent, Asked)
+)
 _FOLDED: Final = frozenset(
     cls.__name__
     for cls in (
@@ -59,11 +67,25 @@ _FOLDED: Final = frozenset(
         ScheduleCancelled,
         Asked,
         TaskClosed,
+        ChildStarted,
+        FannedOut,
         Became,
         Completed,
         Failed,
     )
 )
+
+
+class Ending(Struct, frozen=True, omit_defaults=True):
+    """Who is to be told of an instance's end: the parent that began it, and children that it began.
+
+    >>> Ending("failed", "Orders/o-1/3").children
+    False
+    """
+
+    status: str
+    parent: str | None = None
+    children: bool = False
 
 
 class Detail(Struct, frozen=True, omit_defaults=True):
@@ -88,6 +110,8 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     excludes: tuple[str, ...] = ()
     reject: str | None = None
     data: dict[str, Value] = {}
+    abandon: bool = False
+    end: Ending | None = None
 
 
 encode_detail = json.Encoder().encode
@@ -152,6 +176,11 @@ class Recorder:
             case Scheduled(message, after, at, key):
                 after_us = None if after is None else after // MICROSECOND
                 return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at), cause)
+            case ChildStarted(message, when_parent_ends):
+                detail = Detail(abandon=True) if when_parent_ends == "abandon" else None
+                return self._carrier(event, version, time_us, message, detail, cause)
+            case FannedOut():
+                return self._carrier(event, version, time_us, self._parts(event), None, cause)
             case Became(state):
                 encoded = self._states.encode(state)
                 return EventRow(version, "Became", time_us, encoded.name, encoded.version, encoded.body)
@@ -182,7 +211,7 @@ class Recorder:
     def event(self, row: EventRow) -> StreamEvent[Any, Any]:
         """Return the event of a row."""
         codec = self._states if row.event == "Became" else self._codec
-        message = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
+        message: Any = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
         carrier = _CARRIERS.get(row.event)
         if carrier is not None:
             return carrier(message)
@@ -201,6 +230,10 @@ class Recorder:
                 return TaskClosed(detail.key or "")
             case "Asked":
                 return _asked(detail)
+            case "ChildStarted":
+                return ChildStarted(message, "abandon" if detail.abandon else "cancel")
+            case "FannedOut":
+                return FannedOut(restored(self._codec, message.messages), message.into, message.key)
             case "Completed":
                 return Completed(message)
             case "Resumed":
@@ -239,7 +272,19 @@ class Recorder:
             row.cause,
             row.attempt,
             None if row.duration_us is None else timedelta(microseconds=row.duration_us),
+            row.event == "Replied" and read_detail(row.detail).undelivered,
         )
+
+    def _parts(self, event: FannedOut[Any]) -> Parts:
+        messages = tuple(stored(self._codec.encode(message)) for message in event.messages)
+        size_bytes = sum(len(body) for _, _, body in messages)
+        if size_bytes > PARTS_BYTES:
+            raise BodyTooLargeError(
+                "FanOut",
+                f"its messages have {size_bytes:,} characters together; the limit is {PARTS_BYTES:,}",
+                "Keep large data elsewhere and its address in the messages, or let the parts fan out again.",
+            )
+        return Parts(messages, len(messages), event.into, event.key)
 
     def _carrier(
         self,

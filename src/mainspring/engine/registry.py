@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
+from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
+from mainspring.engine.children import FAN_OUT
+from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
+from mainspring.engine.parts import PartDone, Parts
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.recurring import RECURRING
 from mainspring.errors import WiringError
+
+_INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
+
+
+def is_internal(workflow: str) -> bool:
+    """Tell whether a workflow is one of the engine's own: nobody sends to it, and nobody looks for it.
+
+    >>> is_internal("mainspring.FanOut"), is_internal("Orders")
+    (True, False)
+    """
+    return workflow.startswith(_INTERNAL)
 
 
 class WorkflowEntry:
@@ -37,6 +52,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.codec = Codec()
+        self.codec.register(ChildCompleted, ChildFailed, Parts, PartDone)
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
         self.subscribers: dict[str, list[Handler]] = {}
@@ -58,8 +74,8 @@ class Registry:
                 "Give one of them another `name`: it is part of every id that they make.",
             )
         self.workflows[entry.name] = entry
-        if entry.name == PUBLICATION or entry.name.startswith(RECURRING):
-            return  # it takes only what the app itself gives it, never what others send or publish
+        if is_internal(entry.name):
+            return  # nobody sends or publishes to them: each gets what is its own past route
         for input in entry.definition.inputs:
             self._takers.setdefault(input, []).append(entry)
 
@@ -104,6 +120,12 @@ class Registry:
         if subscribed and PUBLICATION not in self.workflows:
             self.add_workflow(publication_of(subscribed))
 
+    def add_fan_out(self) -> None:
+        """Be able to fan out whatever the workflows send."""
+        outputs = {cls: None for entry in self.workflows.values() for cls in entry.definition.outputs}
+        if outputs and FAN_OUT not in self.workflows:
+            self.add_workflow(fan_out_of(outputs, self.codec, lambda cls: cls in self._takers))
+
     def has_subscribers(self, message: object) -> bool:
         """Tell whether functions subscribed to messages of this one's type."""
         return type_of(type(message)).name in self.subscribers
@@ -126,6 +148,8 @@ class Registry:
         found = set(self.handlers)
         found.update(type_of(cls).name for cls in self._takers)
         found.update(f"publish:{name}" for name in self.subscribers)
+        if FAN_OUT in self.workflows:
+            found.add(type_of(Parts).name)
         for entry in self.workflows.values():
             found.update((f"timer:{entry.name}", f"reply:{entry.name}"))
             found.update(f"publish:{name}" for name in entry.definition.outputs.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
@@ -17,10 +17,14 @@ from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit
 from mainspring.port.store import Store
 
+if TYPE_CHECKING:
+    from mainspring.engine.dispatch import Dispatcher
+
 REPLY_KEPT_US: Final = 24 * 3600 * 1_000_000
 CALLER: Final = "caller:"
 INSTANCE: Final = "instance:"
 PAUSE_SECONDS: Final = 1.0
+PAUSE_US: Final = 1_000_000
 
 log = logging.getLogger("mainspring.engine")
 
@@ -29,13 +33,20 @@ class Replies:
     """Delivers replies, and keeps those for callers outside for a day: one that comes late is not lost."""
 
     def __init__(
-        self, store: Store, registry: Registry, committer: Committer, intake: Intake, runtime: Runtime
+        self,
+        store: Store,
+        registry: Registry,
+        committer: Committer,
+        intake: Intake,
+        runtime: Runtime,
+        dispatcher: Dispatcher,
     ) -> None:
         self._store = store
         self._registry = registry
         self._committer = committer
         self._intake = intake
         self._runtime = runtime
+        self._dispatcher = dispatcher
         self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
 
     def expect(self, request: str) -> asyncio.Future[Any]:
@@ -85,11 +96,16 @@ class Replies:
     def _to(self, claim: OutputClaim, message: Any, address: str) -> None:
         scheme, _, rest = address.partition(":")
         target = instance_id(rest)
-        if scheme == "instance" and target.workflow in self._registry.workflows:
+        if scheme == "caller":
+            self._to_caller(claim, message, rest)
+        elif scheme != "instance":
+            named = read_detail(claim.detail).to
+            self._dispatcher.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
+        elif target.workflow in self._registry.workflows:
             ref = Ref(target.workflow, target.id)
             self._intake.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
         else:
-            self._to_caller(claim, message, rest)
+            self._dispatcher.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US

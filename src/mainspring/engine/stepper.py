@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
+from mainspring.core.failures import ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.step import step
+from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
@@ -123,6 +125,8 @@ class Stepper:
         message_type = cast("type[Any]", type(pending.message))
         if pending.gives_up is not None:
             self._give_up(lane, pending, pending.gives_up)
+        elif pending.context.parent is not None and self._is_no_new_child(lane, pending):
+            self._refuse_child(lane, pending)
         elif pending.cause is not None and pending.cause in lane.abandoned:
             self._take_late(lane, pending)
         elif definition.again != "join" and self._begins_again(lane, pending):
@@ -140,7 +144,7 @@ class Stepper:
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
             lane.loaded = False  # another process may begin it at any time
         elif message_type not in definition.inputs:
-            self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
+            self._keep(lane, pending)
         else:
             self._step(lane, pending)
 
@@ -167,6 +171,40 @@ class Stepper:
         else:
             self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
 
+    def _keep(self, lane: Lane, pending: Pending) -> None:
+        """Keep what the workflow does not listen for; only a child that failed is a reason to stop, and to show why."""
+        failed = pending.message
+        if not isinstance(failed, ChildFailed):
+            self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
+            return
+        reason = f"its child {failed.child} has {failed.status}: {failed.reason}"
+        self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
+
+    def _is_no_new_child(self, lane: Lane, pending: Pending) -> bool:
+        """Tell whether a child's start finds an instance, or cannot begin one."""
+        if lane.ended and lane.entry.definition.again == "anew":
+            return parent_of(lane.context) == pending.context.parent or not self._begins_again(lane, pending)
+        return bool(lane.version or lane.ended) or type(pending.message) not in lane.entry.definition.begins
+
+    def _refuse_child(self, lane: Lane, pending: Pending) -> None:
+        """A child must begin: whoever wants to start one that is there already, or cannot begin, is told so."""
+        if lane.version and parent_of(lane.context) == pending.context.parent:
+            # It began by this very message: only its settlement was lost.
+            self._committer.persist(self._units.settled(pending))
+            return
+        if lane.version or lane.ended:
+            reason = f"there is an instance {pending.ref} already, and it is {lane.status}"
+        else:
+            reason = f"{pending.type} may not begin an instance of {pending.ref.workflow}"
+            lane.loaded = False  # another process may begin it at any time
+        unit = self._units.refused(pending, reason)
+
+        def then(outcome: Outcome) -> None:
+            if isinstance(outcome, Committed) and outcome.positions[0]:
+                self._followers.accepted(unit.accepts[0], outcome.positions[0])
+
+        self._committer.persist(unit, then)
+
     def _take_late(self, lane: Lane, pending: Pending) -> None:
         if pending.kind is Kind.TIMER:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
@@ -174,7 +212,7 @@ class Stepper:
             # There is no stream any more that could keep it, not even an answer to what the instance asked.
             reason = f"{pending.ref} ended ({lane.status}) and was purged on {moment(lane.purged_us):%Y-%m-%d}"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
-        elif pending.cause is not None:
+        elif pending.cause is not None or pending.kind is Kind.REPLY:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:
             reason = f"{pending.ref} has {lane.status} already"

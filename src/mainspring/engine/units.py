@@ -12,8 +12,10 @@ from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
     Asked,
     Began,
+    ChildStarted,
     Completed,
     Failed,
+    FannedOut,
     InitiatedBy,
     Published,
     Received,
@@ -24,10 +26,12 @@ from mainspring.core.events import (
     Suspended,
     TaskClosed,
 )
+from mainspring.core.failures import ChildFailed
 from mainspring.core.step import Step
 from mainspring.engine.asking import opening_of
+from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.lanes import Lane
-from mainspring.engine.pending import Pending, encode_context, read_context
+from mainspring.engine.pending import Pending, encode_context, instance_id, read_context
 from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.errors import shown
@@ -42,7 +46,7 @@ ERROR_CHARACTERS: Final = 4_000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNKEYED: Final = 0
-_CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled})
+_CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled, ChildStarted, FannedOut})
 
 
 def error_text(error: BaseException) -> str:
@@ -124,6 +128,8 @@ class Units:
             lane.abandoned = frozenset(range(1, before + 1))
         written = self._written(lane, pending, taken, state_name)
         ended = written.status != "running"
+        if ended:
+            self._tell_of_end(lane, pending, written)
         snapshot = None if ended else self._snapshot(lane, taken)
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, None
         lane.ending, lane.result = ended, written.result
@@ -171,7 +177,7 @@ class Units:
                 reply_to = self._reply_to(lane, pending, event)
                 row = recorder.reply_row(event, version, now_us, reply_to, cause)
                 if reply_to is not None:
-                    output = self._output(lane, event, row)
+                    output = self._reply(lane, row, reply_to)
             else:
                 row = recorder.row(event, version, now_us, cause=cause)
                 if kind in _CARRIED_OUT:
@@ -182,7 +188,8 @@ class Units:
             if output is not None:
                 written.outputs.append(output)
                 if output.claimed:
-                    written.claims.append((self._claim(lane, output, row, now_us, context), event.message))
+                    message = None if kind is FannedOut else event.message
+                    written.claims.append((self._claim(lane, output, row, now_us, context), message))
         return written
 
     def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any]) -> Snapshot | None:
@@ -192,7 +199,20 @@ class Units:
         if lane.abandoned:
             return None  # behind one, nobody would see any more which part of the stream counts
         lane.snapshot_version = taken.version
-        return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint)
+        mark = CHILDREN_MARK if lane.children else ""
+        return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint + mark)
+
+    def _tell_of_end(self, lane: Lane, pending: Pending, written: _Written) -> None:
+        """Add what tells a parent of the instance's end, and children."""
+        ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
+        if ended is None:
+            return
+        row, output = ended[0], replace(ended[1], claimed=self._followers.has_room(ended[1].destination))
+        written.rows[-1] = row
+        written.outputs.append(output)
+        if output.claimed:
+            claim = self._claim(lane, output, row, self._store.now_us(), self._output_context(pending))
+            written.claims.append((claim, written.result))
 
     def faulted(self, lane: Lane, pending: Pending, error: Exception) -> Unit:
         """Return the unit of a failed step: the input waits in the inbox, the instance is suspended."""
@@ -268,6 +288,13 @@ class Units:
             dedupe=pending.id if pending.cause is None else None,
         )
 
+    def refused(self, pending: Pending, reason: str) -> Unit:
+        """Return the unit that tells a parent why its child did not begin."""
+        failed = ChildFailed(str(pending.ref), "refused", reason)
+        parent = pending.context.parent or ""
+        told = outcome(self._registry.codec, parent, failed, pending.context, self._store.now_us())
+        return replace(self.settled(pending), accepts=(told.input_row(claimed=True),))
+
     def unclaimed_due(self, unit: Unit) -> list[int]:
         """Return when the unit's unclaimed outputs become due, roughly: the store's clock has the last word."""
         if not unit.outputs:
@@ -318,9 +345,18 @@ class Units:
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else (at - _EPOCH) // MICROSECOND
                 return OutputRow(row.version, "timer", f"timer:{lane.entry.name}", after_us, at_us, key)
+            case ChildStarted() | FannedOut():
+                lane.children = True
+                destination = row.type or ""
+                return OutputRow(row.version, "child", destination, claimed=room(destination))
             case _:
-                destination = f"reply:{lane.entry.name}"
-                return OutputRow(row.version, "reply", destination, claimed=room(destination))
+                raise TypeError(f"{type(event).__name__} is not carried out")
+
+    def _reply(self, lane: Lane, row: EventRow, reply_to: str) -> OutputRow:
+        """Return the output of a reply, in a queue that workers who know the workflow that asked look at."""
+        scheme, _, rest = reply_to.partition(":")
+        destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
+        return OutputRow(row.version, "reply", destination, claimed=self._followers.has_room(destination))
 
     def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
         return OutputClaim(

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from mainspring.core.decisions import Complete, Publish, Reply, Send
+from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
 from mainspring.core.messages import type_of
+from mainspring.engine.children import FAN_OUT
 from mainspring.engine.publication import PUBLICATION
-from mainspring.engine.registry import Registry, WorkflowEntry
+from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError
 from mainspring.port.store import Store
 
@@ -61,7 +62,7 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
 
 def _check_somebody_sends(registry: Registry) -> None:
     """A handler's answer is taken by the instance that asked, so a worker must know that one's workflow."""
-    if registry.handlers and not set(registry.workflows) - {PUBLICATION}:
+    if registry.handlers and not set(registry.workflows) - {PUBLICATION, FAN_OUT}:
         raise WiringError(
             f"This app has handlers and no workflow: nobody sends {', '.join(sorted(registry.handlers))}",
             "Add the workflow that sends it, with app.add(…): its instances take the handler's answer.",
@@ -87,7 +88,7 @@ def _check_one_takes(registry: Registry) -> None:
 def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
     """Tell of outputs that are perhaps sent, in a way that the source does not show, and that nobody here takes."""
     cls, outputs = type(entry.workflow), entry.definition.outputs
-    if entry.name == PUBLICATION or not any(True for _ in _trees(cls.__mro__)):
+    if is_internal(entry.name) or not any(True for _ in _trees(cls.__mro__)):
         return
     unsent = {name for base in cls.__mro__ for name in _placed(base, outputs, _UNSENT)}
     for name in sorted({*outputs.values()} - unsent):
@@ -97,13 +98,13 @@ def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
 
 
 def sent_types(cls: type[Any], outputs: dict[type[Any], str]) -> set[str]:
-    """Return the names of those outputs that stand in a `Send(…)` in the class's source, as far as can be seen.
+    """Return the names of those outputs that a `Send(…)` or `StartChild(…)` holds in the source, as far as can be seen.
 
     >>> from mainspring.testing.samples import Counter
     >>> sent_types(Counter, {})
     set()
     """
-    return _placed(cls, outputs, (Send,))
+    return _placed(cls, outputs, (Send, StartChild))
 
 
 def _placed(cls: type[Any], outputs: dict[type[Any], str], decisions: tuple[type[Any], ...]) -> set[str]:

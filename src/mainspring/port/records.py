@@ -9,7 +9,7 @@ from msgspec import Struct
 from mainspring.port.tasks import Refused, TaskWork
 
 Status: TypeAlias = Literal["running", "suspended", "completed", "failed", "cancelled", "terminated"]
-OutputKind: TypeAlias = Literal["send", "publish", "reply", "timer"]
+OutputKind: TypeAlias = Literal["send", "publish", "reply", "timer", "child", "end"]
 ConflictReason: TypeAlias = Literal["version", "inbox", "lost"]
 
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "terminated"})
@@ -43,6 +43,8 @@ class OutputKey(Struct, frozen=True, gc=False):
 class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     """What an envelope says beside message, id, kind, time and actor; stored as one JSON object.
 
+    `parent` is the id of the output that begins an instance as somebody's child.
+
     >>> Context(correlation_id="c-1").reply_to is None
     True
     """
@@ -53,6 +55,7 @@ class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     reply_to: str | None = None
     trace: str | None = None
     task: str | None = None
+    parent: str | None = None
 
 
 class EventRow(Struct, frozen=True, gc=False):

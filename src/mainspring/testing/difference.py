@@ -17,10 +17,12 @@ from mainspring.core.decisions import (
     Complete,
     Decision,
     Fail,
+    FanOut,
     Publish,
     Reply,
     Schedule,
     Send,
+    StartChild,
 )
 from mainspring.errors import shown
 
@@ -43,6 +45,11 @@ def show(decision: Decision[Any, Any]) -> str:
             return "Complete()"
         case Send(carried) | Publish(carried) | Reply(carried, None) | Complete(carried) | Become(carried):
             return f"{name}({_short(carried)})"
+        case StartChild(carried, when):
+            return f"StartChild({_short(carried)}{'' if when == 'cancel' else f', when_parent_ends={when!r}'})"
+        case FanOut(messages, into, key):
+            named = "" if key is None else f", key={key!r}"
+            return f"FanOut({_short(list(messages))}, into={into.__name__}{named})"
         case Reply(carried, to):
             return f"Reply({_short(carried)}, to={to!r})"
         case Schedule(carried, after, at, key):

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.core.definition import definition_of
-from mainspring.core.events import Published, Replied, Scheduled, Sent
+from mainspring.core.events import ChildStarted, Published, Replied, Scheduled, Sent
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.route import route
 from mainspring.core.workflow import Workflow
@@ -314,7 +314,7 @@ class Run:
 
     def _expect_answers(self, version: int) -> None:
         for entry in self.rehearsal.entries[version:]:
-            if isinstance(entry.event, Sent | Published | Replied):
+            if isinstance(entry.event, Sent | Published | Replied | ChildStarted):
                 output: object = entry.event.message
                 answer = self._rules.answers.get(type(output))
                 answers = None if answer is None else answer(output)

@@ -1,0 +1,82 @@
+"""Requests: a message from outside whose Reply is awaited, and replies that came when nobody waited any more."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from mainspring.app.instance import ELSEWHERE_SECONDS, Instance
+from mainspring.engine.engine import Engine
+from mainspring.engine.pending import Pending
+from mainspring.errors import OperationError, WaitTimeoutError
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+REPLY_TIMEOUT: Final = timedelta(seconds=30)
+
+
+async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None) -> Any:
+    """Send a message and wait for the Reply to it."""
+    engine = app.engine
+    request = engine.runtime.new_id() if id is None else id
+    pending = engine.intake.envelop(
+        message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
+    )
+    if pending is None:
+        raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+    future = engine.dispatcher.replies.expect(request)
+    try:
+        status = await engine.intake.answered(pending)
+        if status == "dead letter":
+            raise OperationError(
+                f"{pending.type} {request}",
+                f"was not taken by {pending.ref} and is a dead letter",
+                "Begin the instance first; the dead letter says why.",
+            )
+        return await _awaited(app, engine, pending, future, timeout, look=status == "duplicate")
+    finally:
+        engine.dispatcher.replies.give_up(request, future)
+
+
+async def _awaited(
+    app: Mainspring,
+    engine: Engine,
+    pending: Pending,
+    future: asyncio.Future[Any],
+    timeout: timedelta,
+    *,
+    look: bool,
+) -> Any:
+    """Wait for a reply made here, and look now and then for one that another process made; `look` begins so."""
+    deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+    while not future.done():
+        if look:
+            known, reply = await engine.dispatcher.replies.kept(pending.id)
+            if known:
+                return reply
+        look = True
+        left = (deadline_us - engine.store.now_us()) / 1e6
+        if left <= 0:
+            row = await Instance[Any, Any, Any](app, pending.ref).row()
+            why = f"{pending.ref} is {row.status}" + (f": {row.error}" if row.error else "")
+            raise WaitTimeoutError(f"the reply to {pending.id}", timeout.total_seconds(), why)
+        sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
+        try:
+            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+    return future.result()
+
+
+async def kept_reply(app: Mainspring, id: str) -> Any:
+    """Return the reply to a request, also one that came too late for whoever asked."""
+    known, reply = await app.engine.dispatcher.replies.kept(id)
+    if not known:
+        raise OperationError(
+            f"Request {id}",
+            "has no reply that is kept",
+            "It has none yet, or it came more than a day ago; the stream of the instance that was asked tells.",
+        )
+    return reply

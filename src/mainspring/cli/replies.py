@@ -1,0 +1,37 @@
+"""The reply to a request, also one that came too late for whoever asked."""
+
+from __future__ import annotations
+
+import click
+from msgspec import Raw
+
+from mainspring.app import Mainspring
+from mainspring.cli.failures import NotFoundError
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import visible, write_json
+from mainspring.errors import OperationError
+
+
+@click.command(epilog=examples("mainspring reply r-1", "mainspring reply r-1 --json"))
+@click.argument("request", metavar="REQUEST")
+@json_option
+@app_option
+def reply(request: str, as_json: bool, address: str) -> None:
+    """Show the reply to a request, by the request's id.
+
+    It is kept for a day, whether somebody waited for it or not.
+    """
+
+    async def use(app: Mainspring) -> None:
+        try:
+            message = await app.reply(request)
+        except OperationError as error:
+            raise NotFoundError(str(error)) from None
+        if as_json:
+            encoded = app.registry.codec.encode(message)
+            write_json({"request": request, "type": encoded.name, "message": Raw(encoded.body)})
+        else:
+            click.echo(visible(repr(message)))
+
+    with_app(address, use)
