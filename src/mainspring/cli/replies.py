@@ -18,9 +18,9 @@ from mainspring.errors import OperationError
 @json_option
 @app_option
 def reply(request: str, as_json: bool, address: str) -> None:
-    """Show the reply to a request, by the request's id.
+    """Show the reply to a request, also one that came too late.
 
-    It is kept for a day, whether somebody waited for it or not.
+    REQUEST is the request's id. Its reply is kept for a day, whether somebody waited for it or not.
     """
 
     async def use(app: Mainspring) -> None:
