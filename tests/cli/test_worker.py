@@ -3,6 +3,8 @@ import os
 import signal
 from pathlib import Path
 
+import apsw
+
 from tests.cli.conftest import Run, Start, order
 
 
@@ -36,6 +38,22 @@ def test_a_second_signal_stops_at_once_though_a_handler_hangs(run: Run, start: S
     logged = [json.loads(line) for line in worker.lines if line.startswith("{")]
     assert logged[-1]["message"] == "stopped at once: what was running runs again"
     assert run("doctor", "--json").document["outbox"] == 1
+
+
+def test_a_worker_that_meets_a_newer_schema_says_so_and_ends_with_one(start: Start, folder: Path) -> None:
+    (folder / "quick.py").write_text(
+        "from mainspring.engine import engine\nfrom shop import app\nengine.HEARTBEAT_SECONDS = 0.05\n"
+    )
+    worker = start("worker", "quick:app")
+    worker.until("serves")
+
+    with apsw.Connection(str(folder / "orders.db")) as other:
+        other.execute("INSERT INTO schema_migrations (version, name, applied_us) VALUES (99, 'later', 0)")
+
+    worker.until("gives back what it holds")
+    assert worker.end() == 1
+    assert "has schema version 99" in worker.lines[-1]
+    assert worker.lines[-1].endswith("Upgrade mainspring here, or use a database of this release.\n")
 
 
 def test_a_worker_takes_up_what_an_operator_has_mended(run: Run, start: Start, folder: Path) -> None:

@@ -180,6 +180,50 @@ def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
     assert calls == ["j-1"]
 
 
+def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.005)
+    asked = beats = 0
+
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal asked, beats
+        async with job(make_app(), work) as app:
+            store = app.engine.store
+            holds, heartbeat = store.holds, store.heartbeat
+
+            async def counted_holds(worker: int) -> Any:
+                nonlocal asked
+                asked += 1
+                return await holds(worker)
+
+            async def counted_heartbeat(worker: int) -> bool:
+                nonlocal beats
+                beats += 1
+                return await heartbeat(worker)
+
+            async def some_beats() -> int:
+                """Return how often the store was asked within a few beats."""
+                first, since = beats, asked
+                await until(lambda: beats >= first + 5)
+                return asked - since
+
+            async def silent() -> bool:
+                return not await some_beats()
+
+            monkeypatch.setattr(store, "holds", counted_holds)
+            monkeypatch.setattr(store, "heartbeat", counted_heartbeat)
+            await until(silent)
+            await (await app.send(Start("j-1"))).result()
+            assert await some_beats() > 0
+            await until(silent)
+
+    run(main)
+
+
 def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> None:
     async def work(command: Work) -> None:
         await asyncio.sleep(60)

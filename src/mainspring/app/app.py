@@ -241,11 +241,23 @@ class Mainspring:
         """Return the app for a program without an event loop: `with app.blocking() as shop: shop.send(…)`."""
         return BlockingApp(self, work=work)
 
+    async def ended(self) -> None:
+        """Wait until the app has stopped. If it stopped by itself, raise why.
+
+        It does so when a newer release has changed the database (NewerSchemaError); what it held is given back by then.
+        """
+        if (engine := self._engine) is not None:
+            await engine.over.wait()
+            if engine.fault is not None:
+                raise engine.fault.with_traceback(None)
+
     @property
     def engine(self) -> Engine:
         """The running engine."""
         if self._engine is None:
             raise WiringError("This app is not running", "Use it inside `async with app:`, or await app.start() first.")
+        if self._engine.fault is not None:
+            raise self._engine.fault.with_traceback(None)
         return self._engine
 
     # ---- messages in

@@ -63,8 +63,9 @@ def worker(
     """Run an app until it is told to stop.
 
     SIGTERM or Ctrl-C lets running handlers finish, gives the rest back, and ends with exit code 0. A second one stops
-    at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. Start as many workers
-    as you like. Logs go to standard error; with --json each line is a document.
+    at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. A worker that finds the
+    database changed by a newer release stops by itself, in order (exit code 1). Start as many workers as you like. Logs
+    go to standard error; with --json each line is a document.
     """
     if reload:
         options = [f"--pool={pool}" for pool in pools] + ([f"--name={name}"] if name else [])
@@ -92,7 +93,12 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
             return 0
         await starting
         log.info("%s", described(app, address, pools))
-        await asked.wait()
+        ended = asyncio.create_task(app.ended())
+        if await _before(ended, asked):
+            await app.stop()
+            await ended
+            return 0
+        ended.cancel()
         log.info("stopping: running handlers may finish (%g s); once more to stop at once", drain)
         stopping = asyncio.create_task(app.stop(timedelta(seconds=drain)))
         if not await _before(stopping, urged):

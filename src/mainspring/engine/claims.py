@@ -57,6 +57,8 @@ class Claimer:
         self._timer_us: int | None = None
         self._started = False
         self._claiming = False
+        # How many outputs came from the store, and how many answers of it were lost: they may have brought some.
+        self.taken = 0
         self._left_alone: set[str] = set()
 
     def start(self, worker: Callable[[], int]) -> None:
@@ -122,6 +124,7 @@ class Claimer:
                 # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
                 trace = None if isinstance(error, StoreError) else error
                 log.warning("claiming failed, will be tried again: %s", error, exc_info=trace)
+                self.taken += 1
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
                 self._hint.set()
             finally:
@@ -162,6 +165,7 @@ class Claimer:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
 
     def _take(self, claims: Claims) -> None:
+        self.taken += len(claims.outputs)
         for claim in claims.outputs:
             message, error = _read(self._registry.codec, claim)
             if error is None:

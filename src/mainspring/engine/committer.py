@@ -93,6 +93,11 @@ class Committer:
         await self._idle.wait()
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing waits and nothing is under way."""
+        return self._idle.is_set()
+
+    @property
     def waiting(self) -> int:
         """How many units wait for the next batch."""
         return len(self._units)

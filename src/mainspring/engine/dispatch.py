@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -76,6 +77,8 @@ class Dispatcher:
         self._served: dict[str, bool] = {}
         self._promised: Counter[str] = Counter()
         self.closing = False
+        # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
+        self.busy = asyncio.Event()
 
     # ---- what is in hand
 
@@ -169,6 +172,7 @@ class Dispatcher:
         if runner is None:
             runner = Runner(handler, self._runtime, self._store.now_us, self, self.resources)
             runner.on_room = lambda: self._due_at(0)
+            runner.on_begin = self.busy.set
             self._runners[destination] = runner
         return runner
 

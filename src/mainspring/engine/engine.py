@@ -19,7 +19,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepper import Stepper
-from mainspring.errors import StoreClosedError
+from mainspring.errors import NewerSchemaError, StoreClosedError
 from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
 from mainspring.port.store import Store
 
@@ -65,7 +65,12 @@ class Engine:
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
+        self._held_nothing_at: tuple[int, int] | None = None
         self.works = False
+        # Why the engine ended by itself, and whether it has ended at all.
+        self.fault: NewerSchemaError | None = None
+        self.over = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
 
     # ---- life
 
@@ -82,10 +87,16 @@ class Engine:
         self.claimer.start(lambda: self.committer.worker)
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
-        self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue")
+        self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.busy)
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Take no more, let what runs finish, and give the rest back. Nothing of the engine runs afterwards."""
+        if self._ending is None:
+            await self._stop(drain_seconds)
+        else:
+            await self._ending
+
+    async def _stop(self, drain_seconds: float) -> None:
         self.dispatcher.closing = True
         try:
             if self.works:
@@ -97,15 +108,31 @@ class Engine:
             await self.runtime.cancel_tasks()
             self.committer.close()
             self._fail_waiting()
-            if self.works:
-                await self.store.release_worker(self.committer.worker)
+            try:
+                if self.works:
+                    await self.store.release_worker(self.committer.worker)
+            finally:
+                self.over.set()
+
+    def _end_by(self, error: NewerSchemaError) -> None:
+        """Stop for good, in order: whoever uses the engine from now on is told why."""
+        if self.fault is None:
+            log.critical("this worker stops, and gives back what it holds: %s", error)
+            self.fault = error
+            self._ending = self.runtime.spawn(self._end(), "mainspring-ending")
+
+    async def _end(self) -> None:
+        try:
+            await self._stop(DRAIN_SECONDS)
+        except Exception as error:  # noqa: BLE001  others relieve this worker, as one that is gone
+            log.warning("what this worker holds could not be given back: %s", error)
 
     def _fail_waiting(self) -> None:
         """Let nobody wait for a step that will not come here any more."""
         for lane in self.stepper.lanes.busy():
             for pending in lane.queue:
                 if pending.answer is not None:
-                    pending.answer.fail(StoreClosedError("mainspring"))
+                    pending.answer.fail(self.fault or StoreClosedError("mainspring"))
 
     async def _drain(self, seconds: float) -> None:
         """Let attempts and steps that are under way come to their end; cancel what is left when time is up."""
@@ -132,17 +159,25 @@ class Engine:
                 self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
                 self.due_at(0)
             await self._find_strays()
+        except NewerSchemaError as error:
+            self._end_by(error)
         except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
             log.warning("heartbeat failed: %s", error)
 
     async def _find_strays(self) -> None:
         """Give back what the store says this worker holds, and nothing here knows of: the net under our own mistakes.
 
-        Only what was missing at the last beat too: in between, an output may just be in a commit.
+        Only what was missing at the last beat too: in between, an output may just be in a commit. A worker that held
+        nothing, and has taken nothing since, does not ask: the store looks through all that waits.
         """
-        worker = self.committer.worker
+        taken = (self.committer.committed, self.claimer.taken)
+        if taken == self._held_nothing_at:
+            return
+        quiet = self.committer.idle and self.claimer.idle
         in_hand = self.dispatcher.outputs_in_hand() | self.stepper.outputs_in_hand()
-        strays = set(await self.store.holds(worker)) - in_hand
+        held = set(await self.store.holds(self.committer.worker))
+        self._held_nothing_at = taken if quiet and not held else None
+        strays = held - in_hand
         for output in strays & self._strays:
             log.error("output %s was lost by this worker; it will be carried out again", output)
             unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
@@ -175,10 +210,13 @@ class Engine:
     async def stop_overdue(self) -> None:
         """End attempts that are over their time."""
         now_us = self.store.now_us()
-        for runner in self.dispatcher.runners():
+        runners = self.dispatcher.runners()
+        for runner in runners:
             if runner.running:
                 runner.stop_overdue(now_us)
         self.dispatcher.subscriptions.stop_overdue(now_us)
+        if not self.dispatcher.subscriptions.running and not any(runner.active for runner in runners):
+            self.dispatcher.busy.clear()
 
     def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
         """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""

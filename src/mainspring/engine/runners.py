@@ -114,6 +114,8 @@ class Runner:
         # Whether commands were left to others, and who wants to hear when there is room again.
         self.turned_away = False
         self.on_room: Callable[[], None] = _nothing
+        # Who wants to hear that something runs.
+        self.on_begin: Callable[[], None] = _nothing
 
     @property
     def waiting(self) -> int:
@@ -190,6 +192,7 @@ class Runner:
         for _ in range(min(len(self._ready), max(1, self.active), room)):
             self._runtime.spawn(self._run(), f"mainspring-{self.handler.name}")
             self.active += 1
+        self.on_begin()
         if room > 0:
             self._wake()
 

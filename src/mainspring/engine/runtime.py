@@ -156,11 +156,18 @@ class Runtime:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def every(self, seconds: float, work: Callable[[], Awaitable[None]], name: str) -> None:
-        """Do something again and again: housekeeping, which a simulation without other workers can do without."""
+    def every(
+        self, seconds: float, work: Callable[[], Awaitable[None]], name: str, when: asyncio.Event | None = None
+    ) -> None:
+        """Do something again and again, or only `when` an event is set; else it costs nothing.
+
+        It is housekeeping, which a simulation without other workers can do without.
+        """
 
         async def repeat() -> None:
             while True:
+                if when is not None:
+                    await when.wait()
                 await self.clock.sleep(seconds)
                 await work()
 

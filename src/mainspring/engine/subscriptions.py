@@ -122,6 +122,7 @@ class Subscriptions:
             publication = self._waiting.popleft()
             task = self._runtime.spawn(self._tell(publication), "mainspring-publish")
             self._running[task] = publication
+            self._dispatcher.busy.set()
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:

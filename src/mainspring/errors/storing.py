@@ -70,14 +70,10 @@ class StoreFullError(StoreError):
 
 
 class StoreReadOnlyError(StoreError):
-    """The database may not be written."""
+    """The database may not be written. What to do about it, its store knows."""
 
-    def __init__(self, store: str) -> None:
-        super().__init__(
-            store,
-            "cannot be written",
-            "Let this user write the file and its directory, and mount the disk for writing.",
-        )
+    def __init__(self, store: str, fix: str) -> None:
+        super().__init__(store, "cannot be written", fix)
 
 
 class NewerSchemaError(StoreError):

@@ -19,6 +19,10 @@ from mainspring.errors import (
 LOCK_SECONDS: Final = 5.0
 STATEMENT_SECONDS: Final = 30.0
 IDLE_SECONDS: Final = 30.0
+LET_WRITE: Final = (
+    "Name the primary server in the URL, not a standby, and see that default_transaction_read_only is off for this "
+    "user and database."
+)
 
 
 class Surprise(Exception):  # noqa: N818  nothing is wrong: it is never seen outside
@@ -89,7 +93,9 @@ def _translated(store: str, cause: BaseException) -> StoreError:
         case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError():
             return StoreFullError(store)
         case asyncpg.ReadOnlySQLTransactionError():
-            return StoreReadOnlyError(store)
+            return StoreReadOnlyError(store, LET_WRITE)
+        case asyncpg.UndefinedObjectError() if "configuration parameter" in str(cause):
+            return StoreError(store, f"does not know a setting ({cause})", "Use PostgreSQL 14 or newer.")
         case asyncpg.InsufficientPrivilegeError():
             return StoreError(store, f"is not allowed to this user ({cause})", "Grant what is missing.")
         case asyncpg.InvalidCatalogNameError() | asyncpg.InvalidAuthorizationSpecificationError():

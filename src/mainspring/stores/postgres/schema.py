@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -48,6 +49,16 @@ def migrations() -> list[Migration]:
         version, _, name = file.name.removesuffix(".sql").partition("_")
         found.append(Migration(int(version), name, file.read_text("utf-8")))
     return found
+
+
+@cache
+def newest_known() -> int:
+    """Return the newest version that this release knows.
+
+    >>> newest_known() == len(migrations())
+    True
+    """
+    return len(migrations())
 
 
 class Schema:

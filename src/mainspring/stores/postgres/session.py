@@ -29,6 +29,8 @@ SETTINGS: Final = {
     "lock_timeout": f"{LOCK_SECONDS:g}s",
     "statement_timeout": f"{STATEMENT_SECONDS:g}s",
     "idle_in_transaction_session_timeout": f"{IDLE_SECONDS:g}s",
+    # The connection that says that its workers live is mostly idle.
+    "idle_session_timeout": "0",
     "default_transaction_isolation": "read committed",
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",

@@ -38,7 +38,7 @@ from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
 from mainspring.stores.postgres.lending import Lender, PostgresLoan
 from mainspring.stores.postgres.presence import Presence
-from mainspring.stores.postgres.schema import Schema, migrations
+from mainspring.stores.postgres.schema import Schema, newest_known
 from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.sql import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
@@ -270,7 +270,8 @@ class PostgresStore:
                     async with connected.pool.session() as session:
                         return await session.rows(connected.statements[query], *values)
                 except LOST as error:
-                    if isinstance(error, FAULTY):
+                    # What took too long once would keep its caller waiting as long again.
+                    if isinstance(error, (TimeoutError, *FAULTY)):
                         raise
             async with connected.pool.session() as session:
                 return await session.rows(connected.statements[query], *values)
@@ -291,8 +292,8 @@ class PostgresStore:
         sent_us = self._database.monotonic_us()
         ((database_us, newest),) = await self._ask("newest")
         self._database.measured(database_us, sent_us, self._database.monotonic_us())
-        if newest > len(migrations()):
-            raise NewerSchemaError(str(self), newest, len(migrations()))
+        if newest > (known := newest_known()):
+            raise NewerSchemaError(str(self), newest, known)
 
     @asynccontextmanager
     async def _translated(self) -> AsyncGenerator[None]:

@@ -24,6 +24,7 @@ CACHE_KIB: Final = 32_768
 # After this many pages the write-ahead log is moved into the database, so that it stays near 16 MiB. See Writer.
 CHECKPOINT_PAGES: Final = 4_000
 LOG_BYTES: Final = 64 * 1_024 * 1_024
+LET_WRITE: Final = "Let this user write the file and its directory, and mount the disk for writing."
 
 # The database is in trouble, not the caller: trying the same again one by one would only meet the same trouble.
 TROUBLE: Final = (
@@ -81,7 +82,7 @@ class Place:
             execute(connection, "PRAGMA query_only = ON")
         elif connection.readonly("main"):
             connection.close()
-            raise StoreReadOnlyError(str(self))
+            raise StoreReadOnlyError(str(self), LET_WRITE)
         return connection
 
     def _check(self) -> None:
@@ -118,7 +119,7 @@ class Place:
             case apsw.FullError():
                 return StoreFullError(str(self))
             case apsw.ReadOnlyError() | apsw.PermissionsError():
-                return StoreReadOnlyError(str(self))
+                return StoreReadOnlyError(str(self), LET_WRITE)
             case apsw.CorruptError() | apsw.NotADBError():
                 return DamagedStoreError(str(self), str(cause))
             case apsw.CantOpenError():
@@ -140,7 +141,7 @@ class Place:
             case errno.ENOSPC | errno.EDQUOT:
                 return StoreFullError(str(self))
             case errno.EACCES | errno.EPERM | errno.EROFS:
-                return StoreReadOnlyError(str(self))
+                return StoreReadOnlyError(str(self), LET_WRITE)
             case _:
                 return StoreError(
                     str(self), f"failed beside the database ({cause})", "Look at the disk and its system's log."

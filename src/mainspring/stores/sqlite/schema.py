@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -49,18 +50,28 @@ def migrations() -> list[Migration]:
     return found
 
 
+@cache
+def newest_known() -> int:
+    """Return the newest version that this release knows.
+
+    >>> newest_known() == len(migrations())
+    True
+    """
+    return len(migrations())
+
+
 def migrate(connection: apsw.Connection, place: Place, now_us: int) -> None:
     """Bring a database up to date. Safe when several processes do so at once: the first one does it.
 
     A database of a newer release is left as it is: its version is looked at before anything is changed.
     """
     known = migrations()
-    _refuse_newer(place, _version(connection), known)
+    refuse_newer(place, version_of(connection))
     _use_write_ahead_log(connection, place)
     execute(connection, "BEGIN IMMEDIATE")
     with savepoint(connection):  # a savepoint, so that a failing migration leaves nothing behind
-        version = _version(connection)
-        _refuse_newer(place, version, known)
+        version = version_of(connection)
+        refuse_newer(place, version)
         if version == 0:
             execute(connection, _LEDGER)
         for migration in known[version:]:
@@ -73,16 +84,18 @@ def migrate(connection: apsw.Connection, place: Place, now_us: int) -> None:
     execute(connection, "COMMIT")
 
 
-def _version(connection: apsw.Connection) -> int:
+def version_of(connection: apsw.Connection) -> int:
+    """Return the schema's version; 0 if there is none."""
     # Asked of the database and not of the connection, whose own idea of the schema may be older than another's commit.
     if not execute(connection, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_migrations'").get:
         return 0
     return execute(connection, "SELECT coalesce(max(version), 0) FROM schema_migrations").get
 
 
-def _refuse_newer(place: Place, version: int, known: list[Migration]) -> None:
-    if version > len(known):
-        raise NewerSchemaError(str(place), version, len(known))
+def refuse_newer(place: Place, version: int) -> None:
+    """Raise if a newer release has changed the database."""
+    if version > (known := newest_known()):
+        raise NewerSchemaError(str(place), version, known)
 
 
 def _use_write_ahead_log(connection: apsw.Connection, place: Place) -> None:

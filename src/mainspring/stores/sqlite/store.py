@@ -36,8 +36,9 @@ from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores.sqlite import purge, reads, tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.examine import examine
-from mainspring.stores.sqlite.hints import Hints
+from mainspring.stores.sqlite.hints import Hints, written
 from mainspring.stores.sqlite.lending import LentJob
+from mainspring.stores.sqlite.schema import refuse_newer, version_of
 from mainspring.stores.sqlite.sql import execute
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
@@ -84,7 +85,8 @@ class SqliteStore:
         self._threads = threads
         self._locks = WorkerLocks(self._place.path)
         self._workers = Workers(self._locks)
-        self._hints = Hints(clock, self._foreign_commits)
+        log = self._place.path.with_name(f"{self._place.path.name}-wal")
+        self._hints = Hints(clock, self._foreign_commits, lambda: written(log))
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
@@ -119,7 +121,12 @@ class SqliteStore:
         return await self._write(lambda transaction: self._workers.register(transaction, name, lease_us))
 
     async def heartbeat(self, worker: int) -> bool:
-        return await self._write(lambda transaction: self._workers.extend(transaction, worker))
+        def extend(transaction: Transaction) -> tuple[bool, int]:
+            return self._workers.extend(transaction, worker), version_of(transaction.connection)
+
+        known, version = await self._write(extend)
+        refuse_newer(self._place, version)
+        return known
 
     async def release_worker(self, worker: int) -> None:
         await self._write(lambda transaction: self._workers.release(transaction, [worker]))

@@ -53,7 +53,9 @@ class SimulatedRuntime(Runtime):
         self._thread = Threads(1)
         self._calls: deque[tuple[Callable[[], Any], asyncio.Future[Any]]] = deque()
 
-    def every(self, seconds: float, work: Callable[[], Awaitable[None]], name: str) -> None:
+    def every(
+        self, seconds: float, work: Callable[[], Awaitable[None]], name: str, when: asyncio.Event | None = None
+    ) -> None:
         """Leave it: nobody dies here, no lease runs out, and the world ends attempts at their deadlines itself."""
 
     def owns(self, task: asyncio.Task[Any] | None) -> bool:

@@ -1,0 +1,90 @@
+"""What a server or a pooler sets for its sessions harms no worker, and keeps nobody waiting."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mainspring.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
+from mainspring.stores.postgres import PostgresStore
+from mainspring.stores.postgres.session import SETTINGS
+from mainspring.testing.store_contract.rig import order, step
+from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
+from tests.stores.postgres_support import inside, opened, other_session, run, sql
+
+LEASE_US = 30_000_000
+IDLE_SECONDS = 0.1
+
+
+@pytest.fixture(scope="module")
+def impatient_server() -> Iterator[Server]:
+    """A server that ends idle sessions."""
+    try:
+        server = Server(settings={"fsync": "off", "idle_session_timeout": f"{IDLE_SECONDS * 1_000:.0f}ms"})
+        server.start()
+    except Unavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+    yield server
+    server.remove()
+
+
+def test_a_worker_with_nothing_to_do_keeps_the_connection_that_says_that_it_lives(
+    impatient_server: Server, tmp_path: Path
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path, url=own_schema(impatient_server.url, tmp_path)) as store:
+            await store.register_worker("idle", LEASE_US)
+            presence = inside(store).presence
+            assert presence is not None
+            assert presence.session is not None
+            before = presence.session.pid
+            await asyncio.sleep(4 * IDLE_SECONDS)  # it is the server's clock that would cut it
+            assert (presence.session.closed, presence.session.pid) == (False, before)
+
+    run(body)
+
+
+def test_a_server_that_does_not_know_a_setting_is_refused_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SETTINGS, "idle_fortnight_timeout", "0")
+
+    async def body() -> None:
+        with pytest.raises(StoreError, match=r"idle_fortnight_timeout.*Use PostgreSQL 14 or newer"):
+            await PostgresStore(postgres_url(tmp_path)).open()
+
+    run(body)
+
+
+def test_behind_a_pooler_an_answer_that_does_not_come_is_waited_for_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No timeout of ours is set in its sessions: the client gives up, and does not ask for the same again."""
+    monkeypatch.setattr("mainspring.stores.postgres.session.ANSWER_SECONDS", 0.3)
+
+    async def body() -> None:
+        async with opened(tmp_path, url=f"{postgres_url(tmp_path)}&pooler=transaction") as store:
+            await store.commit(0, [step("m-1")])
+            async with other_session(tmp_path) as other, other.transaction():
+                await other.execute(sql(tmp_path, "LOCK TABLE mainspring.instances"))
+                begun = asyncio.get_running_loop().time()
+                with pytest.raises(StoreUnreachableError):
+                    await store.load([order()])
+                assert asyncio.get_running_loop().time() - begun < 1.2  # with one more try for each session: 1.8 s
+            (loaded,) = await store.load([order()])
+            assert loaded is not None
+
+    run(body)
+
+
+def test_a_standby_or_a_reader_is_told_of_the_primary_server(impatient_server: Server, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with other_session(tmp_path, impatient_server.url) as other:
+            await other.execute("CREATE ROLE reader LOGIN SUPERUSER")
+            await other.execute("ALTER ROLE reader SET default_transaction_read_only = on")
+        url = own_schema(impatient_server.url.replace("postgres@", "reader@"), tmp_path)
+        with pytest.raises(StoreReadOnlyError, match="Name the primary server in the URL, not a standby"):
+            await PostgresStore(url).open()
+
+    run(body)
