@@ -10,7 +10,8 @@
       samples.jsonl       what stood in the database at each kill
 
 When all is quiet, `checker` reads the three files and the tables with plain SQL and holds them against the invariants
-of the design. It knows the workflows (`journey`) and nothing of the engine: what the engine counts is not asked.
+of the design. One handler writes to a table in its result's transaction: it has a row for each result, and no other.
+It knows the workflows (`journey`) and nothing of the engine: what the engine counts is not asked.
 
 With `--store postgres` there are three workers side by side on a server of the run's own, and the server has no peace
 either (`upheaval`): it is stopped or crashes every few seconds, and sessions are ended as an operator would.

@@ -278,7 +278,7 @@ def carried_out(checker: Checker) -> Iterable[Fault]:
     """At rest every recorded output was carried out once, cancelled or dead-lettered."""
     evidence = checker.evidence
     results = Counter((e.ref, e.cause) for e in evidence.events() if e.kind in ("result", "timer"))
-    made = Counter(line["effect"] for line in evidence.effects if "effect" in line)
+    made = Counter(line["effect"] for line in evidence.effects if "effect" in line) + Counter(evidence.payments)
     for owed in evidence.outbox:
         yield Fault(3, f"version {owed.version} ({owed.kind}) is still owed", owed.ref)
     for output in checker.outputs.values():
@@ -396,6 +396,23 @@ def calls(checker: Checker) -> Iterable[Fault]:
             running = line["generation"]
 
 
+def payments(checker: Checker) -> Iterable[Fault]:
+    """What a handler wrote in the transaction of its result is there once where that is recorded, else not at all."""
+    evidence = checker.evidence
+    recorded = {f"{e.ref}/{e.cause}" for e in evidence.events() if e.kind == "result"}
+    paid = Counter(evidence.payments)
+    commands = {id for id, output in checker.outputs.items() if output.type == "Pay"}
+    for command in commands | paid.keys():
+        checker.seen += 1
+        expected = int(command in commands and command in recorded)
+        if paid[command] != expected:
+            text = f"{command} was paid {paid[command]} times and should be {expected} times, by its recorded result"
+            yield Fault(11, text, command.rpartition("/")[0])
+    for sample in evidence.samples:
+        for command in sample["half_paid"]:
+            yield Fault(11, f"at a kill {command} was paid and still owed", command.rpartition("/")[0], sample["at_us"])
+
+
 def dead_letters(checker: Checker) -> Iterable[Fault]:
     for (ref, id), count in checker.letters.items():
         if id in checker.outputs and count > 1:
@@ -450,6 +467,7 @@ CHECKS: Final[tuple[tuple[int, str, Check], ...]] = (
     (10, "nothing is decided after the end", ends),
     (10, "late inputs are answered and kept", late_inputs),
     (11, "no command is called twice at once or after its result", calls),
+    (11, "what a handler wrote with its result is there once, and not without it", payments),
     (12, "attempts within the cap, then one dead letter", dead_letters),
     (17, "all journeys came to rest", at_rest),
     (0, "no process logged an unexpected error", logs),

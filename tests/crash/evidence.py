@@ -33,6 +33,14 @@ _OUTBOX = """
 SELECT i.workflow || '/' || i.id, o.version, o.kind, o.due_us, o.attempts
 FROM outbox AS o LEFT JOIN instances AS i ON i.key = o.instance
 """
+_PAYMENTS = "SELECT command FROM payments"
+# Paid, and still owed: the one was committed without the other.
+_HALF_PAID = """
+SELECT p.command FROM payments AS p JOIN (
+    SELECT i.workflow || '/' || i.id || '/' || o.version AS command
+    FROM outbox AS o JOIN instances AS i ON i.key = o.instance WHERE o.destination = 'Pay'
+) AS owed ON owed.command = p.command
+"""
 # Below are the keys of instances that inputs wait for and that have not begun.
 _INSTANCES = "SELECT workflow || '/' || id, version, status, state FROM instances WHERE key > 0"
 
@@ -146,6 +154,7 @@ class Evidence:
     asked: list[Asked]
     effects: list[dict[str, Any]]
     samples: list[dict[str, Any]]
+    payments: list[str]
     orphans: int = 0
     log: str = ""
     inputs: dict[tuple[str, str], list[Recorded]] = field(default_factory=dict[tuple[str, str], list[Recorded]])
@@ -175,6 +184,7 @@ def read(place: Place) -> Evidence:
             asked=read_ledger(place),
             effects=read_lines(place.effects),
             samples=read_lines(place.samples),
+            payments=[command for (command,) in found.rows(_PAYMENTS)],
             orphans=found.rows(_ORPHANS)[0][0],
             log=place.log.read_text() if place.log.exists() else "",
         )
@@ -228,6 +238,7 @@ def sample(place: Place, cycle: int) -> dict[str, Any] | None:
             "events": [[ref, version, event, crc32(body or b"")] for ref, version, event, body in newest],
             "half_done": [list(row) for row in found.rows(_HALF_DONE, SAMPLED_EVENTS)],
             "outbox": [[ref, version, due_us] for ref, version, _, due_us, _ in found.rows(_OUTBOX)],
+            "half_paid": [command for (command,) in found.rows(_HALF_PAID)],
             "inbox": [[ref, id, position] for ref, id, position, _, _ in found.rows(_INBOX)],
         }
 

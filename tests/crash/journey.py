@@ -28,8 +28,8 @@ LAST_LEG: Final = 3
 GATES: Final = 4
 
 # Which messages are carried out by handlers, and how often each is tried; all others go to workflows.
-CAPS: Final = {"Leg": 20, "Wobble": 5, "Despair": 3, "Wave": 20}
-ANSWERED: Final = frozenset({"Leg", "Wobble", "Despair"})
+CAPS: Final = {"Leg": 20, "Wobble": 5, "Despair": 3, "Wave": 20, "Pay": 1_000}
+ANSWERED: Final = frozenset({"Leg", "Wobble", "Despair", "Pay"})
 WOBBLE_BACKOFF: Final = timedelta(milliseconds=20)
 
 
@@ -56,6 +56,11 @@ class LegDone:
 
 @dataclass(frozen=True)
 class Steadied:
+    journey: str
+
+
+@dataclass(frozen=True)
+class Paid:
     journey: str
 
 
@@ -114,6 +119,13 @@ class Wave:
 
 
 @dataclass(frozen=True)
+class Pay:
+    """Is written into a table of the handler's own, in the transaction of its result."""
+
+    journey: str
+
+
+@dataclass(frozen=True)
 class Ask:
     account: str
     journey: str
@@ -163,9 +175,9 @@ class Home:
     notes: int
 
 
-JourneyInput = Start | Note | LegDone | Steadied | Answered | Ticked | Snoozed | NeverCame | SendFailed
+JourneyInput = Start | Note | LegDone | Steadied | Paid | Answered | Ticked | Snoozed | NeverCame | SendFailed
 JourneyState = New | Travelling | Resting | Home
-JourneyOutput = Leg | Wobble | Despair | Wave | Ask | Departed | Arrived
+JourneyOutput = Leg | Wobble | Despair | Wave | Pay | Ask | Departed | Arrived
 Underway = Travelling | Resting
 
 
@@ -177,7 +189,7 @@ def after(state: Underway, message: JourneyInput) -> JourneyState:
         case LegDone(_, leg), Travelling(journey, _, awaits, notes):
             done = leg == LAST_LEG
             state = Resting(journey, awaits, notes) if done else replace(state, leg=leg + 1)
-        case ((Ticked() | Steadied() | Answered() | SendFailed()), _):
+        case ((Ticked() | Steadied() | Paid() | Answered() | SendFailed()), _):
             name = type(message).__name__
             state = replace(state, awaits=tuple(awaited for awaited in state.awaits if awaited != name))
         case _:
@@ -196,7 +208,7 @@ class Journey(Workflow[JourneyInput, JourneyState, JourneyOutput]):
     def evolve(self, state: JourneyState, event: Event[JourneyInput, JourneyOutput]) -> JourneyState | None:
         match state, event:
             case New(), Received(Start(journey, _, despairs)):
-                awaits = ("Answered", "Steadied", "Ticked", *(["SendFailed"] if despairs else []))
+                awaits = ("Answered", "Steadied", "Paid", "Ticked", *(["SendFailed"] if despairs else []))
                 return Travelling(journey, 1, awaits)
             case ((Travelling() | Resting()), Received(message)):
                 return after(state, message)
@@ -213,6 +225,7 @@ class Journey(Workflow[JourneyInput, JourneyState, JourneyOutput]):
                     Schedule(Ticked(journey), after=TICK),
                     Schedule(Snoozed(journey), after=SNOOZE),
                     Schedule(NeverCame(journey), after=NEVER, key="never"),
+                    Send(Pay(journey)),
                 ]
             case LegDone(journey, 1), Travelling():
                 return [CancelSchedule(Snoozed), Send(Leg(journey, 2))]
@@ -220,7 +233,10 @@ class Journey(Workflow[JourneyInput, JourneyState, JourneyOutput]):
                 return [Send(Leg(journey, LAST_LEG))]
             case LegDone(journey, _), Travelling():
                 return [CancelSchedule("never"), Send(Wave(journey)), *_end(state, message)]
-            case ((Note() | Ticked() | Snoozed() | Steadied() | Answered() | SendFailed()), (Travelling() | Resting())):
+            case (
+                (Note() | Ticked() | Snoozed() | Steadied() | Paid() | Answered() | SendFailed()),
+                (Travelling() | Resting()),
+            ):
                 return _end(state, message)
 
 
@@ -326,8 +342,8 @@ WORKFLOWS: Final[dict[str, Workflow[Any, Any, Any]]] = {
 MESSAGES: Final[dict[str, type[Any]]] = {
     cls.__name__: cls
     for cls in (
-        *(Start, Note, LegDone, Steadied, Answered, Ticked, Snoozed, NeverCame, SendFailed),
-        *(Leg, Wobble, Despair, Wave, Ask, Deposit, Departed, Arrived),
+        *(Start, Note, LegDone, Steadied, Paid, Answered, Ticked, Snoozed, NeverCame, SendFailed),
+        *(Leg, Wobble, Despair, Wave, Pay, Ask, Deposit, Departed, Arrived),
     )
 }
 TAKERS: Final = {"Ask": ("Account",), "Departed": ("Gate",), "Arrived": ("Audit", "Tally")}

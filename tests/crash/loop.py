@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.crash.evidence import quiet, sample
 from tests.crash.files import Lines, Place
-from tests.crash.tables import AWAY
+from tests.crash.tables import AWAY, prepare
 from tests.crash.upheaval import Upheaval
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -65,6 +65,7 @@ class Loop:
             if self.upheaval is not None:
                 self.upheaval.start()
                 self._place.use(self.upheaval.url)
+            prepare(self._place)
             processes = [self._client(), *(self._worker() for _ in range(self._side_by_side - 1))]
             for cycle in range(1, cycles + 1):
                 processes.append(self._worker())

@@ -44,7 +44,7 @@ class Database:
     def __init__(self, url: str) -> None:
         library: Any = asyncpg
         self._runner = asyncio.Runner()
-        settings = {"search_path": SCHEMA, "application_name": "observer"}
+        settings = {"search_path": f"{SCHEMA}, public", "application_name": "observer"}
         try:
             connecting = library.connect(url, timeout=CONNECT_SECONDS, server_settings=settings)
             self._raw = self._runner.run(connecting)
@@ -59,6 +59,21 @@ class Database:
     def close(self) -> None:
         self._raw.terminate()
         self._runner.close()
+
+
+def prepare(place: Place) -> None:
+    """Make the table that a handler writes to. It has no key: what is written twice is there twice."""
+    table = "CREATE TABLE payments (command text NOT NULL)"
+    if place.url.startswith("sqlite:"):
+        with apsw.Connection(str(place.database)) as connection:
+            connection.execute(table)
+        connection.close()
+        return
+    database = Database(place.url)
+    try:
+        database.rows(table)
+    finally:
+        database.close()
 
 
 @contextmanager

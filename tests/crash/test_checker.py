@@ -222,6 +222,27 @@ def a_timer_fired_after_it_was_cancelled(db: apsw.Connection, place: Place) -> N
 # ---- 10 to 17
 
 
+@plants(11)
+def a_command_was_paid_twice(db: apsw.Connection, place: Place) -> None:
+    db.execute("INSERT INTO payments SELECT command FROM payments LIMIT 1")
+
+
+@plants(11)
+def a_payment_was_lost_though_its_result_is_there(db: apsw.Connection, place: Place) -> None:
+    db.execute("DELETE FROM payments WHERE command = (SELECT min(command) FROM payments)")
+
+
+@plants(11)
+def a_payment_was_committed_without_its_result(db: apsw.Connection, place: Place) -> None:
+    db.execute("INSERT INTO payments VALUES ('Journey/nowhere/3')")
+
+
+@plants(11)
+def a_payment_was_still_owed_at_a_kill(db: apsw.Connection, place: Place) -> None:
+    last = read_lines(place.samples)[-1]
+    _add(place.samples, **{**last, "half_paid": ["Journey/somewhere/3"]})
+
+
 @plants(10)
 def something_was_decided_after_the_end(db: apsw.Connection, place: Place) -> None:
     _append_copy(db, db.execute(_JOURNEY).get, 3)

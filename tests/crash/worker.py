@@ -20,12 +20,16 @@ from tests.crash.journey import (
     Despair,
     Leg,
     LegDone,
+    Paid,
+    Pay,
     Steadied,
     Wave,
     Wobble,
 )
 
 AWAY_SECONDS = 0.1
+PAY_SECONDS = 5
+PAY_RETRY = Retry(max_attempts=CAPS["Pay"], first=timedelta(milliseconds=20), cap=timedelta(milliseconds=200))
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +106,13 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
     def wave(command: Wave, context: Context) -> None:
         world.called(context, generation)
         world.make(context)
+
+    # Its evidence is its table. It keeps no key: that each is paid once is the transaction's doing alone.
+    @app.handler(transaction=timedelta(seconds=PAY_SECONDS), retry=PAY_RETRY, breaker=None)
+    async def pay(command: Pay, context: Context) -> Paid:
+        await context.connection.execute("INSERT INTO payments (command) VALUES ($1)", context.idempotency_key)
+        await asyncio.sleep(random.random() * 0.002)  # noqa: S311  no secret
+        return Paid(command.journey)
 
     return app
 

@@ -227,3 +227,4 @@ async def _settled(app: Mainspring) -> None:
     for _ in range(10):
         await asyncio.sleep(0.001)
         await app.engine.committer.drained()
+        await until(lambda: app.engine.claimer.idle)
