@@ -33,6 +33,16 @@ def test_an_operation_answers_with_the_instance_for_programs(run: Run) -> None:
     )
 
 
+def test_terminating_ends_an_instance_at_once(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    ran = run("terminate", "o-1", "--reason", "a test order")
+
+    assert (ran.code, ran.out) == (0, "Orders/o-1 is terminated (version 5)\n")
+    assert events(run, "o-1")[-1] == ("Terminated", "ann", "a test order")
+    assert run("ls", "--status", "terminated", "--json").document["instance"] == "Orders/o-1"
+
+
 def test_skipping_passes_over_the_input_that_failed(run: Run) -> None:
     run("send", "PlaceOrder", order("o-1", 5))
     run("send", "PlaceOrder", order("o-1", 5))

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mainspring.port.records import (
+    ARMED,
     Claims,
     Committed,
     DeadLetter,
@@ -77,9 +78,9 @@ class Model:
         if self.chance(0.5):
             key = self.random.choice(KEYS)
             return OutputRow(version, "timer", "Orders", after_us, key=key, claimed=claimed, priority=priority)
-        return OutputRow(
-            version, "send", self.random.choice(DESTINATIONS), after_us, claimed=claimed, priority=priority
-        )
+        key = ARMED if self.chance(0.3) else None
+        destination = self.random.choice(DESTINATIONS)
+        return OutputRow(version, "send", destination, after_us, key=key, claimed=claimed, priority=priority)
 
     def letter(self, ref: Ref, settles: tuple[OutputKey, ...]) -> DeadLetter:
         output = self.random.choice(settles) if settles and self.chance(0.8) else None
@@ -134,7 +135,7 @@ class Model:
             else (),
             "dead_letters": (self.letter(ref, settles),) if self.chance(0.15) else (),
             "cancels": self.some(list(KEYS)) if self.chance(0.25) else (),
-            "cancel_all": self.random.choice(("timers", "unclaimed")) if self.chance(0.15) else None,
+            "cancel_all": self.random.choice(("timers", "unclaimed", "forward")) if self.chance(0.15) else None,
             "consumes": self.random.choice(own) if own and self.chance(0.35) else None,
             "releases": tuple(own[:1]) if self.chance(0.1) else (),
             "direct": self.chance(0.3),

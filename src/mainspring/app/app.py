@@ -372,7 +372,7 @@ class Mainspring:
         per_second: float = PER_SECOND,
         on_progress: Callable[[BulkReport], None] | None = None,
     ) -> BulkReport:
-        """Suspend, resume, retry, skip or cancel all instances that the filter finds; `dry_run` only counts them."""
+        """Suspend, resume, retry, skip, cancel or terminate all instances that the filter finds. A `dry_run` counts."""
         where = InstanceFilter(workflow, status, state, id_prefix)
         return await operate(
             self,
@@ -430,7 +430,8 @@ class Mainspring:
     async def retry_dead_letter(self, id: int, message: Any = None, *, actor: str | None = None) -> None:
         """Carry a dead letter out after all, under its old id; or `message` in its place.
 
-        A command that was corrected so is recorded in the stream as Resent, with an id of its own.
+        A command that was corrected so is recorded in the stream as Resent, with an id of its own. After a compensation
+        that failed, what remained is undone too.
         """
         await letters.retry(self.engine, id, message, actor)
 

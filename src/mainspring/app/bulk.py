@@ -14,7 +14,7 @@ from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel"]
+Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate"]
 
 PAGE: Final = 1_000
 PER_SECOND: Final = 100.0
@@ -111,6 +111,8 @@ def _acted(instance: Instance[Any, Any, Any], action: Action, reason: str, actor
             return instance.skip(actor=actor)
         case "cancel":
             return instance.cancel(reason, actor=actor)
+        case "terminate":
+            return instance.terminate(reason, actor=actor)
 
 
 def _check(action: str, where: InstanceFilter, per_second: float) -> None:

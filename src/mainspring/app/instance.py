@@ -108,12 +108,16 @@ class Instance(Generic[In, State, Out]):
         await self.resume(actor=actor)
 
     async def skip(self, *, actor: str | None = None) -> None:
-        """Pass over the input that failed, and step again."""
+        """Pass over the input, or the compensation, that failed, and go on."""
         await Operations(self._app.engine).skip(self._ref, actor)
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
-        """End it from outside."""
+        """End it from outside. What was done is undone first, where it has a compensation."""
         await Operations(self._app.engine).cancel(self._ref, reason, actor)
+
+    async def terminate(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
+        """End it from outside at once, and undo nothing."""
+        await Operations(self._app.engine).terminate(self._ref, reason, actor)
 
     async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier version, at which a step has ended, as a new branch of history that is recorded.

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from mainspring.core.events import Resent
 from mainspring.core.messages import type_of
-from mainspring.engine.operations import CONFLICTS
+from mainspring.engine.operations import CONFLICTS, Operations
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import Committed, DeadLetter, OutputRow, Ref, Unit
 
@@ -20,6 +20,7 @@ async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> Non
     """Carry a dead letter out after all: as it is, or with another message in its place."""
     letter = await _letter(engine, id)
     if letter.output is not None:
+        await Operations(engine).before_retry(letter, edited=message is not None)
         if message is None:
             await engine.store.restore_output(id)
         else:

@@ -51,7 +51,7 @@ def bulk(
     as_json: bool,
     address: str,
 ) -> int:
-    """Suspend, resume, retry, skip or cancel many instances, found by a filter.
+    """Suspend, resume, retry, skip, cancel or terminate many instances, found by a filter.
 
     Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
     says that there was one.

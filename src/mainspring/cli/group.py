@@ -42,9 +42,12 @@ COMMANDS: Final = {
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),
     "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
-    "cancel": Listed("Act", "operate", "End an instance from outside."),
+    "cancel": Listed("Act", "operate", "End an instance from outside, and undo what it did."),
+    "terminate": Listed("Act", "operate", "End an instance from outside at once, and undo nothing."),
     "reset": Listed("Act", "operate", "Let an instance go back to an earlier version, as a new branch of its history."),
-    "bulk": Listed("Act", "bulk", "Suspend, resume, retry, skip or cancel many instances, found by a filter."),
+    "bulk": Listed(
+        "Act", "bulk", "Suspend, resume, retry, skip, cancel or terminate many instances, found by a filter."
+    ),
     "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }
 

@@ -63,7 +63,8 @@ def retry(identity: str, actor: str | None, as_json: bool, address: str) -> None
 def skip(identity: str, actor: str | None, as_json: bool, address: str) -> None:
     """Pass over the input that failed, and go on.
 
-    The stream keeps the input as Skipped; no decision is made on it.
+    The stream keeps the input as Skipped; no decision is made on it. Where a compensation failed, that one counts as
+    done by hand, and the rest is undone.
     """
     _operate(address, identity, as_json, lambda instance: instance.skip(actor=actor))
 
@@ -75,11 +76,26 @@ def skip(identity: str, actor: str | None, as_json: bool, address: str) -> None:
 @json_option
 @app_option
 def cancel(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
-    """End an instance from outside.
+    """End an instance from outside, and undo what it did.
 
-    What no worker has begun to carry out is cancelled with it, its timers too. It cannot be undone.
+    What no worker has begun to carry out is cancelled with it, its timers too. Steps with a compensation are undone,
+    the latest first; until that is over the instance is compensating.
     """
     _operate(address, identity, as_json, lambda instance: instance.cancel(reason, actor=actor))
+
+
+@click.command(epilog=examples("mainspring terminate o-1 --reason 'a test order' --actor ann"))
+@click.argument("identity", metavar="ID")
+@click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
+@actor_option
+@json_option
+@app_option
+def terminate(identity: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+    """End an instance from outside at once, and undo nothing.
+
+    What no worker has begun to carry out is cancelled with it, compensations too.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.terminate(reason, actor=actor))
 
 
 @click.command(

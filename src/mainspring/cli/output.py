@@ -14,7 +14,14 @@ from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.port.records import DeadLetter, InputRow, InstanceRow, OutputClaim
 
-STATUS_STYLES: Final = {"suspended": "red", "failed": "red", "completed": "green", "cancelled": "dim"}
+STATUS_STYLES: Final = {
+    "suspended": "red",
+    "compensating": "yellow",
+    "failed": "red",
+    "completed": "green",
+    "cancelled": "dim",
+    "terminated": "dim",
+}
 GAP: Final = "  "
 
 

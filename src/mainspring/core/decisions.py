@@ -37,14 +37,20 @@ WhenParentEnds: TypeAlias = Literal["cancel", "abandon"]
 Value: TypeAlias = str | int | float | bool | None
 
 
-class Send(Struct, Generic[Out_co], frozen=True, gc=False):
+class Send(Struct, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
     """Send a message to its one destination: a handler, another workflow, or a broker.
+
+    `compensate` is the message that undoes it. It is recorded with this one, and is sent when the instance is
+    compensated, unless this one is known to have failed.
 
     >>> Send("charge the card")
     Send(message='charge the card')
+    >>> Send("charge the card", compensate="refund the card").compensate
+    'refund the card'
     """
 
     message: Out_co
+    compensate: Out_co | None = None
 
 
 class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
@@ -334,6 +340,23 @@ class Fail(Struct, frozen=True, gc=False):
         _check_text("Fail", "reason", self.reason, REASON_CHARACTERS)
 
 
+class Compensate(Struct, Generic[In_co], frozen=True, gc=False, repr_omit_defaults=True):
+    """Undo what was done: send the compensations of all steps so far, the latest first, one after the other.
+
+    Then the instance fails with `reason`; or it takes `then`, a message to itself, and goes on. Must be the last
+    decision of its step.
+
+    >>> Compensate("no car")
+    Compensate(reason='no car')
+    """
+
+    reason: str
+    then: In_co | None = None
+
+    def __post_init__(self) -> None:
+        _check_text("Compensate", "reason", self.reason, REASON_CHARACTERS)
+
+
 class Become(Struct, Generic[State_co], frozen=True, gc=False):
     """Record a whole state. The state-returning style is made of this; others let evolve do it.
 
@@ -394,6 +417,7 @@ Decision: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Decision[Inp
     Schedule[In],
     Ask[In],
     CloseTask,
+    Compensate[In],
     Send[Out],
     Publish[Out],
     Reply[Out],

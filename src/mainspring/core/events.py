@@ -62,8 +62,8 @@ class InitiatedBy(Received[In_co], Generic[In_co], frozen=True, gc=False):
     """
 
 
-class Sent(Recorded, Generic[Out_co], frozen=True, gc=False):
-    """A message was sent, to exactly one destination.
+class Sent(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
+    """A message was sent, to exactly one destination. `compensate` undoes it; `undoes` is the version that this undoes.
 
     >>> Sent("charge").kind
     <Kind.COMMAND: 'command'>
@@ -72,6 +72,8 @@ class Sent(Recorded, Generic[Out_co], frozen=True, gc=False):
     direction: ClassVar[Direction] = "output"
     kind: ClassVar[Kind | None] = Kind.COMMAND
     message: Out_co
+    compensate: Out_co | None = None
+    undoes: int | None = None
 
 
 class Published(Recorded, Generic[Out_co], frozen=True, gc=False):
@@ -215,8 +217,37 @@ class Failed(Recorded, frozen=True, gc=False):
     reason: str
 
 
-class Suspended(Recorded, frozen=True, gc=False):
+class Compensating(Recorded, Generic[In_co], frozen=True, gc=False, repr_omit_defaults=True):
+    """The forward part is over: what was done is undone from here on, and `then` is what is taken afterwards.
+
+    `cancelled` says that somebody outside ended the instance, and not its own decision.
+
+    >>> Compensating("no car").reason
+    'no car'
+    """
+
+    reason: str
+    then: In_co | None = None
+    cancelled: bool = False
+
+
+class Compensated(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
+    """A compensation was carried out; `result` is what its handler returned.
+
+    >>> Compensated("refund").message
+    'refund'
+    """
+
+    direction: ClassVar[Direction] = "input"
+    kind: ClassVar[Kind | None] = Kind.RESULT
+    message: Out_co
+    result: Any = None
+
+
+class Suspended(Recorded, frozen=True, gc=False, repr_omit_defaults=True):
     """Stepping stopped: by an operator, or because an input or a handler failed. Outside the fold.
+
+    Where the cause was a sent message, `failed` is its version if it was a compensation, or certainly did not happen.
 
     >>> Suspended("ZeroDivisionError: division by zero").folded
     False
@@ -224,6 +255,7 @@ class Suspended(Recorded, frozen=True, gc=False):
 
     folded: ClassVar[bool] = False
     reason: str
+    failed: int | None = None
 
 
 class Resumed(Recorded, frozen=True, gc=False):
@@ -241,6 +273,17 @@ class Cancelled(Recorded, frozen=True, gc=False):
 
     >>> Cancelled("the customer called").reason
     'the customer called'
+    """
+
+    folded: ClassVar[bool] = False
+    reason: str
+
+
+class Terminated(Recorded, frozen=True, gc=False):
+    """The instance was ended from outside, and nothing was undone. Outside the fold.
+
+    >>> Terminated("a test order").reason
+    'a test order'
     """
 
     folded: ClassVar[bool] = False
@@ -311,6 +354,8 @@ Event: TypeAlias = Union[  # noqa: UP007  a subscriptable alias: Event[Input, Ou
     Received[In],
     InitiatedBy[In],
     Scheduled[In],
+    Compensating[In],
+    Compensated[Out],
     Sent[Out],
     Published[Out],
     Replied[Out],
@@ -330,6 +375,7 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
     Suspended,
     Resumed,
     Cancelled,
+    Terminated,
     Reset,
     Migrated,
     Resent[Out],

@@ -11,6 +11,8 @@ from msgspec import Struct
 from mainspring.core.events import (
     Began,
     Cancelled,
+    Compensated,
+    Compensating,
     Completed,
     Failed,
     Kept,
@@ -21,6 +23,7 @@ from mainspring.core.events import (
     Resumed,
     Skipped,
     Suspended,
+    Terminated,
 )
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
@@ -36,9 +39,12 @@ What: TypeAlias = Literal[
     "Reset",
     "Migrated",
     "Resent",
+    "Compensating",
+    "Compensated",
     "Completed",
     "Failed",
     "Cancelled",
+    "Terminated",
 ]
 
 
@@ -118,5 +124,11 @@ def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
             return "Failed", reason
         case Cancelled(reason):
             return "Cancelled", reason
+        case Compensating(reason):
+            return "Compensating", reason
+        case Compensated(message):
+            return "Compensated", type(message).__name__
+        case Terminated(reason):
+            return "Terminated", reason
         case _:
             return None, ""

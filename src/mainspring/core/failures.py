@@ -11,6 +11,8 @@ from mainspring.core.messages import message
 class SendFailed:
     """A sent message failed for good: its handler gave up. Declare it as an input to be told, else you are suspended.
 
+    `definite` says that it certainly did not happen: its handler raised DoNotRetryError. Otherwise nobody knows.
+
     >>> SendFailed("ChargeCard", "OrderFulfilment/o-1/3", "CardRefused: no", 5).type
     'ChargeCard'
     """
@@ -19,6 +21,7 @@ class SendFailed:
     message_id: str
     error: str
     attempts: int
+    definite: bool = False
 
 
 @message(name="mainspring.ChildCompleted")
@@ -49,3 +52,13 @@ class ChildFailed:
     status: str
     reason: str
     part: int | None = None
+
+
+@message(name="mainspring.Undone")
+@dataclass(frozen=True)
+class Undone:
+    """What stands for the result of a compensation whose handler returned nothing.
+
+    >>> Undone()
+    Undone()
+    """

@@ -12,6 +12,7 @@ from mainspring.core.decisions import (
     Become,
     CancelSchedule,
     CloseTask,
+    Compensate,
     Complete,
     Decision,
     Decisions,
@@ -147,7 +148,7 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
             raise UndeclaredOutputError(
                 definition.name, decision, message=message, state=state, declared=declared, role=role
             )
-        if isinstance(decision, (Complete, Fail)):
+        if isinstance(decision, (Complete, Fail, Compensate)):
             end = decision
         elif isinstance(decision, Ask):
             asked.append(decision.task_key)
@@ -161,10 +162,14 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
 def _undeclared_role(definition: Definition, decision: Decision[Any, Any]) -> str | None:
     """Return the type parameter in which what the decision carries is missing, or None when all is declared."""
     match decision:
+        case Send(carried, compensation) if compensation is not None:
+            return None if {type(carried), type(compensation)} <= definition.outputs.keys() else "outputs"
         case Send(carried) | Publish(carried) | Reply(carried) | StartChild(carried):
             return None if type(carried) in definition.outputs else "outputs"
         case Schedule(carried):
             return None if type(carried) in definition.inputs else "inputs"
+        case Compensate(_, then):
+            return None if then is None or type(then) in definition.inputs else "inputs"
         case CancelSchedule(key):
             return None if isinstance(key, str) or key in definition.inputs else "inputs"
         case Ask():

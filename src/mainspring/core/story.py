@@ -13,6 +13,8 @@ from mainspring.core.events import (
     Became,
     Cancelled,
     ChildStarted,
+    Compensated,
+    Compensating,
     Completed,
     Failed,
     FannedOut,
@@ -30,6 +32,7 @@ from mainspring.core.events import (
     StreamEvent,
     Suspended,
     TaskClosed,
+    Terminated,
 )
 from mainspring.core.messages import Kind
 
@@ -133,17 +136,27 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return f"{message!r} after {duration(after)}"
         case Scheduled(message, _, at) if at is not None:
             return f"{message!r} at {at.isoformat()}"
+        case Sent(message, undoes=undoes) if undoes is not None:
+            return f"{message!r} undoes {undoes}"
+        case Sent(message, compensate) if compensate is not None:
+            return f"{message!r} undone by {compensate!r}"
+        case Compensating(reason, then) if then is not None:
+            return f"{reason!r} then {then!r}"
+        case Compensated(message, result) if result is not None:
+            return f"{message!r}: {result!r}"
         case Received(message) | Sent(message) | Published(message) | Replied(message):
             return repr(message)
         case ChildStarted(message):
             return repr(message)
         case FannedOut(messages, into):
             return f"{len(messages):,} of {_kinds(messages)} into {into}"
-        case Skipped(message) | Kept(message) | Resent(message):
+        case Skipped(message) | Kept(message) | Resent(message) | Compensated(message):
             return repr(message)
         case Asked(key, title):
             return f"{title!r} for {_asked_of(event)} ({key})"
         case TaskClosed(text) | ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):
+            return repr(text)
+        case Compensating(text) | Terminated(text):
             return repr(text)
         case Reset(version, reason):
             return f"to {version}: {reason!r}"

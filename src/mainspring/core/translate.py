@@ -13,6 +13,7 @@ from mainspring.core.decisions import (
     Become,
     CancelSchedule,
     CloseTask,
+    Compensate,
     Complete,
     Decision,
     Fail,
@@ -28,6 +29,7 @@ from mainspring.core.events import (
     Became,
     Began,
     ChildStarted,
+    Compensating,
     Completed,
     Event,
     Failed,
@@ -74,8 +76,8 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
     Completed(result=None)
     """
     match decision:
-        case Send(message):
-            return Sent(message)
+        case Send(message, compensate):
+            return Sent(message, compensate)
         case Publish(message):
             return Published(message)
         case Reply(message, to):
@@ -96,6 +98,8 @@ def recorded(decision: Decision[In, Out]) -> Event[In, Out]:
             return Completed(result)
         case Fail(reason):
             return Failed(reason)
+        case Compensate(reason, then):
+            return Compensating(reason, then)
         case Become(state):
             return Became(state)
 

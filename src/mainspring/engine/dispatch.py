@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from mainspring.core.failures import SendFailed
+from mainspring.core.failures import SendFailed, Undone
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.children import FAN_OUT
@@ -23,9 +23,10 @@ from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replies import Replies
 from mainspring.engine.runners import MICROSECONDS, Job, Runner
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.sagas import undone_by
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
-from mainspring.errors import MainspringError, WiringError
+from mainspring.errors import DoNotRetryError, MainspringError, WiringError
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
     Committed,
@@ -43,6 +44,8 @@ from mainspring.port.records import (
 from mainspring.port.store import Store
 
 OUTPUTS_IN_HAND: Final = 10_000
+OUTPUTS_LOOKED_AT: Final = 10_000
+UNDO_PAUSE_US: Final = 100_000
 
 log = logging.getLogger("mainspring.engine")
 
@@ -149,11 +152,36 @@ class Dispatcher:
             case "publish":
                 self.subscriptions.publish(claim, message)
             case "send":
-                self._send(claim, message)
+                undoes = undone_by(claim)
+                if undoes is None:
+                    self._send(claim, message)
+                else:
+                    self._runtime.spawn(self._undo(claim, message, undoes), "mainspring-undo")
             case "child":
                 self.ends.start(claim, message)
             case "end":
                 self.ends.tell(claim)
+
+    async def _undo(self, claim: OutputClaim, message: Any, undoes: int) -> None:
+        """Carry a compensation out when what it undoes is over: an attempt that still runs could have its effect later.
+
+        What nobody has in hand is cancelled instead of awaited. Waiting costs no attempt.
+        """
+        try:
+            outputs = await self._store.outputs(Ref(claim.workflow, claim.instance), False, OUTPUTS_LOOKED_AT)
+            if len(outputs) < OUTPUTS_LOOKED_AT and all(output.output.version != undoes for output in outputs):
+                self._send(claim, message)
+                return
+            error = "waits for the end of what it undoes"
+        except Exception as failure:  # noqa: BLE001  nobody awaits this task: a compensation that it dropped would be lost
+            error = error_text(failure)
+        unit = Unit(
+            claim.workflow,
+            claim.instance,
+            retries=(Retry(claim.output, claim.attempts, UNDO_PAUSE_US, error),),
+            cancel_all="forward",
+        )
+        self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + UNDO_PAUSE_US))
 
     def _send(self, claim: OutputClaim, message: Any) -> None:
         handler = self._registry.handlers.get(claim.destination)
@@ -203,7 +231,15 @@ class Dispatcher:
         if id is None:
             self.bury(claim, f"{entry.name} does not want it: its route returned None", None)
             return
-        self._intake.submit(input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us()))
+        pending = input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us())
+        undoes = undone_by(claim)
+        if undoes is None:
+            self._intake.submit(pending)
+        else:
+            # It is undone when the other instance has it: both in the commit that sends the next compensation.
+            done = self._result(Job(claim, message), Undone(), 1, 0)
+            done.accepts = (pending.input_row(),)
+            self._intake.submit(done)
 
     # ---- how attempts end
 
@@ -229,9 +265,10 @@ class Dispatcher:
             codec = self._registry.codec
             messages = [PartDone(tuple(stored(codec.encode(message)) for message in messages))]
         inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
-        if handler.options.idempotency_key is None:
-            return inputs, ()
-        return inputs, (self._remembered(handler, job, inputs),)
+        remembers = () if handler.options.idempotency_key is None else (self._remembered(handler, job, inputs),)
+        if not inputs and undone_by(job.claim) is not None:
+            inputs = [self._result(job, Undone(), 1, duration_us)]
+        return inputs, remembers
 
     async def lend(self, handler: Handler) -> Loan:
         """Open the transaction in which a handler's result will be recorded."""
@@ -294,6 +331,7 @@ class Dispatcher:
             settles=claim.output,
             attempt=claim.attempts + 1,
             duration_us=duration_us,
+            undoes=undone_by(claim),
         )
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
@@ -340,38 +378,47 @@ class Dispatcher:
 
     def _give_up(self, job: Job, error: Exception) -> None:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
-        claim, ref = job.claim, job.ref
-        attempts = claim.attempts + 1
+        attempts = job.claim.attempts + 1
         text = error_text(error)
         log.error("%s failed for good after %d attempts: %s", job.id, attempts, text)
-        entry = self._registry.workflows.get(claim.workflow)
-        listens = entry is not None and SendFailed in entry.definition.inputs
-        message = SendFailed(claim.type, job.id, text, attempts) if listens else None
+        letter = self.letter(job.claim, "its handler gave up", text, attempts)
+        self._intake.submit(self._failure(job, letter, definite=isinstance(error, DoNotRetryError)))
+
+    def _failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:
+        """Return what the instance learns of a command that became a dead letter."""
+        claim, ref, text, attempts = job.claim, job.ref, letter.error or letter.reason, letter.attempts
+        entry, undoes = self._registry.workflows.get(claim.workflow), undone_by(claim)
+        # A failed compensation is nothing to decide on: it must be mended before the rest can be undone.
+        listens = undoes is None and entry is not None and SendFailed in entry.definition.inputs
+        message = SendFailed(claim.type, job.id, text, attempts, definite) if listens else None
         encoded = self._registry.codec.encode(message) if message is not None else None
         context = read_context(claim.context)
-        self._intake.submit(
-            Pending(
-                ref=ref,
-                message=message,
-                type=encoded.name if encoded else "",
-                type_version=encoded.version if encoded else 1,
-                body=encoded.body if encoded else b"",
-                id=answer_id(ref, claim.output.version, Kind.RESULT),
-                kind=Kind.RESULT,
-                context=Context(context.correlation_id, job.id, None, None, context.trace),
-                time_us=self._store.now_us(),
-                cause=claim.output.version,
-                settles=claim.output,
-                attempt=attempts,
-                dead_letter=self.letter(claim, "its handler gave up", text, attempts),
-                gives_up=None if listens else f"{claim.type} failed for good: {text}",
-            )
+        return Pending(
+            ref=ref,
+            message=message,
+            type=encoded.name if encoded else "",
+            type_version=encoded.version if encoded else 1,
+            body=encoded.body if encoded else b"",
+            id=answer_id(ref, claim.output.version, Kind.RESULT),
+            kind=Kind.RESULT,
+            context=Context(context.correlation_id, job.id, None, None, context.trace),
+            time_us=self._store.now_us(),
+            cause=claim.output.version,
+            settles=claim.output,
+            attempt=attempts,
+            dead_letter=letter,
+            gives_up=None if listens else f"{claim.type} failed for good: {text}",
+            definite=definite,
+            undoes=undoes,
         )
 
     def bury(self, claim: OutputClaim, reason: str, error: Exception | None) -> None:
         """Make a dead letter of an output that has nowhere to go."""
         text = None if error is None else error_text(error)
         letter = self.letter(claim, reason, text, claim.attempts)
+        if undone_by(claim) is not None:
+            self._intake.submit(self._failure(Job(claim, None), letter, definite=False))
+            return
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
 
         self._committer.persist(unit)

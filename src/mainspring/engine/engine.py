@@ -199,13 +199,13 @@ class Engine:
         running = {ref for runner in self.dispatcher.runners() for ref in runner.running_since(before_us)}
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
         for ref, loaded in zip(refs, await self.store.load(refs) if refs else [], strict=True):
-            if loaded is not None and loaded.row.status in ("cancelled", "terminated"):
-                self.cancelled(ref)
+            if loaded is not None and loaded.row.status in ("cancelled", "terminated", "compensating"):
+                self.cancelled(ref, armed=loaded.row.status == "compensating")
 
-    def cancelled(self, ref: Ref) -> None:
-        """Drop what is in hand for a cancelled instance."""
+    def cancelled(self, ref: Ref, *, armed: bool = False) -> None:
+        """Drop what is in hand for a cancelled instance; if `armed`, only what is about to be undone."""
         for runner in self.dispatcher.runners():
-            runner.cancel_instance(ref)
+            runner.cancel_instance(ref, armed=armed)
 
     async def stop_overdue(self) -> None:
         """End attempts that are over their time."""

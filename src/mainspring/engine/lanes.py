@@ -6,6 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Any, Final
 
+from mainspring.core.saga import Ledger
 from mainspring.engine.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import ENDED, Ref, Status
@@ -20,7 +21,8 @@ class Lane:
     whether it may have open tasks, `children` that it has ever started one. `under_way` are the inputs whose units are
     with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
     and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
-    anew.
+    anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
+    stream, once nothing is under way.
     """
 
     __slots__ = (
@@ -35,6 +37,7 @@ class Lane:
         "exists",
         "fold_error",
         "key",
+        "ledger",
         "loaded",
         "loading",
         "purged_us",
@@ -47,6 +50,7 @@ class Lane:
         "status",
         "under_way",
         "version",
+        "wants_ledger",
     )
 
     def __init__(self, ref: Ref, entry: WorkflowEntry) -> None:
@@ -62,6 +66,8 @@ class Lane:
     def forget(self) -> None:
         """Know nothing of the instance any more."""
         self.loaded = False
+        self.wants_ledger = False
+        self.ledger: Ledger | None = None
         self.exists = False
         self.key: int | None = None
         self.version = 0

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.fold import fold
+from mainspring.core.saga import Ledger
 from mainspring.engine.branches import abandoned, branches, live
 from mainspring.engine.children import CHILDREN_MARK, has_children
 from mainspring.engine.lanes import Lane
+from mainspring.engine.recorder import matters_to_ledger
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import (
@@ -66,7 +68,7 @@ class Loader:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
             found = [
-                await trusted(self._store, lane.entry, loaded)
+                (await trusted(self._store, lane.entry, loaded), await self._ledger(lane, loaded))
                 for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
@@ -79,8 +81,13 @@ class Loader:
                 for lane in lanes:
                     await self._load([lane])
         else:
-            for lane, loaded in zip(lanes, found, strict=True):
-                self._fill(lane, loaded)
+            for lane, (loaded, ledger) in zip(lanes, found, strict=True):
+                self._fill(lane, loaded, ledger)
+
+    async def _ledger(self, lane: Lane, loaded: Loaded | None) -> Ledger | None:
+        if loaded is None or not (lane.wants_ledger or loaded.row.status == "compensating"):
+            return None
+        return await read_ledger(self._store, lane.entry, lane.ref)
 
     async def _try_again(self, lanes: list[Lane], error: StoreError) -> None:
         """Keep what came from the store: this worker holds it, so nobody else would take it. Callers may ask again."""
@@ -130,8 +137,9 @@ class Loader:
                 pending.answer.fail(error)
         lane.queue = deque(pending for pending in lane.queue if pending.answer is None)
 
-    def _fill(self, lane: Lane, loaded: Loaded | None) -> None:
+    def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None) -> None:
         lane.forget()
+        lane.ledger = ledger
         if loaded is not None:
             row = loaded.row
             lane.exists = True
@@ -174,6 +182,19 @@ async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> 
     ):
         return loaded
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
+
+
+async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref) -> Ledger:
+    """Return an instance's ledger, from its whole stream. Rare: who compensates nothing never needs it."""
+    ledger = Ledger()
+    while page := await store.stream(ref, ledger.version, EVENTS_PER_PAGE):
+        for row in page:
+            if matters_to_ledger(row):
+                ledger.take(row.version, entry.recorder.event(row))
+            elif row.event == "Received":
+                ledger.go_on()
+        ledger.version = page[-1].version
+    return ledger
 
 
 async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:

@@ -1,4 +1,4 @@
-"""What operators do to an instance: suspend, resume, skip, cancel. Each is one commit, recorded with its actor."""
+"""What operators do to an instance: suspend, resume, skip, cancel, terminate. Each is one commit, with its actor."""
 
 from __future__ import annotations
 
@@ -7,13 +7,37 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from mainspring.core.events import Cancelled, Resumed, StreamEvent, Suspended
+from mainspring.core.events import (
+    Cancelled,
+    Compensated,
+    Compensating,
+    Resumed,
+    Sent,
+    StreamEvent,
+    Suspended,
+    Terminated,
+)
+from mainspring.core.fold import fold
+from mainspring.core.saga import Ledger
 from mainspring.engine.children import ended_by_operator, parent_of
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.loader import read_ledger, state_of, trusted, whole_stream
+from mainspring.engine.pending import read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.rewinding import rewind
+from mainspring.engine.sagas import check_rewind, then_rows
 from mainspring.errors import NoSuchInstanceError, OperationError
-from mainspring.port.records import ENDED, Committed, EventRow, InstanceRow, Ref, Status, Unit
+from mainspring.port.records import (
+    ENDED,
+    Committed,
+    DeadLetter,
+    EventRow,
+    InstanceRow,
+    Loaded,
+    OutputRow,
+    Ref,
+    Status,
+    Unit,
+)
 from mainspring.port.tasks import TaskWork
 
 if TYPE_CHECKING:
@@ -22,7 +46,7 @@ if TYPE_CHECKING:
 CONFLICTS: Final = 20
 OPERATOR: Final = "operator"
 
-_Make: TypeAlias = Callable[[InstanceRow], Unit]
+_Make: TypeAlias = Callable[[InstanceRow, Ledger], Unit]
 
 
 class Operations:
@@ -34,34 +58,43 @@ class Operations:
     async def suspend(self, ref: Ref, reason: str, actor: str | None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
 
-        def unit(row: InstanceRow) -> Unit:
-            _must_be(row, "running", "suspended")
+        def unit(row: InstanceRow, _: Ledger) -> Unit:
+            _must_be(row, ("running", "compensating"), "suspended")
             # Somebody did it, named or not: one without an actor is a fault.
             return self._unit(row, Suspended(reason), "suspended", actor or OPERATOR, error=reason)
 
-        await self._commit(ref, unit)
+        await self._commit(ref, unit, reads=False)
 
-    async def resume(self, ref: Ref, actor: str | None) -> None:
-        """Step again, beginning with the input that failed if one did."""
+    async def resume(self, ref: Ref, actor: str | None, *, mended: bool = False) -> None:
+        """Step again, beginning with the input that failed if one did. `mended` says that a compensation will go on."""
 
-        def unit(row: InstanceRow) -> Unit:
-            _must_be(row, "suspended", "resumed")
-            return self._unit(row, Resumed(), "running", actor)
+        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
+            _must_be(row, ("suspended",), "resumed")
+            if not mended and ledger.stuck:
+                raise OperationError(
+                    str(ref),
+                    "cannot be resumed: a compensation of it failed for good",
+                    "Retry its dead letter, which goes on with the rest; or skip it, if it was undone by hand.",
+                )
+            return self._unit(row, Resumed(), "compensating" if ledger.active else "running", actor)
 
         await self._commit(ref, unit)
         self._engine.due_at(0)
 
     async def skip(self, ref: Ref, actor: str | None) -> None:
-        """Pass over the first waiting input of a suspended instance, and step again."""
+        """Pass over the compensation that failed, or the first waiting input of a suspended instance, and go on."""
         store, entry = self._engine.store, self._entry(ref)
         waiting = await store.inbox(ref, 1)
-        if not waiting:
-            raise OperationError(str(ref), "has no input to skip", "Resume it instead.")
-        pending = self._engine.intake.from_inbox(waiting[0])
+        pending = self._engine.intake.from_inbox(waiting[0]) if waiting else None
 
-        def unit(row: InstanceRow) -> Unit:
-            _must_be(row, "suspended", "skipped")
-            unit = self._unit(row, (), "running", actor, consumes=waiting[0].position)
+        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
+            _must_be(row, ("suspended",), "skipped")
+            if ledger.stuck:
+                return self._undone(row, ledger, Compensated(ledger.compensation), actor)
+            if pending is None:
+                raise OperationError(str(ref), "has no input to skip", "Resume it instead.")
+            status: Status = "compensating" if ledger.active else "running"
+            unit = self._unit(row, (), status, actor, consumes=waiting[0].position)
             if row.version == 0:
                 # There is no stream yet that could keep it.
                 letter = pending.as_dead_letter(f"skipped by {actor or 'an operator'}")
@@ -77,29 +110,91 @@ class Operations:
         loaded = (await self._engine.store.load([ref]))[0]
         if loaded is None:
             return False
-        if parent_of(loaded.row.context) == started_by and loaded.row.status not in ENDED:
+        if parent_of(loaded.row.context) == started_by and loaded.row.status not in (*ENDED, "compensating"):
             try:
                 await self.cancel(ref, reason, None, tell=False)
             except OperationError:
                 now = (await self._engine.store.load([ref]))[0]
-                if now is not None and now.row.status not in ENDED:
-                    raise  # it did not end by itself meanwhile
+                ledger = await read_ledger(self._engine.store, self._entry(ref), ref)
+                if now is not None and now.row.status not in ENDED and not ledger.active:
+                    raise  # it neither ended by itself meanwhile, nor is about to
         return True
 
     async def cancel(self, ref: Ref, reason: str, actor: str | None, *, tell: bool = True) -> None:
-        """End an instance from outside: what nobody carries out yet is cancelled, what runs is told.
+        """End an instance from outside, after what was done is undone, where it has a compensation.
 
-        With `tell`, so is the parent that began it, if one did; its open children are cancelled in any case.
+        What nobody carries out yet is cancelled, what runs is told. With `tell`, so is the parent that began it, if one
+        did; its open children are cancelled in any case.
         """
 
-        def unit(row: InstanceRow) -> Unit:
-            if row.status in ENDED:
-                raise OperationError(str(ref), f"cannot be cancelled: it has {row.status}", "Nothing is to be done.")
-            return self._unit(row, Cancelled(reason), "cancelled", actor, error=reason, cancels=True)
+        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
+            _must_run(row, "cancelled")
+            if ledger.active:
+                raise OperationError(
+                    str(ref), "cannot be cancelled: it is being compensated", "Wait for its end, or terminate it."
+                )
+            if not ledger.armed:
+                return self._unit(row, Cancelled(reason), "cancelled", actor, error=reason, cancels=True)
+            unit = self._undone(row, ledger, Compensating(reason, cancelled=True), actor)
+            return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))
 
-        await self._commit(ref, unit, tell=tell)
+        undoes = (await self._commit(ref, unit, tell=tell)).status == "compensating"
+        self._engine.cancelled(ref, armed=undoes)
+        if not undoes:
+            self._engine.tell_end(ref, "cancelled", reason)
+
+    async def terminate(self, ref: Ref, reason: str, actor: str | None) -> None:
+        """End an instance from outside at once, and undo nothing."""
+
+        def unit(row: InstanceRow, _: Ledger) -> Unit:
+            _must_run(row, "terminated")
+            return self._unit(row, Terminated(reason), "terminated", actor, error=reason, cancels=True)
+
+        await self._commit(ref, unit, reads=False)
         self._engine.cancelled(ref)
-        self._engine.tell_end(ref, "cancelled", reason)
+        self._engine.tell_end(ref, "terminated", reason)
+
+    async def before_retry(self, letter: DeadLetter, *, edited: bool) -> None:
+        """Refuse to carry out again what was undone, and let the rest be undone after a failed compensation."""
+        ref, engine = Ref(letter.workflow, letter.instance), self._engine
+        entry = engine.registry.workflows.get(ref.workflow)
+        ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref)
+        version = letter.output.version if letter.output is not None else 0
+        if version in ledger.undone or (ledger.active and version in ledger.armed):
+            raise OperationError(
+                f"Dead letter {letter.id}", f"cannot be retried: {ref} was compensated for it", "Discard it."
+            )
+        if ledger.stuck and version == ledger.under:
+            if edited:
+                what = f"Dead letter {letter.id}"
+                raise OperationError(what, "is a compensation, and cannot be changed", "Retry it as it is, or skip it.")
+            await self.resume(ref, None, mended=True)
+
+    def _undone(
+        self, row: InstanceRow, ledger: Ledger, event: Compensating[Any] | Compensated[Any], actor: str | None
+    ) -> Unit:
+        """Return the unit of what an operator says about a saga, with what follows from it."""
+        ref, store = Ref(row.workflow, row.id), self._engine.store
+        recorder, now_us, version = self._entry(ref).recorder, store.now_us(), row.version + 1
+        if isinstance(event, Compensated):
+            first = recorder.compensated_row(event, version, now_us, ledger.under, actor)
+        else:
+            first = recorder.row(event, version, now_us, actor)
+        ledger.take(version, event)
+        rows, outputs = [first], list[OutputRow]()
+        for next in ledger.onward():
+            version += 1
+            rows.append(recorder.row(next, version, now_us, actor, cause=row.version + 1))
+            if isinstance(next, Sent):
+                outputs.append(OutputRow(version, "send", rows[-1].type or ""))
+            ledger.take(version, next)
+        goes_on = not ledger.active and len(rows) == 1
+        accepts = then_rows(recorder, ref, ledger, read_context(row.context), now_us) if goes_on else ()
+        status: Status = "compensating" if ledger.active else "running" if goes_on else _end_of(ledger)
+        unit = self._unit(
+            row, tuple(rows), status, actor, error=None if status == "failed" or goes_on else ledger.reason
+        )
+        return replace(unit, outputs=tuple(outputs), accepts=accepts)
 
     def _entry(self, ref: Ref) -> WorkflowEntry:
         entry = self._engine.registry.workflows.get(ref.workflow)
@@ -145,9 +240,10 @@ class Operations:
         """Go back to an earlier version. What was recorded behind it stays in the stream, and does not count."""
         entry = self._entry(ref)
         for _ in range(CONFLICTS):
-            row = await self._row(ref)
+            row = (await self._loaded(ref)).row
             rows = await whole_stream(self._engine.store, ref)
             reset = rewind(entry, row, rows, version)
+            check_rewind(entry.recorder, ref, rows, version)
             unit = reset.unit(row, entry, reason, actor or OPERATOR, self._engine.store.now_us())
             outcome = await self._engine.committer.commit(unit)
             self._engine.stepper.forget(ref)
@@ -156,21 +252,21 @@ class Operations:
                 return
         raise self._restless(ref)
 
-    async def _row(self, ref: Ref) -> InstanceRow:
+    async def _loaded(self, ref: Ref) -> Loaded:
         loaded = (await self._engine.store.load([ref]))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(ref))
-        return loaded.row
+        return loaded
 
     def _restless(self, ref: Ref) -> OperationError:
         return OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
 
-    async def _commit(self, ref: Ref, make: _Make, *, tell: bool = True) -> None:
+    async def _commit(self, ref: Ref, make: _Make, *, reads: bool = True, tell: bool = True) -> Unit:
+        """Commit what `make` says of an instance's row and ledger; the latter costs a whole stream to read."""
         for _ in range(CONFLICTS):
-            loaded = (await self._engine.store.load([ref]))[0]
-            if loaded is None:
-                raise NoSuchInstanceError(str(ref))
-            unit = make(loaded.row)
+            loaded = await self._loaded(ref)
+            ledger = await read_ledger(self._engine.store, self._entry(ref), ref) if reads else Ledger()
+            unit = await self._folded(loaded, make(loaded.row, ledger))
             if unit.status in ENDED:
                 unit = ended_by_operator(unit, loaded, tell=tell)
             outcome = await self._engine.committer.commit(unit)
@@ -178,11 +274,34 @@ class Operations:
             if isinstance(outcome, Committed):
                 if unit.outputs:
                     self._engine.due_at(0)
-                return
+                return unit
         raise self._restless(ref)
 
+    async def _folded(self, loaded: Loaded, unit: Unit) -> Unit:
+        """Return a unit with the name of the state that its events lead to."""
+        entry = self._entry(Ref(unit.workflow, unit.instance))
+        events = entry.recorder.folded(list(unit.events))
+        if not events:
+            return unit
+        try:
+            whole = await trusted(self._engine.store, entry, loaded)
+            state = fold(entry.workflow, state_of(entry, whole or loaded)[0], events)
+        except Exception:  # noqa: BLE001  what cannot be folded can be operated all the same
+            return unit
+        return replace(unit, state=entry.definition.states[type(state)])
 
-def _must_be(row: InstanceRow, status: Status, done: str) -> None:
-    if row.status != status:
+
+def _must_be(row: InstanceRow, statuses: tuple[Status, ...], done: str) -> None:
+    if row.status not in statuses:
         problem = f"cannot be {done}: it is {row.status}"
         raise OperationError(f"{row.workflow}/{row.id}", problem, "Look at its status first.")
+
+
+def _must_run(row: InstanceRow, done: str) -> None:
+    if row.status in ENDED:
+        problem = f"cannot be {done}: it has {row.status}"
+        raise OperationError(f"{row.workflow}/{row.id}", problem, "Nothing is to be done.")
+
+
+def _end_of(ledger: Ledger) -> Status:
+    return "cancelled" if ledger.begun is not None and ledger.begun.cancelled else "failed"

@@ -83,7 +83,9 @@ class Pending(Struct):
 
     `settles` is the output that it answers, `position` its place in the inbox if it comes from there. `unreadable` says
     why its body could not be decoded. `gives_up` is the reason of a command that failed for good in a workflow that
-    does not listen for that. `task_answer` is what the store checks of an answer to a task before it takes it.
+    does not listen for that, or of a compensation that did; `definite` that it certainly did not happen. `undoes` is
+    the version that a compensation undoes which it answers. `accepts` are inputs of others that its step accepts.
+    `task_answer` is what the store checks of an answer to a task before it takes it.
     """
 
     ref: Ref
@@ -109,6 +111,9 @@ class Pending(Struct):
     unreadable: Exception | None = None
     gives_up: str | None = None
     task_answer: TaskAnswer | None = None
+    definite: bool = False
+    undoes: int | None = None
+    accepts: tuple[InputRow, ...] = ()
     conflicts: int = 0
 
     def envelope(self, *, whole: bool = True) -> Envelope[Any]:

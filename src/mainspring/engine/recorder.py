@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Struct, json
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from mainspring.codec import BODY_LIMIT_BYTES, Codec
+from mainspring.codec import BODY_LIMIT_BYTES, Codec, Encoded
 from mainspring.core.decisions import Value
 from mainspring.core.events import (
     Asked,
@@ -17,6 +17,8 @@ from mainspring.core.events import (
     Began,
     Cancelled,
     ChildStarted,
+    Compensated,
+    Compensating,
     Completed,
     Failed,
     FannedOut,
@@ -36,8 +38,10 @@ from mainspring.core.events import (
     StreamEvent,
     Suspended,
     TaskClosed,
+    Terminated,
 )
-from mainspring.core.messages import Kind
+from mainspring.core.failures import SendFailed
+from mainspring.core.messages import Kind, type_of
 from mainspring.core.story import Entry
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import Pending, encode_context, moment
@@ -70,10 +74,26 @@ _FOLDED: Final = frozenset(
         ChildStarted,
         FannedOut,
         Became,
+        Compensating,
+        Compensated,
         Completed,
         Failed,
     )
 )
+
+_SEND_FAILED: Final = type_of(SendFailed).name
+
+
+class Packed(Struct, frozen=True):
+    """A second message of an event, as it is stored in its detail.
+
+    >>> Packed("Refund", 1, Raw(b"{}")).type
+    'Refund'
+    """
+
+    type: str
+    version: int
+    body: Raw
 
 
 class Ending(Struct, frozen=True, omit_defaults=True):
@@ -90,6 +110,9 @@ class Ending(Struct, frozen=True, omit_defaults=True):
 
 class Detail(Struct, frozen=True, omit_defaults=True):
     """What an event says beside its message, stored as one JSON object.
+
+    `compensate` undoes what was sent, `undoes` is the version that is undone, `result` what came of that, `failed` the
+    version of what failed, `cancelled` says that a compensation was begun from outside.
 
     >>> json.encode(Detail(key="payment"))
     b'{"key":"payment"}'
@@ -112,6 +135,11 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     data: dict[str, Value] = {}
     abandon: bool = False
     end: Ending | None = None
+    compensate: Packed | None = None
+    undoes: int | None = None
+    result: Packed | None = None
+    failed: int | None = None
+    cancelled: bool = False
 
 
 encode_detail = json.Encoder().encode
@@ -169,6 +197,9 @@ class Recorder:
     ) -> EventRow:
         """Return the row of a decision or of what an operator did. `cause` is the input for which it was decided."""
         match event:
+            case Sent(message, compensation, undoes) if compensation is not None or undoes is not None:
+                detail = Detail(compensate=self._packed(compensation), undoes=undoes)
+                return self._carrier(event, version, time_us, message, detail, cause)
             case Sent(message) | Published(message):
                 return self._carrier(event, version, time_us, message, None, cause)
             case Resent(message):
@@ -197,7 +228,17 @@ class Recorder:
             case Migrated(definition):
                 detail = encode_detail(Detail(version=definition))
                 return EventRow(version, "Migrated", time_us, detail=detail, actor=actor)
-            case Failed(reason) | Suspended(reason) | Cancelled(reason):
+            case Compensating(reason, then, cancelled):
+                detail = Detail(reason=reason, cancelled=cancelled)
+                row = EventRow(version, "Compensating", time_us, detail=encode_detail(detail), actor=actor, cause=cause)
+                if then is None:
+                    return row
+                encoded = self._codec.encode(then)
+                return replace(row, type=encoded.name, type_version=encoded.version, body=encoded.body)
+            case Suspended(reason, failed) if failed is not None:
+                detail = encode_detail(Detail(reason=reason, failed=failed))
+                return EventRow(version, "Suspended", time_us, detail=detail, actor=actor)
+            case Failed(reason) | Suspended(reason) | Cancelled(reason) | Terminated(reason):
                 detail = encode_detail(Detail(reason=reason))
                 return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
             case _:
@@ -208,17 +249,33 @@ class Recorder:
         detail = Detail(to=event.to, reply_to=reply_to, undelivered=reply_to is None)
         return self._carrier(event, version, time_us, event.message, detail, cause)
 
+    def compensated_row(
+        self, event: Compensated[Any], version: int, time_us: int, cause: int | None, actor: str | None = None
+    ) -> EventRow:
+        """Return the row of a compensation that was carried out. `cause` is the version at which it was sent."""
+        detail = None if event.result is None else Detail(result=self._packed(event.result))
+        row = self._carrier(event, version, time_us, event.message, detail, cause)
+        return replace(row, kind=Kind.RESULT.value, actor=actor)
+
     def event(self, row: EventRow) -> StreamEvent[Any, Any]:
         """Return the event of a row."""
         codec = self._states if row.event == "Became" else self._codec
         message: Any = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
         carrier = _CARRIERS.get(row.event)
-        if carrier is not None:
+        if carrier is not None and not (row.event == "Sent" and row.detail is not None):
             return carrier(message)
         detail = read_detail(row.detail)
         match row.event:
             case "Began":
                 return Began()
+            case "Sent":
+                return Sent(message, self._unpacked(detail.compensate), detail.undoes)
+            case "Compensating":
+                return Compensating(detail.reason or "", message, detail.cancelled)
+            case "Compensated":
+                return Compensated(message, self._unpacked(detail.result))
+            case "Suspended":
+                return Suspended(detail.reason or "", detail.failed)
             case "Replied":
                 return Replied(message, detail.to)
             case "Scheduled":
@@ -286,6 +343,19 @@ class Recorder:
             )
         return Parts(messages, len(messages), event.into, event.key)
 
+    def encoded(self, message: object) -> Encoded:
+        """Return a message as it is stored."""
+        return self._codec.encode(message)
+
+    def _packed(self, message: object) -> Packed | None:
+        if message is None:
+            return None
+        encoded = self._codec.encode(message)
+        return Packed(encoded.name, encoded.version, Raw(encoded.body))
+
+    def _unpacked(self, packed: Packed | None) -> Any:
+        return None if packed is None else self._codec.decode(packed.type, packed.version, bytes(packed.body))
+
     def _carrier(
         self,
         event: StreamEvent[Any, Any],
@@ -339,6 +409,19 @@ def _asked(detail: Detail) -> Asked:
     )
 
 
+def matters_to_ledger(row: EventRow) -> bool:
+    """Tell whether a saga's ledger has to read a row: most others it need not even decode.
+
+    >>> matters_to_ledger(EventRow(3, "Sent", 0, "Charge", 1, b"{}"))
+    False
+    """
+    if row.event in ("Sent", "Suspended"):
+        return row.detail is not None
+    if row.event in ("Received", "Kept"):
+        return row.type == _SEND_FAILED
+    return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed")
+
+
 def message_id_of(ref: Ref, row: EventRow) -> str | None:
     """Return the id of the message in a row: an output's follows from its place, an answer's from what it answers.
 
@@ -354,7 +437,7 @@ def message_id_of(ref: Ref, row: EventRow) -> str | None:
     return None
 
 
-_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Suspended": Suspended, "Cancelled": Cancelled}
+_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "Terminated": Terminated}
 
 
 def answer_id(ref: Ref, cause: int, kind: str | None, part: int = 1) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
-from mainspring.core.failures import ChildCompleted, ChildFailed
+from mainspring.core.failures import ChildCompleted, ChildFailed, Undone
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
 from mainspring.engine.children import FAN_OUT
@@ -52,7 +52,7 @@ class Registry:
 
     def __init__(self) -> None:
         self.codec = Codec()
-        self.codec.register(ChildCompleted, ChildFailed, Parts, PartDone)
+        self.codec.register(ChildCompleted, ChildFailed, Parts, PartDone, Undone)
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
         self.subscribers: dict[str, list[Handler]] = {}

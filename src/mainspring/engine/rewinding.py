@@ -19,14 +19,14 @@ from mainspring.engine.pending import moment
 from mainspring.engine.recorder import Detail, encode_detail, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
-from mainspring.port.records import EventRow, InstanceRow, OutputRow, Unit
+from mainspring.port.records import ARMED, EventRow, InstanceRow, OutputRow, Unit
 from mainspring.port.tasks import TaskOpening, TaskWork
 
 # A step begins with one of these; before it, and at the end, the stream is between two steps.
 _BETWEEN: Final = frozenset(
-    {"Received", "Began", "Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Reset", "Migrated"}
+    {"Received", "Began", "Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Terminated", "Reset", "Migrated"}
 )
-_ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
+_ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated"})
 
 
 class Rewind(Struct, frozen=True):
@@ -64,7 +64,9 @@ class Rewind(Struct, frozen=True):
             events.append(EventRow(version, "Scheduled", now_us, *body, detail))
             at_us = _microseconds(due)
             outputs.append(OutputRow(version, "timer", f"timer:{entry.name}", at_us=at_us, key=key))
-        outputs += [OutputRow(sent.version, "send", sent.type or "") for sent in self.unanswered]
+        for sent in self.unanswered:
+            key = ARMED if read_detail(sent.detail).compensate is not None else None
+            outputs.append(OutputRow(sent.version, "send", sent.type or "", key=key))
         return Unit(
             row.workflow,
             row.id,

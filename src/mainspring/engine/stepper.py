@@ -6,9 +6,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
-from mainspring.core.failures import ChildFailed
+from mainspring.core.events import Compensated, Compensating, Kept
+from mainspring.core.failures import ChildFailed, Undone
+from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
-from mainspring.core.step import step
+from mainspring.core.saga import Ledger, advanced
+from mainspring.core.step import Step, step
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
 from mainspring.engine.lanes import Lane, Lanes
@@ -109,7 +112,9 @@ class Stepper:
             return
         if not lane.loaded:
             first = lane.queue[0]
-            if first.position is None and type(first.message) in lane.entry.definition.begins:
+            if lane.wants_ledger and lane.under_way:
+                return  # the stream would lack what is under way
+            if not lane.wants_ledger and first.position is None and type(first.message) in lane.entry.definition.begins:
                 lane.assume_new()
             else:
                 self._loader.request(lane)
@@ -139,6 +144,8 @@ class Stepper:
             self._fault(lane, pending, lane.fold_error)
         elif lane.status == "suspended":
             self._commit(lane, pending, self._units.parked(pending), "suspended")
+        elif lane.status == "compensating":
+            self._take_meanwhile(lane, pending)
         elif lane.version == 0 and message_type not in definition.begins:
             reason = f"there is no instance {pending.ref}, and {pending.type} may not begin one"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
@@ -168,8 +175,16 @@ class Stepper:
         """A command failed for good, and the workflow does not listen: stop, and show why."""
         if lane.ended or lane.version == 0 or pending.cause in lane.abandoned:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
-        else:
-            self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
+            return
+        if pending.undoes is not None and lane.fold_error is None:
+            ledger = self._ledger(lane, pending)
+            if ledger is None:
+                return
+            reason = f"{reason}; still to be undone, in this order: {', '.join(ledger.names())}"
+        elif lane.status == "compensating":
+            self._commit(lane, pending, self._units.settled(pending), "stepped")
+            return
+        self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
 
     def _keep(self, lane: Lane, pending: Pending) -> None:
         """Keep what the workflow does not listen for; only a child that failed is a reason to stop, and to show why."""
@@ -215,13 +230,16 @@ class Stepper:
         elif pending.cause is not None or pending.kind is Kind.REPLY:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
         else:
-            reason = f"{pending.ref} has {lane.status} already"
+            reason = f"{pending.ref} " + (f"has {lane.status} already" if lane.ended else "is being compensated")
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
         try:
             envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
             taken = step(lane.entry.workflow, lane.state, lane.version, envelope, anew or lane.version == 0)
+            if type(taken.events[-1]) is Compensating:
+                self._undo(lane, pending, taken, anew=anew)
+                return
             unit, outputs = self._units.stepped(lane, pending, taken, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             if anew:
@@ -234,10 +252,56 @@ class Stepper:
             return
         self._commit(lane, pending, unit, "stepped", outputs)
 
-    def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
-        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended", fault=error)
+    # ---- sagas
+
+    def _ledger(self, lane: Lane, pending: Pending) -> Ledger | None:
+        """Return the lane's ledger. If it is not at hand, the input is taken again when it is: decide is pure."""
+        if lane.ledger is not None and lane.ledger.version == lane.version:
+            return lane.ledger
+        if lane.version == 0:
+            lane.ledger = Ledger()
+            return lane.ledger
+        lane.queue.appendleft(pending)
+        lane.loaded = False
+        lane.wants_ledger = True
+        return None
+
+    def _take_meanwhile(self, lane: Lane, pending: Pending) -> None:
+        """Take an input while the instance is being compensated: what its compensation led to, or what came late."""
+        ledger = self._ledger(lane, pending)
+        if ledger is None:
+            return
+        if pending.cause is not None and pending.cause == ledger.under:
+            self._undone(lane, pending, ledger)
+        elif pending.kind is not Kind.TIMER and pending.cause is not None:
+            unit = self._units.kept(lane, pending)
+            ledger.take(lane.version, Kept(pending.message))
+            self._commit(lane, pending, unit, "stepped")
+        else:
+            self._take_late(lane, pending)
+
+    def _undone(self, lane: Lane, pending: Pending, ledger: Ledger) -> None:
+        """Record that a compensation was carried out, and send the next one, or end."""
+        result = None if isinstance(pending.message, Undone) else pending.message
+        compensated = Compensated(ledger.compensation, result)
+        try:
+            state = fold(lane.entry.workflow, lane.state, [compensated])
+            self._undo(lane, pending, Step([compensated], state, lane.version + 1))
+        except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
+            self._fault(lane, pending, error)
+
+    def _undo(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False) -> None:
+        ledger = self._ledger(lane, pending)
+        if ledger is not None:
+            whole = advanced(lane.entry.workflow, ledger, taken)
+            unit, outputs = self._units.undone(lane, pending, whole, ledger, anew=anew)
+            self._commit(lane, pending, unit, "stepped", outputs)
 
     # ---- the way back
+
+    def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
+        lane.ledger = None  # it may be ahead of what is recorded
+        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended", fault=error)
 
     def _commit(
         self,
@@ -278,9 +342,12 @@ class Stepper:
             self._followers.dispatch(self._units.keyed(outputs, outcome.key))
         for due_us in self._units.unclaimed_due(unit):
             self._followers.due_at(due_us)
+        if unit.accepts:
+            self._followers.due_at(0)
         if unit.cancel_all is not None:
             lane.ending = False
-            self._followers.ended(lane)
+            if lane.ended:
+                self._followers.ended(lane)
 
     def _refused(self, lane: Lane, pending: Pending, outcome: Outcome | Exception) -> None:
         """Whatever was built on this unit is void too: the lane begins again when all of it has come back."""

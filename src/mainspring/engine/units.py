@@ -12,7 +12,10 @@ from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
     Asked,
     Began,
+    Cancelled,
     ChildStarted,
+    Compensated,
+    Compensating,
     Completed,
     Failed,
     FannedOut,
@@ -27,6 +30,7 @@ from mainspring.core.events import (
     TaskClosed,
 )
 from mainspring.core.failures import ChildFailed
+from mainspring.core.saga import Ledger
 from mainspring.core.step import Step
 from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
@@ -34,8 +38,20 @@ from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Pending, encode_context, instance_id, read_context
 from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
+from mainspring.engine.sagas import then_rows
 from mainspring.errors import shown
-from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, OutputRow, Snapshot, Status, Unit
+from mainspring.port.records import (
+    ARMED,
+    ENDED,
+    Context,
+    EventRow,
+    OutputClaim,
+    OutputKey,
+    OutputRow,
+    Snapshot,
+    Status,
+    Unit,
+)
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
 
@@ -99,6 +115,10 @@ class _Written:
             self.status, self.result = "completed", cast("Any", event).result
         elif isinstance(event, Failed):
             self.status, self.result = "failed", event.reason
+        elif isinstance(event, Compensating):
+            self.status = "compensating"
+        elif isinstance(event, Cancelled):
+            self.status, self.result = "cancelled", event.reason
 
     def close(self, key: str) -> None:
         """Close the task under a key with its timers, also one that this very step has asked."""
@@ -128,7 +148,7 @@ class Units:
             lane.abandoned = frozenset(range(1, before + 1))
         written = self._written(lane, pending, taken, state_name)
         ended = written.status != "running"
-        if ended:
+        if written.status in ENDED:
             self._tell_of_end(lane, pending, written)
         snapshot = None if ended else self._snapshot(lane, taken)
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, None
@@ -159,6 +179,27 @@ class Units:
         )
         return unit, written.claims
 
+    def undone(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], ledger: Ledger, *, anew: bool
+    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
+        """Return the unit of a step in which something is to be undone, or the last of it was."""
+        unit, claims = self.stepped(lane, pending, taken, anew=anew)
+        begins = ledger.begun_at > (unit.expected_version or 0)
+        accepts = pending.accepts
+        if ledger.active:
+            lane.status, lane.error = "compensating", ledger.reason
+        elif lane.status == "cancelled":
+            lane.error = ledger.reason
+        elif lane.status != "failed":
+            lane.status = "running"
+            accepts = (
+                *accepts,
+                *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, self._store.now_us()),
+            )
+        lane.ending = begins or lane.ended
+        cancel_all = "forward" if begins else unit.cancel_all
+        return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
+
     def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> _Written:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
         recorder, now_us, context = lane.entry.recorder, self._store.now_us(), self._output_context(pending)
@@ -178,6 +219,10 @@ class Units:
                 row = recorder.reply_row(event, version, now_us, reply_to, cause)
                 if reply_to is not None:
                     output = self._reply(lane, row, reply_to)
+            elif kind is Compensated:
+                row = recorder.compensated_row(event, version, now_us, pending.cause, pending.actor)
+                row = replace(row, attempt=pending.attempt, duration_us=pending.duration_us)
+                cause = version
             else:
                 row = recorder.row(event, version, now_us, cause=cause)
                 if kind in _CARRIED_OUT:
@@ -242,7 +287,8 @@ class Units:
     def suspended(self, lane: Lane, pending: Pending, reason: str) -> Unit:
         """Return the unit of a command that failed for good in a workflow that does not listen."""
         before = lane.version
-        row = lane.entry.recorder.row(Suspended(reason), before + 1, self._store.now_us())
+        failed = pending.cause if pending.definite or pending.undoes is not None else None
+        row = lane.entry.recorder.row(Suspended(reason, failed), before + 1, self._store.now_us())
         lane.version += 1
         lane.status, lane.error = "suspended", reason
         return replace(self._moved(lane, pending, before, (row,)), dedupe=None, direct=False)
@@ -337,7 +383,8 @@ class Units:
                 destination = row.type or ""
                 handler = self._registry.handlers.get(destination)
                 priority = 0 if handler is None else handler.options.priority
-                return OutputRow(row.version, "send", destination, 0, None, None, priority, room(destination))
+                key = None if cast("Any", event).compensate is None else ARMED
+                return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination))
             case Published():
                 destination = f"publish:{row.type}"
                 return OutputRow(row.version, "publish", destination, claimed=room(destination))

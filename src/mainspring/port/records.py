@@ -8,11 +8,15 @@ from msgspec import Struct
 
 from mainspring.port.tasks import Refused, TaskWork
 
-Status: TypeAlias = Literal["running", "suspended", "completed", "failed", "cancelled", "terminated"]
+Status: TypeAlias = Literal["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"]
+CancelAll: TypeAlias = Literal["timers", "unclaimed", "forward"]
 OutputKind: TypeAlias = Literal["send", "publish", "reply", "timer", "child", "end"]
 ConflictReason: TypeAlias = Literal["version", "inbox", "lost"]
 
 ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "terminated"})
+
+# The key of sends that have a compensation. No author can write it, so that no CancelSchedule means it.
+ARMED = ""
 
 
 class Ref(Struct, frozen=True, gc=False):
@@ -91,7 +95,7 @@ class OutputRow(Struct, frozen=True, gc=False):
     """An output to be carried out; its body stands in the event of the same version.
 
     It is due `after_us` from the commit by the store's clock, or at `at_us`. `claimed` says that the committing worker
-    takes it at once. `key` names a timer for cancelling.
+    takes it at once. `key` names a timer for cancelling; of a send that has a compensation it is ARMED.
 
     >>> OutputRow(3, "send", "ChargeCard").claimed
     False
@@ -216,9 +220,11 @@ class Unit(Struct, frozen=True, gc=False):
     waits in the instance's inbox. `consumes` is the inbox position that the step takes; `releases` are positions that
     this worker held and gives back, in their old order. `settles` are outputs that must still be this worker's, and so
     must those of `retries`. `cancels` are keys of timers, both waiting and fired but not stepped; `cancel_all` is all
-    timers, or all outputs that no worker holds. `accepts` go into the inbox; one that is there already is skipped (its
-    position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own input where that
-    is a dead letter already. `discards` are ids of dead letters to remove. `tasks` is what becomes of its tasks.
+    timers, or all outputs that no worker holds, or what goes no further when an instance is compensated: all timers,
+    and the sends with the key ARMED that no worker holds. `accepts` go into the inbox; one that is there already is
+    skipped (its position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own
+    input where that is a dead letter already. `discards` are ids of dead letters to remove. `tasks` is what
+    becomes of its tasks.
 
     >>> Unit("W", "i").expected_version is None
     True
@@ -237,7 +243,7 @@ class Unit(Struct, frozen=True, gc=False):
     renews: bool = False
     outputs: tuple[OutputRow, ...] = ()
     cancels: tuple[str, ...] = ()
-    cancel_all: Literal["timers", "unclaimed"] | None = None
+    cancel_all: CancelAll | None = None
     dedupe: str | None = None
     direct: bool = False
     consumes: int | None = None

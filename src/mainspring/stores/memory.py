@@ -199,7 +199,7 @@ class MemoryStore:
                 self._drop_output(key)
         for position, waiting in list(instance.inbox.items()):
             timer = waiting.row.timer_key
-            if timer is not None and (timer in unit.cancels or unit.cancel_all == "timers"):
+            if timer is not None and (timer in unit.cancels or unit.cancel_all in ("timers", "forward")):
                 self._drop_input(instance, position)
         for id in unit.discards:
             self._dead.pop(id, None)

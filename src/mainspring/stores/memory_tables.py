@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from mainspring.port.records import (
+    ARMED,
     ENDED,
     DeadLetter,
     EventRow,
@@ -107,7 +108,9 @@ def place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
 def cancels(unit: Unit, output: Output) -> bool:
     """Tell whether a unit cancels an output of its instance."""
     match unit.cancel_all:
-        case "timers" if output.row.kind == "timer":
+        case "timers" | "forward" if output.row.kind == "timer":
+            return True
+        case "forward" if output.owner is None and output.row.key == ARMED:
             return True
         case "unclaimed" if output.owner is None:
             return True

@@ -14,6 +14,7 @@ from mainspring.core.decisions import (
     Become,
     CancelSchedule,
     CloseTask,
+    Compensate,
     Complete,
     Decision,
     Fail,
@@ -43,6 +44,10 @@ def show(decision: Decision[Any, Any]) -> str:
     match decision:
         case Complete(None):
             return "Complete()"
+        case Send(carried, compensation) if compensation is not None:
+            return f"Send({_short(carried)}, compensate={_short(compensation)})"
+        case Compensate(reason, then):
+            return f"Compensate({_short(reason)}{'' if then is None else f', then={_short(then)}'})"
         case Send(carried) | Publish(carried) | Reply(carried, None) | Complete(carried) | Become(carried):
             return f"{name}({_short(carried)})"
         case StartChild(carried, when):

@@ -12,6 +12,8 @@ from mainspring.core.definition import definition_of
 from mainspring.core.events import (
     ENDS,
     Asked,
+    Compensated,
+    Compensating,
     Completed,
     Event,
     Failed,
@@ -22,6 +24,7 @@ from mainspring.core.events import (
 )
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind
+from mainspring.core.saga import ledger_of
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
@@ -93,6 +96,8 @@ class Rehearsal(Generic[In, State, Out]):
     ) -> Step[In, State, Out]:
         """Take one input and return its step. A message that was scheduled before counts as a timer.
 
+        After a Compensate, what was done is undone at once, as if every compensation succeeded.
+
         An envelope is taken as it is; a bare message gets one, with this context.
         """
         __tracebackhide__ = True
@@ -101,9 +106,28 @@ class Rehearsal(Generic[In, State, Out]):
             raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
         taken = step(self.watched, self.state, self.version, sealed, begins=not self.entries)
         self.state = taken.state
-        self.decisions = self._decided or ()
+        self.decisions = decided = self._decided or ()
         self._append(taken.events, Entry(0, taken.events[0], sealed.kind, sealed.id, sealed.time, sealed.actor))
+        if isinstance(taken.events[-1], Compensating):
+            self._undo()
+            self.decisions = decided
         return taken
+
+    def _undo(self) -> None:
+        """Undo what was done, as if every compensation succeeded, and go on with `then` if there is one."""
+        ledger = ledger_of((entry.version, entry.event) for entry in self.entries)
+        then = ledger.begun.then if ledger.begun is not None else None
+        while onward := ledger.onward():
+            for event in onward:
+                self.record(cast("Event[In, Out]", event))
+                ledger.take(self.version, event)
+            if ledger.compensation is None:
+                return
+            done: Compensated[Any] = Compensated(ledger.compensation)
+            self.record(done)
+            ledger.take(self.version, done)
+        if then is not None:
+            self.take(then, kind=Kind.COMMAND)
 
     def sealed(
         self,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin
 
 from mainspring.core.decisions import Decision
-from mainspring.core.events import Event, Recorded
+from mainspring.core.events import Compensated, Event, Recorded
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import Workflow
@@ -82,12 +82,21 @@ class Given(Generic[In, State, Out]):
         _check_message(message)
         rehearsal = self._rehearsal
         sealed = rehearsal.sealed(message, kind, actor, reply_to, time)
-        workflow, came, before = rehearsal.workflow, sealed.message, rehearsal.state
+        workflow, came, before, version = rehearsal.workflow, sealed.message, rehearsal.state, rehearsal.version
         try:
             taken = rehearsal.take(sealed)
         except Exception as error:  # noqa: BLE001  whatever it is, then_raises may expect it
             return When(workflow, came, before, error=error)
-        return When(workflow, came, before, decisions=rehearsal.decisions, events=taken.events, state=taken.state)
+        undone = [entry.event.message for entry in rehearsal.entries[version:] if isinstance(entry.event, Compensated)]
+        return When(
+            workflow,
+            came,
+            before,
+            decisions=rehearsal.decisions,
+            events=taken.events,
+            state=taken.state,
+            undone=undone,
+        )
 
 
 class When(Generic[In, State, Out]):
@@ -108,6 +117,7 @@ class When(Generic[In, State, Out]):
         events: Sequence[Event[In, Out]] = (),
         state: State | None = None,
         error: Exception | None = None,
+        undone: Sequence[Out] = (),
     ) -> None:
         self._name = type(workflow).__name__
         self._message = message
@@ -116,6 +126,7 @@ class When(Generic[In, State, Out]):
         self._events = events
         self._state = state
         self._error = error
+        self._undone = undone
 
     def __repr__(self) -> str:
         return f"When({self._name} on {shown(self._message, 200)})"
@@ -138,6 +149,14 @@ class When(Generic[In, State, Out]):
         self._check_taken()
         if list(events) != list(self._events):
             self._fail("recorded something else", diff(events, self._events, text=shown, verb="recorded"))
+        return self
+
+    def then_undone(self, *compensations: Out) -> When[In, State, Out]:
+        """Expect exactly these compensations to be sent, in this order, before the instance ends or goes on."""
+        __tracebackhide__ = True
+        self._check_taken()
+        if list(compensations) != list(self._undone):
+            self._fail("undid something else", diff(compensations, self._undone, text=shown, verb="undid"))
         return self
 
     def then_state(self, state: State) -> When[In, State, Out]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple, replace
 
-from mainspring.port.records import ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.sql import digest, packed
@@ -72,7 +72,7 @@ class Changes:
         self.settled: set[Spot] = set()
         self.retried: dict[Spot, tuple[int, int, str | None]] = {}
         self._cancelled_keys: list[tuple[int, str]] = []
-        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": []}
+        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": [], "forward": []}
         self._fired: list[tuple[bytes, str | None]] = []
         self._consumed: list[tuple[bytes, int]] = []
         self._released: list[tuple[Known, int]] = []
@@ -120,10 +120,10 @@ class Changes:
                 del self.retried[spot]
                 self.settled.add(spot)
         for message_id, (_, row, _) in list((known.accepted or {}).items()):
-            if row.timer_key is not None and (row.timer_key in keys or everything == "timers"):
+            if row.timer_key is not None and (row.timer_key in keys or everything in ("timers", "forward")):
                 del (known.accepted or {})[message_id]
         self._fired += [(known.name, key) for key in keys]
-        if everything == "timers":
+        if everything in ("timers", "forward"):
             self._fired.append((known.name, None))
         if known.key:
             self._cancelled_keys += [(known.key, key) for key in keys]
@@ -206,9 +206,9 @@ class Changes:
             _expect(await transaction.value("delete_outputs", *_columns(settled), self._worker), len(settled))
         if self._cancelled_keys:
             await transaction.rows("cancel_keys", *_columns(self._cancelled_keys))
-        for everything, query in (("timers", "cancel_timers"), ("unclaimed", "cancel_unclaimed")):
-            if self._cancelled[everything]:
-                await transaction.rows(query, self._cancelled[everything])
+        for everything, instances in self._cancelled.items():
+            if instances:
+                await transaction.rows(f"cancel_{everything}", instances)
 
     async def _write_instances(self, transaction: Transaction, first_position: int) -> None:
         if awaited := [known.awaited for known in self.begun if known.awaited]:
@@ -332,7 +332,9 @@ def _output_row(o: Born) -> tuple[Any, ...]:
 
 
 def _is_cancelled(row: Born | OutputFact, owner: int | None, keys: Sequence[str], everything: str | None) -> bool:
-    if everything == "timers" and row.kind == "timer":
+    if everything in ("timers", "forward") and row.kind == "timer":
+        return True
+    if everything == "forward" and owner is None and row.key == ARMED:
         return True
     if everything == "unclaimed" and owner is None:
         return True

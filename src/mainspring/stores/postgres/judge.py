@@ -177,7 +177,7 @@ class Judge:
     def _cancel(self, unit: Unit, known: Known) -> None:
         self._changes.cancel(known, unit.cancels, unit.cancel_all, self._facts.outputs)
         known.cancelled_keys |= frozenset(unit.cancels)
-        known.cancelled_timers |= unit.cancel_all == "timers"
+        known.cancelled_timers |= unit.cancel_all in ("timers", "forward")
         if known.key:
             self._cancelled[known.key] = known
 

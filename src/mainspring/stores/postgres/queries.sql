@@ -297,6 +297,18 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
     ) AS o
 ));
 
+-- name: cancel_forward
+-- All timers of these instances, and those sends with a compensation that nobody holds.
+DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
+    SELECT o.ctid
+    FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (
+        SELECT ctid FROM mainspring.outbox
+        WHERE instance = n.instance AND (kind = 'timer' OR (key = '' AND coalesce(owner, -2) = -2))
+        OFFSET 0
+    ) AS o
+));
+
 -- name: retry_outputs
 -- Free again, and due later. Returns how many there were.
 WITH retried AS (

@@ -232,7 +232,7 @@ class Segment:
     def _cancel(self, unit: Unit, known: Known) -> None:
         self.changes.cancel(known, unit.cancels, unit.cancel_all)
         known.cancelled = self._delicate = True
-        if unit.cancel_all == "timers":
+        if unit.cancel_all in ("timers", "forward"):
             known.cancelled_timers = Everything()
         elif not isinstance(known.cancelled_timers, Everything):
             known.cancelled_timers |= frozenset(unit.cancels)

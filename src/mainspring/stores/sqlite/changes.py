@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-from mainspring.port.records import ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
@@ -43,7 +43,7 @@ class Changes:
         self.settled: set[Spot] = set()
         self.retried: dict[Spot, tuple[int, int, int, int, str | None]] = {}
         self._cancelled_keys: list[tuple[int, str]] = []
-        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": []}
+        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": [], "forward": []}
         self._fired: list[tuple[str, str, str | None]] = []
         self.consumed: set[int] = set()
         self._released: list[tuple[int, int]] = []
@@ -98,7 +98,7 @@ class Changes:
                 del self.outputs[known.key, version]
         name: Name = (known.workflow, known.id)
         self._fired += [(*name, key) for key in keys]
-        if everything == "timers":
+        if everything in ("timers", "forward"):
             self._fired.append((*name, None))
         if known.key:
             self._cancelled_keys += [(known.key, key) for key in keys]
@@ -136,6 +136,7 @@ class Changes:
             ("cancel_keys", self._cancelled_keys),
             ("cancel_timers", self._cancelled["timers"]),
             ("cancel_unclaimed", self._cancelled["unclaimed"]),
+            ("cancel_forward", self._cancelled["forward"]),
             ("delete_inputs", list(self.consumed)),
             ("cancel_fired", self._fired),
             ("delete_dead_letters", self._discarded),
@@ -205,7 +206,9 @@ def _flat(rows: Any) -> list[Any]:
 
 
 def _cancelled(row: tuple[Any, ...], keys: Sequence[str], everything: str | None) -> bool:
-    if everything == "timers" and row[KIND] == "timer":
+    if everything in ("timers", "forward") and row[KIND] == "timer":
+        return True
+    if everything == "forward" and row[OWNER] is None and row[KEY] == ARMED:
         return True
     if everything == "unclaimed" and row[OWNER] is None:
         return True

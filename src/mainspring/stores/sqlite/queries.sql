@@ -117,6 +117,10 @@ DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND kind 
 -- Of instances: all their outputs that nobody holds.
 DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND owner IS NULL;
 
+-- name: cancel_forward
+-- Of instances: all their timers, and those sends with a compensation that nobody holds.
+DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (kind = 'timer' OR (key = '' AND owner IS NULL));
+
 -- name: release_inputs
 -- Of [position, worker]: given back by the worker that held them.
 UPDATE inbox SET owner = (

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from mainspring.port.records import Conflict, OutputRow, Unit
+from mainspring.port.records import ARMED, Conflict, OutputRow, Retry, Unit
 from mainspring.testing.store_contract.rig import (
     ORDERS,
     Rig,
@@ -163,6 +163,27 @@ class TimerTests(Suite):
         assert [claim.output for claim in await rig.open_outputs()] == [held]
         assert await rig.open_outputs(timers=True) == []
         assert await rig.waiting() == ["w-1"]
+
+    @behaviour
+    async def test_what_goes_no_further_when_an_instance_is_compensated(self, rig: Rig) -> None:
+        armed = send(key=ARMED)
+        held, _, plain, _ = await rig.begun(send(key=ARMED, claimed=True), armed, send("Notify"), timer("Timeout"))
+        await rig.done(accept("w-1"), accept("t-1", timer_key="Reminder"))
+        await rig.done(step("m-2", armed, after=6, cancel_all="forward"))
+        left = sorted(claim.output.version for claim in await rig.open_outputs())
+        assert left == [held.version, plain.version, 8]
+        assert await rig.open_outputs(timers=True) == []
+        assert await rig.waiting() == ["w-1"]
+
+    @behaviour
+    async def test_a_send_given_back_after_the_compensation_began_is_cancelled_without_a_step(self, rig: Rig) -> None:
+        (held,) = await rig.begun(send(key=ARMED, claimed=True))
+        await rig.done(
+            step("m-2", after=3, cancel_all="forward"), Unit(ORDERS, "o-1", retries=(Retry(held, 1, 0, None),))
+        )
+        assert [claim.output for claim in await rig.open_outputs()] == [held]
+        await rig.done(Unit(ORDERS, "o-1", cancel_all="forward"))
+        assert await rig.open_outputs() == []
 
     @behaviour
     async def test_what_a_step_records_survives_its_own_cancelling_of_all(self, rig: Rig) -> None:
