@@ -112,6 +112,11 @@ class Brief(Job):
     retention = timedelta(days=1)
 
 
+class Recurring(Job):
+    name = "Recurring"
+    again = "anew"
+
+
 class Kept(Job):
     name = "Kept"
     retention = timedelta.max

@@ -12,7 +12,7 @@ from mainspring.port.records import Committed, Ref, Unit
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import received
 from tests.engine.conftest import MakeApp, run
-from tests.engine.ended_jobs import MONTH, Job, Start, crash_after, finished, on
+from tests.engine.ended_jobs import DAY_SECONDS, MONTH, Finish, Job, Recurring, Start, crash_after, finished, on
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -125,5 +125,27 @@ def test_what_moves_while_it_is_archived_is_left_for_another_time(
                 assert (await app.purge(older_than=MONTH, archive=tmp_path / "a.jsonl")).instances == 1
             assert len(await store.stream(Ref("Job", "j-1"), 0, 10)) == 6
             assert await store.stream(Ref("Job", "j-2"), 0, 10) == []
+
+    run(main)
+
+
+def test_an_instance_that_began_anew_is_counted_and_archived_once(make_app: MakeApp, tmp_path: Path) -> None:
+    path = tmp_path / "streams.jsonl"
+
+    async def main() -> None:
+        clock = VirtualClock()
+        async with on(make_app, clock, Recurring()) as app:
+            for turn in range(3):
+                await app.send(Start("j-1"), id=f"start-{turn}")
+                await app.send(Finish("j-1"))
+                clock.advance(1)
+            clock.advance(31 * DAY_SECONDS)
+            events = len(await app.instance(Recurring, "j-1").stream())
+            once = PurgeReport(instances=1, events=events)
+            assert await app.purge(older_than=MONTH, dry_run=True) == once
+            report = await app.purge(older_than=MONTH, archive=path)
+            assert report == PurgeReport(instances=1, events=events, archived=events)
+            assert len(lines(path)) == events
+            assert await app.purge(older_than=MONTH, archive=path) == PurgeReport()
 
     run(main)

@@ -60,8 +60,8 @@ class Purger:
     async def count(self, workflow: str, before_us: int) -> None:
         """Report what a purge would do, and do nothing."""
         async for found in self._pages(workflow, before_us):
-            fresh = [one for one in found if one.purged_us is None]
-            self._went(len(fresh), sum(one.version for one in fresh))
+            fresh = {one.key: one.version for one in found if one.purged_us is None}
+            self._went(len(fresh), sum(fresh.values()))
 
     async def purge(self, workflow: str, before_us: int, archive: Archive | None = None) -> None:
         """Purge what ended before a time, batch by batch: archived first, then gone."""
@@ -87,9 +87,12 @@ class Purger:
 
     async def _archived(self, found: list[Purgeable], archive: Archive) -> list[Purgeable]:
         """Return those that are in the archive, whole and durable. One that was a tombstone before is in it already."""
-        kept = [one for one in found if one.purged_us is not None or await self._archive(one, archive)]
+        kept: dict[int, bool] = {}
+        for one in found:
+            if one.key not in kept:  # one that began anew has ended more than once
+                kept[one.key] = one.purged_us is not None or await self._archive(one, archive)
         await self._runtime.in_thread(archive.sync)
-        return kept
+        return [one for one in found if kept[one.key]]
 
     async def _archive(self, one: Purgeable, archive: Archive) -> bool:
         ref, version = Ref(one.workflow, one.id), 0
