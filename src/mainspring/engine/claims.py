@@ -146,10 +146,22 @@ class Claimer:
         claims = await self._store.claim(worker, wide, workflows, CLAIM_LIMIT)
         self._take(claims)
         self._next_is_due(claims)
-        for name, room in rooms.items():
-            if 0 < room < CLAIM_LIMIT:
-                await self._claim_some(worker, name, room)
+        if narrow := {name: room for name, room in rooms.items() if 0 < room < CLAIM_LIMIT}:
+            await self._claim_narrow(worker, narrow)
         return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
+
+    async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
+        """Claim for destinations with little room. Mostly nothing is due, and one look for all of them tells so."""
+        least = min(rooms.values())
+        claims = await self._store.claim(worker, list(rooms), [], least)
+        self._take(claims)
+        if len(claims.outputs) < least:
+            self._next_is_due(claims)
+            return
+        for name in rooms:
+            room = min(self._dispatcher.room(name), CLAIM_LIMIT)
+            if room > 0:
+                await self._claim_some(worker, name, room)
 
     async def _claim_some(self, worker: int, destination: str, room: int) -> None:
         """Claim no more of a destination than there is room for; whoever makes room hints that more can be claimed."""
