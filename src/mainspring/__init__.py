@@ -39,6 +39,7 @@ from mainspring.core.events import (
     TaskClosed,
 )
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
+from mainspring.core.feed import FeedEntry
 from mainspring.core.messages import Envelope, InstanceId, Kind, message
 from mainspring.core.workflow import Workflow
 from mainspring.errors import DoNotRetryError, MainspringError
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from mainspring.engine.policies.breaker import Breaker
     from mainspring.engine.policies.limits import RateLimit
     from mainspring.engine.policies.retry import Retry
+    from mainspring.port.lending import Connection
 
 __all__ = [
     "Ask",
@@ -67,6 +69,7 @@ __all__ = [
     "Compensating",
     "Complete",
     "Completed",
+    "Connection",
     "Context",
     "Decision",
     "Decisions",
@@ -77,6 +80,7 @@ __all__ = [
     "Failed",
     "FanOut",
     "FannedOut",
+    "FeedEntry",
     "InitiatedBy",
     "Instance",
     "InstanceId",
@@ -109,6 +113,7 @@ __all__ = [
 # A workflow and its tests need the pure core only: the engine is imported when it is first asked for.
 _LATER = {
     "Breaker": "mainspring.engine.policies.breaker",
+    "Connection": "mainspring.port.lending",
     "Context": "mainspring.engine.handlers",
     "Instance": "mainspring.app",
     "Mainspring": "mainspring.app",

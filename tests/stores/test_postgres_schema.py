@@ -56,7 +56,16 @@ ORDER BY 2, 3, 1
 """
 
 # They read a whole table, for people or when a worker is gone; an index would cost at every step.
-SCANS = {"all_outputs", "depths", "free_inputs", "free_outputs", "gone_workers", "holds", "status_counts"}
+SCANS = {
+    "all_outputs",
+    "checkpoints",
+    "depths",
+    "free_inputs",
+    "free_outputs",
+    "gone_workers",
+    "holds",
+    "status_counts",
+}
 # An index is followed from its beginning or from a position, as far as the limit.
 IN_ORDER = {"dead_letters", "feed_is_ahead", "move_feed", "next_due", "claim_outputs", "schema_version", "newest"}
 

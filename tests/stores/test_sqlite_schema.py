@@ -24,7 +24,7 @@ from tests.stores.sqlite_support import NAME, opened
 PACKAGE = Path(str(resources.files("mainspring.stores.sqlite")))
 KEPT = PACKAGE / "schema.sql"
 # They read a whole table, for people or when a worker is gone; an index would cost at every step.
-SCANS = {"all_outputs", "depths", "free_outputs", "holds", "status_counts", "worker_leases"}
+SCANS = {"all_outputs", "checkpoints", "depths", "free_outputs", "holds", "status_counts", "worker_leases"}
 
 
 def fresh(folder: Path) -> apsw.Connection:
@@ -135,7 +135,10 @@ def test_a_hot_statement_finds_its_rows_by_an_index(name: str, tmp_path: Path) -
     numbers = [int(number) for number in re.findall(r"\?(\d+)", QUERIES[name])]
     values = (None,) * max(numbers, default=QUERIES[name].count("?"))
     plan = [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", values)]
-    tables = "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s|endings|tasks|t|a"
+    tables = (
+        "instances|i|events|e|c|n|inbox|b|outbox|o|d|results|workers|dead_letters|snapshots|s|endings|tasks|t"
+        "|checkpoints|documents|attributes|a"
+    )
 
     assert [step for step in plan if re.fullmatch(rf"SCAN ({tables})( .*)?", step) and not allowed(name, step)] == []
     assert [step for step in plan if "AUTOMATIC" in step and not allowed(name, step)] == []

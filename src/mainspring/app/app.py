@@ -9,15 +9,17 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import Instance, Receipt
+from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
+from mainspring.app.search import Search, filter_of
 from mainspring.app.tasks import Tasks
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
@@ -33,7 +35,7 @@ from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
-from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, OutputClaim, Ref, Stats, Status
+from mainspring.port.records import DeadLetter, InstanceRow, OutputClaim, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
@@ -82,6 +84,8 @@ class Mainspring:
         self._store = store
         self._given_store = store
         self.registry = Registry()
+        self.projection = Declare(self.registry)
+        self.projections = Projections(self)
         self._resources: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {}
         self._open: dict[str, Any] = {}
         self._exits: AsyncExitStack | None = None
@@ -345,39 +349,26 @@ class Mainspring:
             raise NoSuchInstanceError(identity)
         return Instance(self, Ref(workflow, id))
 
-    async def instances(
-        self,
-        *,
-        workflow: str | None = None,
-        status: Status | None = None,
-        state: str | None = None,
-        id_prefix: str | None = None,
-        limit: int = PAGE,
-        after: int = 0,
-    ) -> list[InstanceRow]:
+    async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceRow]:
         """Return instances in the order of their beginning; `after` is the key of the last one seen."""
-        return await self.engine.store.instances(InstanceFilter(workflow, status, state, id_prefix), limit, after)
+        return await self.engine.store.instances(filter_of(**search), limit, after)
 
     async def bulk(
         self,
         action: Action,
         *,
-        workflow: str | None = None,
-        status: Status | None = None,
-        state: str | None = None,
-        id_prefix: str | None = None,
         reason: str = "by an operator",
         actor: str | None = None,
         dry_run: bool = False,
         per_second: float = PER_SECOND,
         on_progress: Callable[[BulkReport], None] | None = None,
+        **search: Unpack[Search],
     ) -> BulkReport:
-        """Suspend, resume, retry, skip, cancel or terminate all instances that the filter finds. A `dry_run` counts."""
-        where = InstanceFilter(workflow, status, state, id_prefix)
+        """Suspend, resume, retry, skip, cancel or terminate all instances that the search finds. A `dry_run` counts."""
         return await operate(
             self,
             action,
-            where,
+            filter_of(**search),
             reason=reason,
             actor=actor,
             dry_run=dry_run,

@@ -14,6 +14,7 @@ from mainspring.engine.loader import state_of, trusted, whole_stream
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.errors import InstanceFailedError, InstancePurgedError, NoSuchInstanceError, WaitTimeoutError
+from mainspring.port.attributes import Value
 from mainspring.port.records import ENDED, InputRow, InstanceRow, OutputClaim, Ref
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Instance(Generic[In, State, Out]):
         if end.status == "completed":
             return end.result
         raise InstanceFailedError(str(self._ref), end.status, end.result)
+
+    async def attributes(self) -> dict[str, Value]:
+        """Return what the instance can be searched by."""
+        return {row.name: row.value for row in await self._app.engine.store.attributes(self._ref)}
 
     async def waiting(self) -> list[InputRow]:
         """Return the inputs that wait in the inbox."""

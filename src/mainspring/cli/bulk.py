@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, get_args
+from typing import get_args
 
 import click
 
 from mainspring.app import Mainspring
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.app.search import Search
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
-from mainspring.port.records import Status
+from mainspring.cli.searching import search_options
 
 SHOWN = 10
 
@@ -26,10 +27,7 @@ SHOWN = 10
     )
 )
 @click.argument("action", type=click.Choice(get_args(Action)))
-@click.option("--workflow", metavar="NAME", help="Only instances of this workflow.")
-@click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status.")
-@click.option("--state", metavar="NAME", help="Only instances in a state of this type.")
-@click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
+@search_options
 @click.option("--reason", default="by an operator", show_default=True, help="Why; recorded in each stream.")
 @click.option("--per-second", type=float, default=PER_SECOND, show_default=True, help="No faster than this.")
 @click.option("--dry-run", is_flag=True, help="Only count them.")
@@ -39,10 +37,7 @@ SHOWN = 10
 @app_option
 def bulk(
     action: Action,
-    workflow: str | None,
-    status: Status | None,
-    state: str | None,
-    prefix: str | None,
+    search: Search,
     reason: str,
     per_second: float,
     dry_run: bool,
@@ -56,18 +51,15 @@ def bulk(
     Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
     says that there was one.
     """
-    filters: dict[str, Any] = {"workflow": workflow, "status": status, "state": state, "id_prefix": prefix}
 
     async def use(app: Mainspring) -> BulkReport:
-        found = await app.bulk(action, **filters, per_second=per_second, dry_run=True)
+        found = await app.bulk(action, **search, per_second=per_second, dry_run=True)
         if dry_run or not found.matched:
             return found
         if not yes:
             _ask(action, found.matched)
         progress = None if as_json else _progress
-        return await app.bulk(
-            action, **filters, reason=reason, actor=actor, per_second=per_second, on_progress=progress
-        )
+        return await app.bulk(action, **search, reason=reason, actor=actor, per_second=per_second, on_progress=progress)
 
     report = with_app(address, use)
     if as_json:

@@ -11,6 +11,7 @@ import click
 from msgspec import Struct, field
 
 from mainspring.app import Mainspring
+from mainspring.app.projections import ProjectionStatus
 from mainspring.cli.failures import REFUSED, one_line
 from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import examples, json_option, optional_app_option
@@ -160,6 +161,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
     health.findings += await _orphans(app)
+    health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
 
 
 def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
@@ -186,6 +188,26 @@ def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
         found.append(problem(what, "Start more workers, or look at what their handlers wait for."))
     elif not stats.workers:
         found.append(note("No worker runs", "Nothing waits for one now."))
+    return found
+
+
+def projection_findings(status: ProjectionStatus) -> list[Finding]:
+    """Return what is wrong with a read model.
+
+    >>> projection_findings(ProjectionStatus("orders", declared=True, live=None, building=None))
+    []
+    """
+    found: list[Finding] = []
+    for lag in (status.live, status.building):
+        if lag is None:
+            continue
+        what = f"The projection {status.name}, generation {lag.generation},"
+        if lag.error is not None:
+            fix = "Mend its code or that event's cause; it goes on by itself."
+            found.append(problem(f"{what} is stopped: {one_line(lag.error)}", fix))
+        elif lag.events and lag.seconds > LATE_SECONDS and status.declared:
+            fix = "Start a worker that has it, or more of them."
+            found.append(problem(f"{what} is {counted(lag.events, 'event')} and {lag.seconds:,.0f} s behind", fix))
     return found
 
 

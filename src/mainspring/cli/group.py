@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "dead-letters": Listed(
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
     ),
+    "projections": Listed("Look", "projections", "List, show or rebuild read models."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),

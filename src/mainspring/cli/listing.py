@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator
-from typing import Final, get_args
+from typing import Final
 
 import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
+from mainspring.app.search import Search, filter_of
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import (
@@ -21,8 +22,9 @@ from mainspring.cli.output import (
     write_lines,
     write_table,
 )
+from mainspring.cli.searching import search_options
 from mainspring.engine.recorder import read_detail
-from mainspring.port.records import InstanceFilter, InstanceRow, Status
+from mainspring.port.records import InstanceFilter, InstanceRow
 
 LIMIT: Final = click.IntRange(1, 100_000)
 EXPORT_PAGE: Final = 1_000
@@ -32,23 +34,19 @@ EXPORT_PAGE: Final = 1_000
     epilog=examples(
         "mainspring ls --status suspended",
         "mainspring ls --workflow OrderFulfilment --prefix o- --limit 20",
+        "mainspring ls --attribute customer=c-7 --attribute 'amount>=1000' --since 2h",
+        "mainspring ls --status suspended --error refused",
         "mainspring ls --all --json > instances.jsonl",
     )
 )
-@click.option("--workflow", metavar="NAME", help="Only instances of this workflow.")
-@click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status.")
-@click.option("--state", metavar="NAME", help="Only instances in a state of this type.")
-@click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
+@search_options
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
 @click.option("--after", type=click.IntRange(0), default=0, metavar="KEY", help="Go on behind the last one seen.")
 @click.option("--all", "everything", is_flag=True, help="All of them, page by page.")
 @json_option
 @app_option
 def ls(
-    workflow: str | None,
-    status: Status | None,
-    state: str | None,
-    prefix: str | None,
+    search: Search,
     limit: int,
     after: int,
     everything: bool,
@@ -59,7 +57,7 @@ def ls(
 
     With --json each line is a document. `key` of the last line is what --after takes.
     """
-    where = InstanceFilter(workflow, status, state, prefix)
+    where = filter_of(**search)
 
     async def use(app: Mainspring) -> None:
         if everything:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import UnionType
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -98,6 +98,13 @@ class Workflow(Generic[In, State, Out]):
     def evolve(self, state: State, event: Event[In, Out], /) -> State | None:
         """Return the state after an event. None leaves it as it is."""
         raise NotImplementedError
+
+    def attributes(self, state: State, /) -> Mapping[str, str | int | float | bool | datetime]:
+        """Return what an instance in this state can be searched by: `{"customer": state.customer}`.
+
+        They are indexed in the commit of the step that changes them. Like evolve, it sees nothing but the state.
+        """
+        return {}
 
     def decide_on(self, asked: Any, state: State, /) -> Decisions[In, Out] | None:
         """Call decide with what it asked for, the message or its envelope. Other authoring styles override this."""

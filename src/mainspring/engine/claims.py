@@ -59,6 +59,7 @@ class Claimer:
         self._claiming = False
         # How many outputs came from the store, and how many answers of it were lost: they may have brought some.
         self.taken = 0
+        self.heard: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
 
     def start(self, worker: Callable[[], int]) -> None:
@@ -110,6 +111,8 @@ class Claimer:
                 log.warning("no hints from the store: %s", error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
             self._hint.set()
+            if self.heard is not None:
+                self.heard()
 
     async def _run(self, worker: Callable[[], int]) -> None:
         while True:

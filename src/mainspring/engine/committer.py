@@ -38,6 +38,7 @@ class Committer:
         self._store = store
         self._runtime = runtime
         self.worker = 0
+        self.heard: Callable[[], None] | None = None
         self._units: list[Unit] = []
         self._done: list[Done] = []
         self._under_way: list[Done] = []
@@ -149,6 +150,8 @@ class Committer:
                 await asyncio.sleep(0)
             self._under_way = []
             self._report(done, outcomes)
+            if self.heard is not None:
+                self.heard()
             # Until it was reported, more could be built on what was refused.
             for report in (*withdrawn, *self._withdraw(void)):
                 _tell(report, Conflict("version"))

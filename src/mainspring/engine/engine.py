@@ -15,6 +15,7 @@ from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
 from mainspring.engine.lanes import Lane
 from mainspring.engine.operations import Operations
+from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
@@ -63,6 +64,7 @@ class Engine:
         )
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
+        self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
         self._held_nothing_at: tuple[int, int] | None = None
@@ -85,6 +87,9 @@ class Engine:
         await self.store.relieve()
         self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
         self.claimer.start(lambda: self.committer.worker)
+        if self.registry.projections:
+            self.committer.heard = self.claimer.heard = self.projector.wake
+            self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
         self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.busy)
@@ -101,6 +106,7 @@ class Engine:
         try:
             if self.works:
                 await self.claimer.stop()
+                await self.projector.stop()
             await self._drain(drain_seconds)
             await self.committer.drained()
         finally:

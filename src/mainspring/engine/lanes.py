@@ -9,6 +9,7 @@ from typing import Any, Final
 from mainspring.core.saga import Ledger
 from mainspring.engine.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ENDED, Ref, Status
 
 CACHED_INSTANCES: Final = 10_000
@@ -28,6 +29,7 @@ class Lane:
     __slots__ = (
         "abandoned",
         "asked",
+        "attributes",
         "broken",
         "children",
         "context",
@@ -76,6 +78,7 @@ class Lane:
         self.status: Status = "running"
         self.ending = False
         self.error: str | None = None
+        self.attributes: tuple[AttributeRow, ...] | None = None
         self.result: Any = None
         self.context: bytes | None = None
         self.fold_error: Exception | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
@@ -16,6 +16,7 @@ from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
 from mainspring.engine.parts import PartDone, Parts
+from mainspring.engine.projection import Projection
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.recurring import RECURRING
@@ -36,7 +37,7 @@ def is_internal(workflow: str) -> bool:
 class WorkflowEntry:
     """A workflow with its definition, its recorder, and the fingerprint of the code that makes its states."""
 
-    __slots__ = ("definition", "fingerprint", "name", "recorder", "workflow")
+    __slots__ = ("definition", "fingerprint", "name", "recorder", "searchable", "workflow")
 
     def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec) -> None:
         codec.register_workflow(type(workflow))
@@ -44,6 +45,8 @@ class WorkflowEntry:
         self.workflow = workflow
         self.definition: Definition = definition_of(type(workflow))
         self.name = self.definition.name
+        own: object = type(workflow).attributes
+        self.searchable = own is not cast("type[Workflow[Any, Any, Any]]", Workflow).attributes
         self.fingerprint = fingerprint_of(type(workflow), self.definition)
 
 
@@ -56,6 +59,7 @@ class Registry:
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
         self.subscribers: dict[str, list[Handler]] = {}
+        self.projections: dict[str, Projection] = {}
         self.external: set[str] = set()
         self._takers: dict[type[Any], list[WorkflowEntry]] = {}
         self._known: frozenset[str] = frozenset()
@@ -113,6 +117,14 @@ class Registry:
         """Let other functions carry messages out: how a simulation puts its own in front of them."""
         self.handlers, self.subscribers = handlers, subscribers
         self._known = frozenset()
+
+    def add_projection(self, projection: Projection) -> None:
+        """Register a read model."""
+        if projection.name in self.projections:
+            raise WiringError(
+                f"Two projections are named {projection.name!r}", 'Name one otherwise: @app.projection(name="…").'
+            )
+        self.projections[projection.name] = projection
 
     def add_publication(self) -> None:
         """Be able to publish from outside to the functions that subscribed."""

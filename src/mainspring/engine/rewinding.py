@@ -19,6 +19,7 @@ from mainspring.engine.pending import moment
 from mainspring.engine.recorder import Detail, encode_detail, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
+from mainspring.port.attributes import rows_of
 from mainspring.port.records import ARMED, EventRow, InstanceRow, OutputRow, Unit
 from mainspring.port.tasks import TaskOpening, TaskWork
 
@@ -81,6 +82,7 @@ class Rewind(Struct, frozen=True):
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
             tasks=TaskWork(close_all=True, opens=tuple(opens)),
+            attributes=rows_of(entry.workflow.attributes(self.state)) if entry.searchable else None,
         )
 
 

@@ -40,6 +40,7 @@ from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
 from mainspring.errors import shown
+from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import (
     ARMED,
     ENDED,
@@ -147,6 +148,7 @@ class Units:
             lane.context = encode_context(pending.context)
             lane.abandoned = frozenset(range(1, before + 1))
         written = self._written(lane, pending, taken, state_name)
+        attributes = _attributes(lane, taken.state) if lane.entry.searchable else None
         ended = written.status != "running"
         if written.status in ENDED:
             self._tell_of_end(lane, pending, written)
@@ -176,6 +178,7 @@ class Units:
             discards=pending.discards,
             snapshot=snapshot,
             tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
+            attributes=attributes,
         )
         return unit, written.claims
 
@@ -453,3 +456,12 @@ def _answer(pending: Pending) -> TaskWork | None:
 
 def _return_address(context: Context) -> str | None:
     return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
+
+
+def _attributes(lane: Lane, state: Any) -> tuple[AttributeRow, ...] | None:
+    """Return what an instance can be searched by from now on, or None where that has not changed."""
+    attributes = rows_of(lane.entry.workflow.attributes(state))
+    if attributes == lane.attributes:
+        return None
+    lane.attributes = attributes
+    return attributes

@@ -33,6 +33,12 @@ def check_store(registry: Registry, store: Store) -> None:
                 f"{handler.name} asks for its result's transaction, and there is no database in memory",
                 "Use a sqlite:/// or postgresql:// URL.",
             )
+    for projection in registry.projections.values():
+        if not projection.kept and not store.lends:
+            raise WiringError(
+                f"The projection {projection.name} writes to tables of its own, and there is no database in memory",
+                "Use a sqlite:/// or postgresql:// URL, or give it a key: mainspring keeps its documents anywhere.",
+            )
 
 
 def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None:
@@ -42,6 +48,7 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
     """
     _check_somebody_sends(registry)
     _check_one_takes(registry)
+    _check_projections(registry)
     if pools is not None:
         return
     missing = [
@@ -67,6 +74,15 @@ def _check_somebody_sends(registry: Registry) -> None:
             f"This app has handlers and no workflow: nobody sends {', '.join(sorted(registry.handlers))}",
             "Add the workflow that sends it, with app.add(…): its instances take the handler's answer.",
         )
+
+
+def _check_projections(registry: Registry) -> None:
+    for projection in registry.projections.values():
+        if missing := sorted((projection.workflows or frozenset()) - set(registry.workflows)):
+            raise WiringError(
+                f"The projection {projection.name} follows {', '.join(missing)}, which is no part of this app",
+                "Add the workflow with app.add(…), or correct its name.",
+            )
 
 
 def _check_one_takes(registry: Registry) -> None:

@@ -3,6 +3,7 @@
 MainspringError
 ├── DefinitionError             a workflow class is written in a way that cannot work
 ├── InvalidDecisionError        a decision was built or returned wrongly
+├── AttributeValueError         an attribute that cannot be indexed or searched for
 ├── StepError                   a step could not be taken; nothing was recorded
 │   ├── UnknownTransitionError  decide has no case for this message in this state
 │   ├── UndeclaredInputError    the message's type is not among the workflow's inputs
@@ -48,6 +49,7 @@ MainspringError
 """
 
 from mainspring.errors.authoring import (
+    AttributeValueError,
     CannotBeginError,
     DecisionAfterEndError,
     DefinitionError,
@@ -104,6 +106,7 @@ from mainspring.errors.storing import (
 
 __all__ = [
     "ERASED_TYPE",
+    "AttributeValueError",
     "BodyTooLargeError",
     "CannotBeginError",
     "CodecError",

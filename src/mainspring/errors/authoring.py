@@ -37,6 +37,20 @@ class InvalidDecisionError(MainspringError):
         super().__init__(f"{problem}. {fix}")
 
 
+class AttributeValueError(MainspringError):
+    """An attribute that cannot be indexed, or a search for one that makes no sense.
+
+    >>> str(AttributeValueError("amount", "is a list", "Use a number."))
+    'The attribute amount is a list. Use a number.'
+    """
+
+    def __init__(self, name: str, problem: str, fix: str) -> None:
+        self.name = name
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"The attribute {name} {problem}. {fix}")
+
+
 class StepError(MainspringError):
     """A step could not be taken. Nothing of it was recorded.
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Protocol
 
 from mainspring.errors import LendingError
+from mainspring.port.projections import Advance
 from mainspring.port.records import Outcome, Unit
 
 
@@ -67,12 +68,12 @@ class Connection:
 
     def finish(self) -> None:
         """Let nobody use it any more, for it is about to be committed; refuse that if it cannot be."""
-        self._check()
+        self.check()
         if self._under_way:
             raise LendingError("A statement of the handler is still under way", "Await every statement.")
         self.end("its result is being recorded")
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Refuse to go on with what a failed statement has spoiled, or what is over."""
         if self._over is not None:
             raise LendingError(f"The handler's transaction is over: {self._over}", "Await every statement before.")
@@ -83,7 +84,7 @@ class Connection:
             )
 
     async def _run(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
-        self._check()
+        self.check()
         self._under_way += 1
         try:
             return await self._ask(statement, values)
@@ -100,6 +101,10 @@ class Loan(Protocol):
     @property
     def connection(self) -> Connection:
         """What the handler writes with."""
+        ...
+
+    async def advance(self, move: Advance) -> bool:
+        """Move a projection's checkpoint in the transaction. False: somebody else moved it before; nothing is done."""
         ...
 
     async def commit(self, unit: Unit) -> Outcome:

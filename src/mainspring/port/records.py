@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.tasks import Refused, TaskWork
 
 Status: TypeAlias = Literal["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"]
@@ -225,6 +226,7 @@ class Unit(Struct, frozen=True, gc=False):
     skipped (its position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own
     input where that is a dead letter already. `discards` are ids of dead letters to remove. `tasks` is what
     becomes of its tasks.
+    `attributes` are all that the instance has from now on; None leaves them as they are.
 
     >>> Unit("W", "i").expected_version is None
     True
@@ -256,6 +258,7 @@ class Unit(Struct, frozen=True, gc=False):
     remembers: tuple[Remembered, ...] = ()
     snapshot: Snapshot | None = None
     tasks: TaskWork | None = None
+    attributes: tuple[AttributeRow, ...] | None = None
 
 
 class Committed(Struct, frozen=True, gc=False):
@@ -403,6 +406,8 @@ class Stats(Struct, frozen=True, gc=False):
 class InstanceFilter(Struct, frozen=True, gc=False):
     """Which instances to list; every field narrows.
 
+    `error` is a part of the error's text. Times begin with `from` and end before `to`.
+
     >>> InstanceFilter(status="suspended").workflow is None
     True
     """
@@ -411,3 +416,15 @@ class InstanceFilter(Struct, frozen=True, gc=False):
     status: Status | None = None
     state: str | None = None
     id_prefix: str | None = None
+    error: str | None = None
+    created_from_us: int | None = None
+    created_to_us: int | None = None
+    updated_from_us: int | None = None
+    updated_to_us: int | None = None
+    attributes: tuple[AttributeFilter, ...] = ()
+
+    @property
+    def plain(self) -> tuple[str | int | None, ...]:
+        """All but the attributes, in their order."""
+        times = (self.created_from_us, self.created_to_us, self.updated_from_us, self.updated_to_us)
+        return (self.workflow, self.status, self.state, self.id_prefix, self.error, *times)

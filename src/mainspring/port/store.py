@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.lending import Loan
+from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
@@ -154,6 +156,34 @@ class Store(Protocol):
 
     async def holds(self, worker: int) -> list[OutputKey]:
         """Return the outputs that a worker holds."""
+        ...
+
+    async def attributes(self, ref: Ref) -> list[AttributeRow]:
+        """Return the attributes of an instance, by name."""
+        ...
+
+    async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
+        """Return how far projections are, all or one: every generation that is not cleared away, by name and number."""
+        ...
+
+    async def advance(self, move: Advance) -> bool:
+        """Move a checkpoint and write its documents in one transaction. False: somebody else moved it before."""
+        ...
+
+    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
+        """Return those documents of a generation, or of the live one, that there are."""
+        ...
+
+    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
+        """Return documents of the live generation whose keys begin so, in the order of their keys behind `after`."""
+        ...
+
+    async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
+        """Remove so many documents of a retired generation, and its checkpoint with the last. Return how many."""
+        ...
+
+    async def behind(self, position: int, limit: int) -> Behind:
+        """Return how many events the feed has behind a position, `limit` at most, and when the first happened."""
         ...
 
     async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:

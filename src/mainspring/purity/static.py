@@ -21,7 +21,7 @@ from mainspring.purity.order import Sets, set_fields_among
 from mainspring.purity.reader import Reader, free_names
 from mainspring.purity.rules import FIXES, Rule
 
-METHODS: Final = ("route", "decide", "evolve", "decide_on")
+METHODS: Final = ("route", "decide", "evolve", "decide_on", "attributes")
 FUNCTIONS_READ: Final = 500
 
 _CONSTRUCTORS: Final = ("__new__", "__init__", "__post_init__")

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from mainspring.errors import LendingError
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.lending import Loan
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
@@ -39,11 +40,12 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.stores.memory_projections import ProjectionTables
 from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, place, urgency
 from mainspring.stores.memory_tasks import MemoryTasks
 
 
-class MemoryStore:
+class MemoryStore(ProjectionTables):
     """A store that forgets everything with its process.
 
     >>> from mainspring.testing.clock import VirtualClock
@@ -54,13 +56,14 @@ class MemoryStore:
     """
 
     def __init__(self, clock: Clock) -> None:
+        super().__init__()
         self._clock = clock
         self._instances: dict[Ref, Instance] = {}
         self._begun: list[Ref] = []
+        self._feed: list[tuple[int, Ref, EventRow]] = []
         # All work once more, beside that of each instance: what is claimed is looked for across instances.
         self._inbox: dict[int, Input] = {}
         self._outbox: dict[OutputKey, Output] = {}
-        self._feed: list[tuple[int, Ref, EventRow]] = []
         # A dead letter keeps the outbox row that it was, so that it can become one again.
         self._dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         self._remembered: dict[str, Remembered] = {}
@@ -224,6 +227,8 @@ class MemoryStore:
             told |= {"definition_version": unit.definition_version, "context": unit.context or b"{}"}
         instance.takes(replace(instance.row, version=len(instance.events), updated_us=now_us, **told))
         instance.snapshot = unit.snapshot or instance.snapshot
+        if unit.attributes is not None:
+            instance.attributes = unit.attributes
         for output in unit.outputs:
             due_us = now_us + output.after_us if output.at_us is None else output.at_us
             owner = self._owner(worker, claimed=output.claimed)
@@ -354,8 +359,11 @@ class MemoryStore:
         return result if result and result.expires_us > self.now_us() else None
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
-        rows = (row for ref in self._begun[after:] if (row := self._at(ref).row) and matches(where, row))
-        return list(islice(rows, limit))
+        begun = (self._at(ref) for ref in self._begun[after:])
+        return list(islice((i.row for i in begun if i.row and matches(where, i.row, i.attributes)), limit))
+
+    async def attributes(self, ref: Ref) -> list[AttributeRow]:
+        return list(self._at(ref).attributes)
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return self._at(ref).seen[after : after + limit]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
     ARMED,
     ENDED,
@@ -49,6 +50,7 @@ class Instance:
     row: InstanceRow | None = None
     ended_us: int | None = None
     snapshot: Snapshot | None = None
+    attributes: tuple[AttributeRow, ...] = ()
     events: list[EventRow] = field(default_factory=list[EventRow])
     taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
     inbox: dict[int, Input] = field(default_factory=dict[int, Input])
@@ -89,6 +91,7 @@ class Instance:
         if self.row is not None:
             self.row = replace(self.row, state=None, error=None, context=b"{}", purged_us=now_us)
         self.snapshot = None
+        self.attributes = ()
         self.taken.clear()
 
 
@@ -124,7 +127,7 @@ def urgency(item: tuple[OutputKey, Output]) -> tuple[int, int, int, int]:
     return -output.row.priority, output.due_us, key.instance, key.version
 
 
-def matches(where: InstanceFilter, row: InstanceRow) -> bool:
+def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[AttributeRow, ...]) -> bool:
     """Tell whether an instance is to be listed; a tombstone never is."""
     return (
         row.purged_us is None
@@ -132,4 +135,12 @@ def matches(where: InstanceFilter, row: InstanceRow) -> bool:
         and where.status in (None, row.status)
         and where.state in (None, row.state)
         and row.id.startswith(where.id_prefix or "")
+        and (where.error is None or where.error in (row.error or ""))
+        and _within(row.created_us, where.created_from_us, where.created_to_us)
+        and _within(row.updated_us, where.updated_from_us, where.updated_to_us)
+        and all(any(wanted.finds(attribute) for attribute in attributes) for wanted in where.attributes)
     )
+
+
+def _within(time_us: int, from_us: int | None, to_us: int | None) -> bool:
+    return (from_us is None or time_us >= from_us) and (to_us is None or time_us < to_us)

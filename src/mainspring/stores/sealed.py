@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from mainspring.errors import ERASED_TYPE
 from mainspring.port.lending import Connection, Loan
+from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
     Claims,
     DeadLetter,
@@ -29,7 +30,7 @@ from mainspring.sealing.seals import ERASED, About, Seal
 
 PAGE: Final = 1_000
 
-R = TypeVar("R", EventRow, InputRow, DeadLetter, OutputClaim, Remembered, Snapshot)
+R = TypeVar("R", EventRow, InputRow, DeadLetter, OutputClaim, Remembered, Snapshot, Document)
 
 
 def sealed(store: Store, seal: Seal) -> Store:
@@ -65,6 +66,10 @@ class SealedStore:
             if isinstance(outcome, Duplicate) and not outcome.same and await self._repeats(units[place]):
                 outcomes[place] = Duplicate(same=True)
         return outcomes
+
+    async def advance(self, move: Advance) -> bool:
+        documents = tuple(self._close(each, About("", each.key)) for each in move.documents)
+        return await self._store.advance(replace(move, documents=documents) if documents else move)
 
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
         return _SealedLoan(await self._store.lend(worker, limit_seconds), self._closed)
@@ -149,6 +154,14 @@ class SealedStore:
         found = await self._store.feed(after, limit)
         return [(at, ref, self._open(event, About(ref.workflow, ref.id))) for at, ref, event in found]
 
+    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
+        found = await self._store.documents(projection, keys, generation)
+        return [self._open(each, About("", each.key)) for each in found]
+
+    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
+        found = await self._store.list_documents(projection, prefix, after, limit)
+        return [self._open(each, About("", each.key)) for each in found]
+
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return self._opened(await self._store.inbox(ref, limit))
 
@@ -207,6 +220,10 @@ class _SealedLoan:
     @property
     def connection(self) -> Connection:
         return self._loan.connection
+
+    async def advance(self, move: Advance) -> bool:
+        # It carries no documents: those are in tables of the projection's own.
+        return await self._loan.advance(move)
 
     async def commit(self, unit: Unit) -> Outcome:
         return await self._loan.commit(self._close(unit))

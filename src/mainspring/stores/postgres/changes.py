@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple, replace
 
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
@@ -82,6 +83,7 @@ class Changes:
         self.results: dict[str, Remembered] = {}
         self.snapshots: dict[int, Snapshot] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
+        self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
 
     # ---- collecting
 
@@ -169,11 +171,18 @@ class Changes:
         if self.snapshots:
             snapshots = [snapshot_values(key, snapshot) for key, snapshot in sorted(self.snapshots.items())]
             await transaction.rows("replace_snapshots", *_columns(snapshots))
+        if self.attributes:
+            await self._write_attributes(transaction)
         if self.results:
             await transaction.rows("sweep_results", self.now_us)
             # In the order of their names, so that two batches never wait for each other.
             results = sorted((digest(result.key), *astuple(result)) for result in self.results.values())
             await transaction.rows("replace_results", *_columns(results))
+
+    async def _write_attributes(self, transaction: Transaction) -> None:
+        await transaction.rows("delete_attributes", sorted(self.attributes))
+        if rows := [(key, *astuple(row)) for key, rows in sorted(self.attributes.items()) for row in rows]:
+            await transaction.rows("insert_attributes", *_columns(rows))
 
     async def _take_away(self, transaction: Transaction) -> None:
         if self._cancelled_keys or any(self._cancelled.values()):

@@ -32,7 +32,7 @@ class Committer:
     ) -> None:
         self._address = address
         self._transactions = transactions
-        self._now_us = now_us
+        self.now_us = now_us
         self._on_news = on_news
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -79,7 +79,7 @@ class Committer:
         await facts.lock(transaction)
         await facts.ask(transaction)
         facts.first_position += events
-        now_us = self._now_us()
+        now_us = self.now_us()
         changes = Changes(worker, facts.database_us if now_us is None else now_us)
         outcomes = Judge(worker, facts, changes, void).decide(units)
         await changes.write(transaction, facts.first_position)

@@ -203,6 +203,8 @@ class Judge:
             changes.record(known.key, output, self._owner if output.claimed else None)
         if unit.snapshot is not None:
             changes.snapshots[known.key] = unit.snapshot
+        if unit.attributes is not None:
+            changes.attributes[known.key] = unit.attributes
 
     def _append(self, unit: Unit, known: Known) -> None:
         key, version, rows = known.key, known.version, self._changes.events

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 from mainspring.errors import LendingError, MainspringError
 from mainspring.port.lending import Connection
+from mainspring.port.projections import Advance
 from mainspring.port.records import Committed, Outcome, Unit
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.commit import Committer
 from mainspring.stores.postgres.faults import translated
+from mainspring.stores.postgres.projections import advance
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 
@@ -76,6 +78,19 @@ class PostgresLoan:
         if self._transaction is not None and self.connection.usable:
             self.connection.end("its time is over")
             self._transaction.session.drop()
+
+    async def advance(self, move: Advance) -> bool:
+        self.connection.check()
+        async with self._busy:
+            transaction = self._transaction
+            if transaction is None:
+                raise self._late()
+            try:
+                return await advance(transaction, move, self._lender.committer.now_us())
+            except MainspringError:
+                raise
+            except Exception as cause:
+                raise translated(str(self._lender.address), cause) from cause
 
     async def commit(self, unit: Unit) -> Outcome:
         transaction = self._transaction

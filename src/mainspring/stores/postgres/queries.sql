@@ -430,6 +430,18 @@ UPDATE mainspring.instances SET
     context = ($3::bytea[])[array_position($1::bigint[], key)]
 WHERE key = ANY ($1::bigint[]);
 
+-- name: delete_attributes
+-- These instances have others now, or were purged.
+DELETE FROM mainspring.attributes WHERE ctid = ANY (ARRAY(
+    SELECT a.ctid FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (SELECT ctid FROM mainspring.attributes WHERE instance = n.instance OFFSET 0) AS a
+));
+
+-- name: insert_attributes
+-- What instances have from now on.
+INSERT INTO mainspring.attributes (instance, name, kind, text, number)
+SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::double precision[]);
+
 -- name: replace_snapshots
 -- The newest only.
 INSERT INTO mainspring.snapshots (instance, version, fingerprint, type, type_version, body, checksum)
@@ -758,7 +770,73 @@ WHERE key > $1 AND purged_us IS NULL
     AND ($3::text IS NULL OR status = $3)
     AND ($4::text IS NULL OR state = $4)
     AND ($5::text IS NULL OR starts_with(id, $5))
-ORDER BY key LIMIT $6;
+    AND ($6::text IS NULL OR strpos(error, $6) > 0)
+    AND ($7::bigint IS NULL OR created_us >= $7)
+    AND ($8::bigint IS NULL OR created_us < $8)
+    AND ($9::bigint IS NULL OR updated_us >= $9)
+    AND ($10::bigint IS NULL OR updated_us < $10)
+ORDER BY key LIMIT $11;
+
+-- name: instances_by_text
+-- The same, of instances with an attribute that is a text, and with others: [name, kind, text, low, high].
+SELECT
+    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
+    i.updated_us
+FROM mainspring.attributes AS a
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
+WHERE a.name = $13 AND a.text = $14 AND a.instance > $1 AND i.purged_us IS NULL
+    AND ($2::text IS NULL OR i.workflow = $2)
+    AND ($3::text IS NULL OR i.status = $3)
+    AND ($4::text IS NULL OR i.state = $4)
+    AND ($5::text IS NULL OR starts_with(i.id, $5))
+    AND ($6::text IS NULL OR strpos(i.error, $6) > 0)
+    AND ($7::bigint IS NULL OR i.created_us >= $7)
+    AND ($8::bigint IS NULL OR i.created_us < $8)
+    AND ($9::bigint IS NULL OR i.updated_us >= $9)
+    AND ($10::bigint IS NULL OR i.updated_us < $10)
+    AND NOT EXISTS (
+        SELECT 1 FROM jsonb_array_elements($12::jsonb) AS n (row)
+        WHERE (
+            SELECT b.instance FROM mainspring.attributes AS b
+            WHERE b.instance = i.key AND b.name = n.row ->> 0 AND b.kind = n.row ->> 1 AND (
+                b.text = n.row ->> 2 OR b.number BETWEEN (n.row ->> 3)::double precision AND (n.row ->> 4)::double precision
+            )
+        ) IS NULL
+    )
+ORDER BY a.instance LIMIT $11;
+
+-- name: instances_by_number
+-- The same, of instances with an attribute whose number lies between two.
+SELECT
+    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
+    i.updated_us
+FROM mainspring.attributes AS a
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
+WHERE a.name = $13 AND a.kind = $14 AND a.number BETWEEN $15 AND $16 AND a.instance > $1 AND i.purged_us IS NULL
+    AND ($2::text IS NULL OR i.workflow = $2)
+    AND ($3::text IS NULL OR i.status = $3)
+    AND ($4::text IS NULL OR i.state = $4)
+    AND ($5::text IS NULL OR starts_with(i.id, $5))
+    AND ($6::text IS NULL OR strpos(i.error, $6) > 0)
+    AND ($7::bigint IS NULL OR i.created_us >= $7)
+    AND ($8::bigint IS NULL OR i.created_us < $8)
+    AND ($9::bigint IS NULL OR i.updated_us >= $9)
+    AND ($10::bigint IS NULL OR i.updated_us < $10)
+    AND NOT EXISTS (
+        SELECT 1 FROM jsonb_array_elements($12::jsonb) AS n (row)
+        WHERE (
+            SELECT b.instance FROM mainspring.attributes AS b
+            WHERE b.instance = i.key AND b.name = n.row ->> 0 AND b.kind = n.row ->> 1 AND (
+                b.text = n.row ->> 2 OR b.number BETWEEN (n.row ->> 3)::double precision AND (n.row ->> 4)::double precision
+            )
+        ) IS NULL
+    )
+ORDER BY a.instance LIMIT $11;
+
+-- name: attributes
+-- Those of one instance.
+SELECT name, kind, text, number FROM mainspring.attributes
+WHERE instance = (SELECT key FROM mainspring.instances WHERE name = $1) ORDER BY name;
 
 -- name: instance_outputs
 -- The outputs of one instance: timers, or all but timers; the next due first.
@@ -918,3 +996,92 @@ DELETE FROM mainspring.endings WHERE ctid = ANY (ARRAY(
 -- name: remember_purged
 -- No later event may have a position before that of one that is gone. Last of all: two purges wait here for each other.
 UPDATE mainspring.feed SET purged = $1 WHERE purged < $1;
+
+
+-- ---------------------------------------------------------------- projections
+
+-- name: checkpoints
+-- Every generation of all projections. There are few.
+SELECT name, generation, version, status, position, updated_us, error FROM mainspring.checkpoints
+ORDER BY name, generation;
+
+-- name: checkpoints_of
+-- Every generation of a projection.
+SELECT name, generation, version, status, position, updated_us, error FROM mainspring.checkpoints
+WHERE name = $1 ORDER BY generation;
+
+-- name: lock_checkpoints
+-- The same of some generations, which nobody else moves before this transaction ends.
+SELECT name, generation, version, status, position, updated_us, error FROM mainspring.checkpoints
+WHERE name = $1 AND generation = ANY ($2::bigint[]) ORDER BY generation FOR UPDATE;
+
+-- name: begin_checkpoint
+-- A new generation, unless somebody else has just begun it.
+INSERT INTO mainspring.checkpoints (name, generation, version, status, position, updated_us, error)
+VALUES (
+    $1, $2, $3, coalesce($4, 'live'), $5, coalesce($6::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+    $7
+)
+ON CONFLICT DO NOTHING RETURNING generation;
+
+-- name: move_checkpoint
+-- Further on, or stopped by an error.
+UPDATE mainspring.checkpoints SET
+    status = coalesce($3, status), position = $4,
+    updated_us = coalesce($5::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), error = $6
+WHERE name = $1 AND generation = $2;
+
+-- name: retire_checkpoints
+-- Nobody reads these generations any more.
+UPDATE mainspring.checkpoints SET status = 'retired' WHERE name = $1 AND generation = ANY ($2::bigint[]);
+
+-- name: delete_checkpoint
+-- Nothing of it is left.
+DELETE FROM mainspring.checkpoints WHERE name = $1 AND generation = $2;
+
+-- name: replace_documents
+-- Changed or new.
+INSERT INTO mainspring.documents (projection, generation, key, type, type_version, body)
+SELECT $1, $2, n.* FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bytea[]) AS n (key, type, type_version, body)
+ON CONFLICT (projection, generation, key) DO UPDATE
+SET type = excluded.type, type_version = excluded.type_version, body = excluded.body;
+
+-- name: delete_documents
+-- There are none any more under these keys.
+DELETE FROM mainspring.documents WHERE projection = $1 AND generation = $2 AND key = ANY ($3::text[]);
+
+-- name: clear_documents
+-- So many of a generation. Returns how many there were.
+WITH cleared AS (
+    DELETE FROM mainspring.documents WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM mainspring.documents WHERE projection = $1 AND generation = $2 LIMIT $3
+    ))
+    RETURNING 1
+)
+SELECT count(*) FROM cleared;
+
+-- name: documents
+-- Those of a generation, or of the live one, under these keys.
+SELECT key, type, type_version, body FROM mainspring.documents
+WHERE projection = $1
+    AND generation = coalesce(
+        $2::bigint, (SELECT generation FROM mainspring.checkpoints WHERE name = $1 AND status = 'live')
+    )
+    AND key = ANY ($3::text[]);
+
+-- name: list_documents
+-- Those of the live generation behind a key, up to where the prefix ends.
+SELECT key, type, type_version, body FROM mainspring.documents
+WHERE projection = $1
+    AND generation = (SELECT generation FROM mainspring.checkpoints WHERE name = $1 AND status = 'live')
+    AND key > $2 AND key >= $3 AND ($4::text IS NULL OR key < $4)
+ORDER BY key LIMIT $5;
+
+-- name: behind
+-- How many events the feed has behind a position, and when the first of them happened.
+SELECT count(*), min(f.time_us) FROM (
+    SELECT CASE WHEN row_number() OVER (ORDER BY e.position) = 1 THEN e.time_us END AS time_us
+    FROM mainspring.events AS e
+    CROSS JOIN LATERAL (SELECT purged_us FROM mainspring.instances WHERE key = e.instance OFFSET 0) AS i
+    WHERE e.position > $1 AND i.purged_us IS NULL ORDER BY e.position LIMIT $2
+) AS f;

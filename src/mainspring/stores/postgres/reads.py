@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import astuple
+
 from mainspring.errors import DamagedRecordError
+from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -20,7 +23,7 @@ from mainspring.port.records import (
     Stats,
 )
 from mainspring.stores.postgres.session import Row
-from mainspring.stores.postgres.sql import digest, name_of
+from mainspring.stores.postgres.sql import digest, name_of, packed
 from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
@@ -76,8 +79,21 @@ async def inbox(ask: Ask, ref: Ref, limit: int) -> list[InputRow]:
 async def instances(ask: Ask, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
     """Return instances that match."""
     # Rows with a negative key are no instances.
-    asked = (max(after, 0), where.workflow, where.status, where.state, where.id_prefix, limit)
-    return [InstanceRow(*row) for row in await ask("instances", *asked)]
+    asked = (max(after, 0), *where.plain, limit)
+    if not where.attributes:
+        return [InstanceRow(*row) for row in await ask("instances", *asked)]
+    first, *others = sorted(where.attributes, key=_is_number)
+    rest = packed([astuple(other) for other in others])
+    if first.text is None:
+        found = await ask("instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
+    else:
+        found = await ask("instances_by_text", *asked, rest, first.name, first.text)
+    return [InstanceRow(*row) for row in found]
+
+
+async def attributes(ask: Ask, ref: Ref) -> list[AttributeRow]:
+    """Return what an instance can be found by."""
+    return [AttributeRow(*row) for row in await ask("attributes", name_of(ref.workflow, ref.id))]
 
 
 async def outputs(ask: Ask, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
@@ -117,3 +133,8 @@ async def stats(ask: Ask, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _is_number(wanted: AttributeFilter) -> bool:
+    """An equal text narrows more, and its instances come sorted."""
+    return wanted.text is None

@@ -1,3 +1,29 @@
+CREATE TABLE mainspring.attributes (
+    instance bigint NOT NULL,
+    number double precision,
+    name text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    text text COLLATE "C"
+);
+
+CREATE INDEX attributes_by_number ON mainspring.attributes USING btree (name, kind, number, instance) WHERE (number IS NOT NULL);
+
+CREATE INDEX attributes_by_text ON mainspring.attributes USING btree (name, text, instance) WHERE (text IS NOT NULL);
+
+CREATE UNIQUE INDEX attributes_pkey ON mainspring.attributes USING btree (instance, name);
+
+CREATE TABLE mainspring.checkpoints (
+    generation bigint NOT NULL,
+    version bigint NOT NULL,
+    "position" bigint NOT NULL,
+    updated_us bigint NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    error text COLLATE "C"
+);
+
+CREATE UNIQUE INDEX checkpoints_pkey ON mainspring.checkpoints USING btree (name, generation);
+
 CREATE TABLE mainspring.dead_letters (
     id bigint NOT NULL,
     type_version bigint NOT NULL,
@@ -29,6 +55,17 @@ CREATE INDEX dead_letters_by_message ON mainspring.dead_letters USING btree (has
 CREATE UNIQUE INDEX dead_letters_pkey ON mainspring.dead_letters USING btree (id);
 
 CREATE SEQUENCE mainspring.dead_letters_id_seq;
+
+CREATE TABLE mainspring.documents (
+    generation bigint NOT NULL,
+    type_version bigint NOT NULL,
+    projection text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    body bytea NOT NULL
+);
+
+CREATE UNIQUE INDEX documents_pkey ON mainspring.documents USING btree (projection, generation, key);
 
 CREATE TABLE mainspring.endings (
     ended_us bigint NOT NULL,

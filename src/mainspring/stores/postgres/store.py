@@ -7,9 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
@@ -29,7 +31,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.stores.postgres import purge, reads, tasks, work, workers
+from mainspring.stores.postgres import projections, purge, reads, tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
@@ -223,6 +225,9 @@ class PostgresStore:
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         return await reads.instances(self._ask, where, limit, after)
 
+    async def attributes(self, ref: Ref) -> list[AttributeRow]:
+        return await reads.attributes(self._ask, ref)
+
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return await reads.stream(self._ask, ref, after, limit)
 
@@ -258,6 +263,27 @@ class PostgresStore:
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         now_us = self._given_us()
         return await self._transact(lambda t: purge.purge(t, found, events, now_us))
+
+    # ---- projections
+
+    async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
+        return await projections.checkpoints(self._ask, projection)
+
+    async def advance(self, move: Advance) -> bool:
+        now_us = self._given_us()
+        return await self._transact(lambda t: projections.advance(t, move, now_us))
+
+    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
+        return await projections.documents(self._ask, projection, keys, generation)
+
+    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
+        return await projections.list_documents(self._ask, projection, prefix, after, limit)
+
+    async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
+        return await self._transact(lambda t: projections.clear(t, projection, generation, limit))
+
+    async def behind(self, position: int, limit: int) -> Behind:
+        return await projections.behind(self._ask, position, limit)
 
     # ---- ways to the database
 

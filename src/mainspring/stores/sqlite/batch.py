@@ -263,6 +263,8 @@ class Segment:
             changes.output(known.key, output, owner)
         if unit.snapshot is not None:
             changes.keep(known.key, unit.snapshot)
+        if unit.attributes is not None:
+            changes.attributes[known.key] = unit.attributes
         if self._facts.inbox_has_rows and unit.status != "suspended":
             changes.news = True  # resumed, or the next input is free now
 

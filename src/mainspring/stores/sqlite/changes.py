@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
+from msgspec.structs import astuple
 
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
@@ -19,6 +21,7 @@ _OUTPUTS: Final = Ladder(QUERIES["insert_outputs"])
 _INPUTS: Final = Ladder(QUERIES["insert_inputs"])
 _DEAD_LETTERS: Final = Ladder(QUERIES["insert_dead_letters"])
 _RESULTS: Final = Ladder(QUERIES["replace_results"])
+_ATTRIBUTES: Final = Ladder(QUERIES["insert_attributes"])
 _SNAPSHOTS: Final = Ladder(QUERIES["replace_snapshots"])
 
 # Places in an outbox row.
@@ -56,6 +59,7 @@ class Changes:
         self._snapshots: dict[int, tuple[Any, ...]] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
         self.tasks = TaskChanges()
+        self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
 
     def output(self, key: int, row: OutputRow, owner: int | None) -> None:
         due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
@@ -150,6 +154,11 @@ class Changes:
         _DEAD_LETTERS.insert(connection, self._dead_letters)
         _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
         self.tasks.write(connection, self.now_us)
+        if self.attributes:
+            change(connection, "delete_attributes", packed(list(self.attributes)))
+            _ATTRIBUTES.insert(
+                connection, _flat((k, *astuple(row)) for k, rows in self.attributes.items() for row in rows)
+            )
         if self._results:
             change(connection, "sweep_results", self.now_us)
             _RESULTS.insert(connection, _flat(self._results.values()))

@@ -19,8 +19,10 @@ import apsw
 
 from mainspring.errors import LendingError
 from mainspring.port.lending import Connection
+from mainspring.port.projections import Advance
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.projections import advance
 from mainspring.stores.sqlite.sql import execute
 from mainspring.stores.sqlite.threads import Answer, deliver
 
@@ -105,13 +107,23 @@ class Statement(Answer[list[Any]]):
         return found
 
 
+class Moving(Answer[bool]):
+    """A move of a projection's checkpoint, for the writer's thread."""
+
+    __slots__ = ("move",)
+
+    def __init__(self, move: Advance) -> None:
+        super().__init__()
+        self.move = move
+
+
 class LentJob(Answer[Outcome | None]):
     """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was rolled back."""
 
     def __init__(self, worker: int, limit_seconds: float) -> None:
         super().__init__()
         self.began: Answer[None] = Answer()
-        self.requests: SimpleQueue[Statement | Unit | None] = SimpleQueue()
+        self.requests: SimpleQueue[Statement | Moving | Unit | None] = SimpleQueue()
         self._worker = worker
         self._limit_seconds = limit_seconds
 
@@ -122,15 +134,16 @@ class LentJob(Answer[Outcome | None]):
     def run(self, transaction: OpenTransaction) -> Outcome | None:
         """Serve the handler. Called in the writer's thread, inside a transaction."""
         deliver((self.began,))
-        unit = self._serve(transaction.connection, time.monotonic() + self._limit_seconds)
+        unit = self._serve(transaction, time.monotonic() + self._limit_seconds)
         if unit is None:
             return None
         outcomes, news = commit_units(transaction.connection, transaction.now_us, [(self._worker, unit)])
         transaction.news |= news
         return outcomes[0]
 
-    def _serve(self, connection: apsw.Connection, deadline: float) -> Unit | None:
+    def _serve(self, transaction: OpenTransaction, deadline: float) -> Unit | None:
         """Run statements until the handler has ended, and return what is to be committed with them."""
+        connection = transaction.connection
         connection.set_authorizer(self._allows)
         connection.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_BETWEEN_LOOKS)
         try:
@@ -139,9 +152,12 @@ class LentJob(Answer[Outcome | None]):
                     request = self.requests.get(timeout=max(0.0, deadline - time.monotonic()))
                 except Empty:
                     raise self._late() from None
-                if not isinstance(request, Statement):
+                if isinstance(request, Statement):
+                    self._answer(connection, request)
+                elif isinstance(request, Moving):
+                    self._move(transaction, request)
+                else:
                     return request
-                self._answer(connection, request)
                 if not connection.in_transaction:
                     # Some failures undo everything: what came now would be committed by itself.
                     raise LendingError("SQLite undid the handler's transaction", "See the error of its statement.")
@@ -157,6 +173,17 @@ class LentJob(Answer[Outcome | None]):
         except Exception as error:  # noqa: BLE001  whatever it is, it is the handler's
             statement.keep(None, error)
         deliver((statement,))
+
+    def _move(self, transaction: OpenTransaction, moving: Moving) -> None:
+        connection = transaction.connection
+        connection.set_authorizer(None)  # the checkpoint is a table of ours
+        try:
+            moving.keep(advance(transaction, moving.move))
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told to whoever asked
+            moving.keep(None, error)
+        finally:
+            connection.set_authorizer(self._allows)
+        deliver((moving,))
 
     def _late(self) -> LendingError:
         return LendingError(
@@ -182,6 +209,10 @@ class SqliteLoan:
         if self._job.future.done():
             self._job.future.result()
 
+    async def advance(self, move: Advance) -> bool:
+        self.connection.check()
+        return await self._asked(Moving(move))
+
     async def commit(self, unit: Unit) -> Outcome:
         try:
             self.connection.finish()
@@ -203,7 +234,9 @@ class SqliteLoan:
             self._job.future.exception()  # heard, so that nobody complains of it later
 
     async def _ask(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
-        request = Statement(statement, values)
+        return await self._asked(Statement(statement, values))
+
+    async def _asked(self, request: Any) -> Any:
         self._job.requests.put(request)
         # The thread may have given up a moment before.
         await asyncio.wait((request.future, self._job.future), return_when=asyncio.FIRST_COMPLETED)

@@ -31,6 +31,7 @@ def purge(transaction: Transaction, found: Sequence[Purgeable], events: int) -> 
     buried = [key for (key,) in rows(connection, "bury_instances", wanted, transaction.now_us)]
     change(connection, "delete_snapshots", packed(buried))
     change(connection, "delete_tasks", packed(buried))
+    change(connection, "delete_attributes", packed(buried))
     gone = [key for (key,) in rows(connection, "tombstones", packed([one.key for one in found]))]
     change(connection, "purge_events", packed(gone), events)
     removed = connection.changes()

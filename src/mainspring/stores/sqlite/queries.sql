@@ -236,6 +236,14 @@ INSERT OR REPLACE INTO results (key, type, type_version, body, expires_us) VALUE
 -- Forget a few that have expired.
 DELETE FROM results WHERE key IN (SELECT key FROM results WHERE expires_us <= ?1 ORDER BY expires_us LIMIT 1000);
 
+-- name: delete_attributes
+-- Of instances: they have others now, or were purged.
+DELETE FROM attributes WHERE instance IN (SELECT value FROM json_each(?1));
+
+-- name: insert_attributes
+-- What instances have from now on.
+INSERT INTO attributes (instance, name, kind, text, number) VALUES (?, ?, ?, ?, ?);
+
 -- name: replace_snapshots
 -- The newest only.
 INSERT OR REPLACE INTO snapshots (instance, version, fingerprint, type, type_version, body, checksum)
@@ -426,7 +434,67 @@ WHERE key > ?1 AND purged_us IS NULL
     AND (?3 IS NULL OR status = ?3)
     AND (?4 IS NULL OR state = ?4)
     AND (?5 IS NULL OR substr(id, 1, length(?5)) = ?5)
-ORDER BY key LIMIT ?6;
+    AND (?6 IS NULL OR instr(error, ?6) > 0)
+    AND (?7 IS NULL OR created_us >= ?7)
+    AND (?8 IS NULL OR created_us < ?8)
+    AND (?9 IS NULL OR updated_us >= ?9)
+    AND (?10 IS NULL OR updated_us < ?10)
+ORDER BY key LIMIT ?11;
+
+-- name: instances_by_text
+-- The same, of instances with an attribute that is a text, and with others: [name, kind, text, low, high].
+SELECT
+    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
+    i.updated_us
+FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON i.key = a.instance
+WHERE a.name = ?13 AND a.text = ?14 AND a.instance > ?1 AND i.purged_us IS NULL
+    AND (?2 IS NULL OR i.workflow = ?2)
+    AND (?3 IS NULL OR i.status = ?3)
+    AND (?4 IS NULL OR i.state = ?4)
+    AND (?5 IS NULL OR substr(i.id, 1, length(?5)) = ?5)
+    AND (?6 IS NULL OR instr(i.error, ?6) > 0)
+    AND (?7 IS NULL OR i.created_us >= ?7)
+    AND (?8 IS NULL OR i.created_us < ?8)
+    AND (?9 IS NULL OR i.updated_us >= ?9)
+    AND (?10 IS NULL OR i.updated_us < ?10)
+    AND NOT EXISTS (
+        SELECT 1 FROM json_each(?12) AS j WHERE NOT EXISTS (
+            SELECT 1 FROM attributes AS b
+            WHERE b.instance = i.key AND b.name = j.value ->> 0 AND b.kind = j.value ->> 1
+                AND (b.text = j.value ->> 2 OR b.number BETWEEN j.value ->> 3 AND j.value ->> 4)
+        )
+    )
+ORDER BY a.instance LIMIT ?11;
+
+-- name: instances_by_number
+-- The same, of instances with an attribute whose number lies between two.
+SELECT
+    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
+    i.updated_us
+FROM attributes AS a INDEXED BY attributes_by_number CROSS JOIN instances AS i ON i.key = a.instance
+WHERE a.name = ?13 AND a.kind = ?14 AND a.number BETWEEN ?15 AND ?16 AND a.instance > ?1 AND i.purged_us IS NULL
+    AND (?2 IS NULL OR i.workflow = ?2)
+    AND (?3 IS NULL OR i.status = ?3)
+    AND (?4 IS NULL OR i.state = ?4)
+    AND (?5 IS NULL OR substr(i.id, 1, length(?5)) = ?5)
+    AND (?6 IS NULL OR instr(i.error, ?6) > 0)
+    AND (?7 IS NULL OR i.created_us >= ?7)
+    AND (?8 IS NULL OR i.created_us < ?8)
+    AND (?9 IS NULL OR i.updated_us >= ?9)
+    AND (?10 IS NULL OR i.updated_us < ?10)
+    AND NOT EXISTS (
+        SELECT 1 FROM json_each(?12) AS j WHERE NOT EXISTS (
+            SELECT 1 FROM attributes AS b
+            WHERE b.instance = i.key AND b.name = j.value ->> 0 AND b.kind = j.value ->> 1
+                AND (b.text = j.value ->> 2 OR b.number BETWEEN j.value ->> 3 AND j.value ->> 4)
+        )
+    )
+ORDER BY a.instance LIMIT ?11;
+
+-- name: attributes
+-- Those of one instance.
+SELECT name, kind, text, number FROM attributes
+WHERE instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2) ORDER BY name;
 
 -- name: instance_outputs
 -- The outputs of one instance: timers, or all but timers; the next due first.
@@ -529,4 +597,74 @@ SELECT value FROM json_each(?1) WHERE EXISTS (SELECT 1 FROM events AS e WHERE e.
 -- Of [workflow, ended_us, instance]: nothing is left of them to be purged.
 DELETE FROM endings WHERE (workflow, ended_us, instance) IN (
     SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1)
+);
+
+
+-- ---------------------------------------------------------------- projections
+
+-- name: checkpoints
+-- Every generation of all projections. There are few.
+SELECT name, generation, version, status, position, updated_us, error FROM checkpoints ORDER BY name, generation;
+
+-- name: checkpoints_of
+-- Every generation of a projection.
+SELECT name, generation, version, status, position, updated_us, error FROM checkpoints WHERE name = ?1
+ORDER BY generation;
+
+-- name: begin_checkpoint
+-- A new generation.
+INSERT INTO checkpoints (name, generation, version, status, position, updated_us, error)
+VALUES (?1, ?2, ?3, coalesce(?4, 'live'), ?5, ?6, ?7);
+
+-- name: move_checkpoint
+-- Further on, or stopped by an error.
+UPDATE checkpoints SET status = coalesce(?3, status), position = ?4, updated_us = ?5, error = ?6
+WHERE name = ?1 AND generation = ?2;
+
+-- name: retire_checkpoints
+-- Of generations: nobody reads them any more.
+UPDATE checkpoints SET status = 'retired' WHERE name = ?1 AND generation IN (SELECT value FROM json_each(?2));
+
+-- name: delete_checkpoint
+-- Nothing of it is left.
+DELETE FROM checkpoints WHERE name = ?1 AND generation = ?2;
+
+-- name: replace_documents
+-- Changed or new.
+INSERT OR REPLACE INTO documents (projection, generation, key, type, type_version, body) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: delete_documents
+-- Of keys: there are none any more.
+DELETE FROM documents WHERE projection = ?1 AND generation = ?2 AND key IN (SELECT value FROM json_each(?3));
+
+-- name: clear_documents
+-- So many of a generation.
+DELETE FROM documents WHERE rowid IN (
+    SELECT rowid FROM documents WHERE projection = ?1 AND generation = ?2 LIMIT ?3
+);
+
+-- name: documents
+-- Of keys: those of a generation, or of the live one.
+SELECT key, type, type_version, body FROM documents
+WHERE projection = ?1
+    AND generation = coalesce(?2, (SELECT generation FROM checkpoints WHERE name = ?1 AND status = 'live'))
+    AND key IN (SELECT value FROM json_each(?3));
+
+-- name: list_documents
+-- Those of the live generation behind a key, up to where the prefix ends.
+SELECT key, type, type_version, body FROM documents
+WHERE projection = ?1
+    AND generation = (SELECT generation FROM checkpoints WHERE name = ?1 AND status = 'live')
+    AND key > ?2 AND key >= ?3 AND (?4 IS NULL OR key < ?4)
+ORDER BY key LIMIT ?5;
+
+-- name: behind
+-- How many events the feed has behind a position, and when the first of them happened.
+SELECT count(*), (
+    SELECT e.time_us FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
+    WHERE e.position > ?1 AND i.purged_us IS NULL ORDER BY e.position LIMIT 1
+)
+FROM (
+    SELECT 1 FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
+    WHERE e.position > ?1 AND i.purged_us IS NULL LIMIT ?2
 );

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import apsw
+from msgspec.structs import astuple
 
+from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -63,8 +65,21 @@ def inbox(connection: apsw.Connection, ref: Ref, limit: int) -> list[InputRow]:
 
 def instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
     """Return instances that match."""
-    asked = (after, where.workflow, where.status, where.state, where.id_prefix, limit)
-    return [InstanceRow(*row) for row in rows(connection, "instances", *asked)]
+    asked = (after, *where.plain, limit)
+    if not where.attributes:
+        return [InstanceRow(*row) for row in rows(connection, "instances", *asked)]
+    first, *others = sorted(where.attributes, key=_is_number)
+    rest = packed([astuple(other) for other in others])
+    if first.text is None:
+        found = rows(connection, "instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
+    else:
+        found = rows(connection, "instances_by_text", *asked, rest, first.name, first.text)
+    return [InstanceRow(*row) for row in found]
+
+
+def attributes(connection: apsw.Connection, ref: Ref) -> list[AttributeRow]:
+    """Return what an instance can be found by."""
+    return [AttributeRow(*row) for row in rows(connection, "attributes", ref.workflow, ref.id)]
 
 
 def outputs(connection: apsw.Connection, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
@@ -106,3 +121,8 @@ def stats(connection: apsw.Connection, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _is_number(wanted: AttributeFilter) -> bool:
+    """An equal text narrows more, and its instances come sorted."""
+    return wanted.text is None

@@ -1,3 +1,27 @@
+CREATE TABLE attributes (
+    instance INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT,
+    number REAL,
+    PRIMARY KEY (instance, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX attributes_by_number ON attributes (name, kind, number, instance) WHERE number IS NOT NULL;
+
+CREATE INDEX attributes_by_text ON attributes (name, text, instance) WHERE text IS NOT NULL;
+
+CREATE TABLE checkpoints (
+    name TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    updated_us INTEGER NOT NULL,
+    error TEXT,
+    PRIMARY KEY (name, generation)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE dead_letters (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     workflow TEXT NOT NULL,
@@ -25,6 +49,16 @@ CREATE TABLE dead_letters (
 CREATE INDEX dead_letters_by_instance ON dead_letters (workflow, instance);
 
 CREATE INDEX dead_letters_by_message ON dead_letters (workflow, instance, message_id) WHERE output_kind IS NULL;
+
+CREATE TABLE documents (
+    projection TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    type TEXT NOT NULL,
+    type_version INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (projection, generation, key)
+) STRICT;
 
 CREATE TABLE endings (
     workflow TEXT NOT NULL,

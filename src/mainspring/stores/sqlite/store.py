@@ -11,9 +11,11 @@ from typing import Final, TypeVar
 import apsw
 
 from mainspring.errors import StoreClosedError
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
@@ -33,7 +35,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.stores.sqlite import purge, reads, tasks, work
+from mainspring.stores.sqlite import projections, purge, reads, tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints, written
@@ -172,6 +174,9 @@ class SqliteStore:
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         return await self._read(lambda connection: reads.instances(connection, where, limit, after))
 
+    async def attributes(self, ref: Ref) -> list[AttributeRow]:
+        return await self._read(lambda connection: reads.attributes(connection, ref))
+
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return await self._read(lambda connection: reads.stream(connection, ref, after, limit))
 
@@ -207,6 +212,28 @@ class SqliteStore:
 
     async def examine(self) -> Examination:
         return await asyncio.to_thread(examine, self._place.path)
+
+    # ---- projections
+
+    async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
+        return await self._read(lambda connection: projections.checkpoints(connection, projection))
+
+    async def advance(self, move: Advance) -> bool:
+        return await self._write(lambda transaction: projections.advance(transaction, move))
+
+    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
+        return await self._read(lambda connection: projections.documents(connection, projection, keys, generation))
+
+    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
+        return await self._read(
+            lambda connection: projections.list_documents(connection, projection, prefix, after, limit)
+        )
+
+    async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
+        return await self._write(lambda transaction: projections.clear(transaction, projection, generation, limit))
+
+    async def behind(self, position: int, limit: int) -> Behind:
+        return await self._read(lambda connection: projections.behind(connection, position, limit))
 
     # ---- ways to the database
 

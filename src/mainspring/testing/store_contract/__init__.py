@@ -18,6 +18,7 @@ from mainspring.testing.store_contract.dead_letters import DeadLetterTests
 from mainspring.testing.store_contract.duplicates import DuplicateTests
 from mainspring.testing.store_contract.durability import DurabilityTests
 from mainspring.testing.store_contract.inboxes import InboxTests
+from mainspring.testing.store_contract.projections import ProjectionTests
 from mainspring.testing.store_contract.purging import PurgingTests
 from mainspring.testing.store_contract.reading import ReadingTests
 from mainspring.testing.store_contract.settlements import SettlementTests
@@ -42,6 +43,7 @@ class StoreContract(
     DeadLetterTests,
     ReadingTests,
     PurgingTests,
+    ProjectionTests,
     DurabilityTests,
 ):
     """All the tests. Override `make_store`, and `durable` or `second_handle` where the store cannot do that.

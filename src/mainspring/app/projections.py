@@ -1,0 +1,234 @@
+"""Read models: how they are declared, read, watched and filled anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+from msgspec import Struct
+
+from mainspring.core.feed import FeedEntry
+from mainspring.core.workflow import Workflow
+from mainspring.engine.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
+from mainspring.engine.registry import Registry
+from mainspring.errors import OperationError, WaitTimeoutError, WiringError
+from mainspring.port.projections import Advance, Checkpoint
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+PAGE: Final = 100
+COUNTED_EVENTS: Final = 100_000
+WAIT: Final = timedelta(seconds=30)
+LOOK_SECONDS: Final = 0.02
+CONFLICTS: Final = 20
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Lag(Struct, frozen=True):
+    """A generation of a projection, and how far it is behind the feed: in events (100,000 at most) and in seconds.
+
+    >>> Lag(generation=1, version=1, position=7, events=0, seconds=0.0, error=None).events
+    0
+    """
+
+    generation: int
+    version: int
+    position: int
+    events: int
+    seconds: float
+    error: str | None
+
+
+class ProjectionStatus(Struct, frozen=True):
+    """How a projection is: the live generation, and the one that is being built beside it, if any.
+
+    `declared` says whether this app's code has it.
+
+    >>> ProjectionStatus("orders", declared=True, live=None, building=None).stopped
+    False
+    """
+
+    name: str
+    declared: bool
+    live: Lag | None
+    building: Lag | None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether an error has stopped one of them. It is tried again with growing pauses."""
+        return any(lag is not None and lag.error is not None for lag in (self.live, self.building))
+
+
+class Declare:
+    """What `app.projection` is: a decorator, with options or without."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    @overload
+    def __call__(self, function: F, /) -> F: ...
+    @overload
+    def __call__(
+        self,
+        *,
+        name: str | None = None,
+        workflows: Iterable[type[Workflow[Any, Any, Any]] | str] | None = None,
+        version: int = 1,
+        key: Callable[[FeedEntry], str | None] | None = None,
+        create: str | None = None,
+        reset: Reset | None = None,
+        transaction: timedelta = TRANSACTION,
+    ) -> Callable[[F], F]: ...
+    def __call__(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
+        """Register a function that folds the feed.
+
+        With `key` it is pure, takes a document and an entry, and mainspring keeps the documents that it returns.
+        Without one it is async, takes an entry and a Connection, and writes to tables of its own; with `create` to one
+        that mainspring creates for each generation, whose name it takes as well.
+        """
+
+        def register(function: F) -> F:
+            self._registry.add_projection(Projection(function, ProjectionOptions(**options)))
+            return function
+
+        return register if function is None else register(function)
+
+
+class Projections:
+    """What `app.projections` is: a handle for each name, and a list of all.
+
+    >>> import asyncio
+    >>> from mainspring import FeedEntry, Mainspring, Received
+    >>> from mainspring.testing.samples import Count, Counted, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> @app.projection(key=lambda entry: entry.instance)
+    ... def counts(document: Counted | None, entry: FeedEntry) -> Counted | None:
+    ...     return Counted((document or Counted()).times + isinstance(entry.event, Received))
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         await app.send(Count("c-1"))
+    ...         await app.projections("counts").caught_up()
+    ...         print(await app.projections("counts").get("c-1"))
+    >>> asyncio.run(main())
+    Counted(times=1)
+    """
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+
+    def __call__(self, name: str) -> ProjectionHandle:
+        """Return a handle on a projection."""
+        return ProjectionHandle(self._app, name)
+
+    async def list(self) -> list[ProjectionStatus]:
+        """Return how all projections are: those of this app, and others that the store knows."""
+        found = await self._app.engine.store.checkpoints()
+        names = sorted({*self._app.registry.projections, *(checkpoint.name for checkpoint in found)})
+        return [await self(name).status() for name in names]
+
+
+class ProjectionHandle:
+    """One projection: its documents, its lag, and how to fill it anew."""
+
+    def __init__(self, app: Mainspring, name: str) -> None:
+        self._app = app
+        self.name = name
+
+    async def get(self, key: str) -> Any:
+        """Return the document under a key, or None."""
+        projection = self._kept()
+        if len(key) > KEY_CHARACTERS:
+            return None
+        found = await self._app.engine.store.documents(self.name, [key])
+        return projection.read(found[0]) if found else None
+
+    async def list(self, *, prefix: str = "", limit: int = PAGE, after: str = "") -> list[tuple[str, Any]]:
+        """Return keys and documents in the order of their keys; `after` is the key of the last one seen."""
+        projection = self._kept()
+        found = await self._app.engine.store.list_documents(self.name, prefix, after, limit)
+        return [(document.key, projection.read(document)) for document in found]
+
+    async def status(self) -> ProjectionStatus:
+        """Return how far it is behind, and what stopped it if anything did."""
+        found = await self._app.engine.store.checkpoints(self.name)
+        declared = self.name in self._app.registry.projections
+        if not found and not declared:
+            raise OperationError(f"The projection {self.name}", "does not exist", "List them to see which there are.")
+        live = next((c for c in found if c.status == "live"), None)
+        building = next((c for c in reversed(found) if c.status == "building"), None)
+        return ProjectionStatus(self.name, declared, await self._lag(live), await self._lag(building))
+
+    async def caught_up(self, timeout: timedelta = WAIT) -> None:
+        """Wait until all that has happened is in it, by this code's version, and nothing is being built beside it."""
+        engine, clock, version = self._app.engine, self._app.engine.runtime.clock, self._declared().version
+        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+        while True:
+            status = await self.status()
+            if (live := status.live) and live.events == 0 and live.version >= version and status.building is None:
+                return
+            if engine.store.now_us() >= deadline_us:
+                raise WaitTimeoutError(f"the projection {self.name}", timeout.total_seconds(), _told(status))
+            await clock.sleep(LOOK_SECONDS)
+
+    async def rebuild(self) -> int:
+        """Fill a new generation from the beginning of the feed, and return its number.
+
+        A worker does it, beside the live one, which goes on until the new one has caught up and takes its place.
+        """
+        projection, store = self._declared(), self._app.engine.store
+        if not projection.rebuildable:
+            raise OperationError(
+                f"The projection {self.name}",
+                "writes to tables that only you know",
+                "Give it `create`, so that each generation has a table of its own, or `reset`, to empty yours.",
+            )
+        for _ in range(CONFLICTS):
+            found = await store.checkpoints(self.name)
+            begun = _next_generation(self.name, projection.version, found)
+            if await store.advance(begun):
+                self._app.engine.projector.wake()
+                return begun.generation
+        raise OperationError(f"The projection {self.name}", "is being rebuilt by somebody else", "Look at its status.")
+
+    async def _lag(self, checkpoint: Checkpoint | None) -> Lag | None:
+        if checkpoint is None:
+            return None
+        store = self._app.engine.store
+        behind = await store.behind(max(checkpoint.position, 0), COUNTED_EVENTS)
+        seconds = 0.0 if behind.since_us is None else max(0, store.now_us() - behind.since_us) / 1e6
+        return Lag(
+            checkpoint.generation, checkpoint.version, checkpoint.position, behind.events, seconds, checkpoint.error
+        )
+
+    def _declared(self) -> Projection:
+        projection = self._app.registry.projections.get(self.name)
+        if projection is None:
+            raise WiringError(f"This app has no projection {self.name!r}", "Declare it with @app.projection.")
+        return projection
+
+    def _kept(self) -> Projection:
+        projection = self._declared()
+        if not projection.kept:
+            raise OperationError(
+                f"The projection {self.name}", "writes to tables of its own", "Read them with SQL, or give it a `key`."
+            )
+        return projection
+
+
+def _next_generation(name: str, version: int, found: list[Checkpoint]) -> Advance:
+    """Return the beginning of a generation beside the live one, in the place of one that is being built."""
+    status = "building" if any(c.status == "live" for c in found) else "live"
+    retires = tuple(c.generation for c in found if c.status == "building")
+    generation = 1 + max((c.generation for c in found), default=0)
+    return Advance(name, generation, None, -1, version, status, retires=retires)
+
+
+def _told(status: ProjectionStatus) -> str:
+    if status.live is None:
+        return "no worker runs it"
+    error = status.live.error or (status.building.error if status.building else None)
+    return error or f"it is {status.live.events} events behind"

@@ -1,0 +1,109 @@
+"""Read models: how far they are, and filling them anew."""
+
+from __future__ import annotations
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.app.projections import Lag, ProjectionStatus
+from mainspring.cli.failures import REFUSED
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import counted, visible, write_json, write_lines, write_table
+
+
+@click.group(epilog=examples("mainspring projections list", "mainspring projections rebuild open_orders"))
+def projections() -> None:
+    """List, show or rebuild read models."""
+
+
+@projections.command("list", epilog=examples("mainspring projections list --json"))
+@json_option
+@app_option
+def list_projections(as_json: bool, address: str) -> None:
+    """List read models, and how far each is behind."""
+
+    async def use(app: Mainspring) -> None:
+        found = await app.projections.list()
+        if as_json:
+            write_lines(found)
+        elif found:
+            write_table(
+                ("projection", "version", "behind", "error"),
+                [(each.name, _version(each), _behind(each), _error(each)) for each in found],
+                ["red" if each.stopped else "" for each in found],
+            )
+        else:
+            click.echo("There are no projections.", err=True)
+
+    with_app(address, use)
+
+
+@projections.command(epilog=examples("mainspring projections show open_orders"))
+@click.argument("name")
+@json_option
+@app_option
+def show(name: str, as_json: bool, address: str) -> int:
+    """Show one read model: its generations, and what stopped it. Exit code 1 says that something did."""
+
+    async def use(app: Mainspring) -> int:
+        status = await app.projections(name).status()
+        if as_json:
+            write_json(status)
+        else:
+            _write(status)
+        return REFUSED if status.stopped else 0
+
+    return with_app(address, use)
+
+
+@projections.command(epilog=examples("mainspring projections rebuild open_orders"))
+@click.argument("name")
+@json_option
+@app_option
+def rebuild(name: str, as_json: bool, address: str) -> None:
+    """Fill a read model from the beginning of the feed, beside the live one, and swap when it has caught up.
+
+    A worker does it; `mainspring projections show NAME` tells how far it is.
+    """
+
+    async def use(app: Mainspring) -> None:
+        generation = await app.projections(name).rebuild()
+        if as_json:
+            write_json({"name": name, "generation": generation})
+        else:
+            click.echo(f"{visible(name)}: generation {generation} will be built by a worker")
+
+    with_app(address, use)
+
+
+def _version(status: ProjectionStatus) -> str:
+    return "" if status.live is None else str(status.live.version)
+
+
+def _behind(status: ProjectionStatus) -> str:
+    if status.live is None:
+        return "no worker ran it yet"
+    text = _lag(status.live)
+    return text if status.building is None else f"{text}; building: {_lag(status.building)}"
+
+
+def _lag(lag: Lag) -> str:
+    return f"{counted(lag.events, 'event')}, {lag.seconds:,.0f} s" if lag.events else "nothing"
+
+
+def _error(status: ProjectionStatus) -> str:
+    return next((lag.error for lag in (status.live, status.building) if lag is not None and lag.error), "")
+
+
+def _write(status: ProjectionStatus) -> None:
+    click.echo(visible(status.name) + ("" if status.declared else " (not in this app)"))
+    for title, lag in (("live", status.live), ("building", status.building)):
+        if lag is None:
+            continue
+        click.echo(f"  {title}: generation {lag.generation}, version {lag.version}, position {max(lag.position, 0):,}")
+        click.echo(f"    behind: {_lag(lag)}")
+        if lag.error is not None:
+            click.echo(f"    stopped: {visible(lag.error)}")
+    if status.live is None:
+        click.echo("  no worker ran it yet")

@@ -1,0 +1,123 @@
+"""The options by which instances are looked for."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar, get_args
+
+import click
+
+from mainspring.app.search import Search
+from mainspring.cli.failures import MisuseError
+from mainspring.port.attributes import Condition, Value
+from mainspring.port.records import Status
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
+_AGO: Final = re.compile(r"(\d+)([smhd])")
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_TIMES: Final = "a time such as 2026-01-31T09:00Z, or 2h (ago; s, m, h or d)."
+
+_OPTIONS: Final = (
+    click.option("--workflow", metavar="NAME", help="Only instances of this workflow."),
+    click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status."),
+    click.option("--state", metavar="NAME", help="Only instances in a state of this type."),
+    click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so."),
+    click.option(
+        "--attribute",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Only instances with this attribute; also < <= > >= with numbers and times. A text that looks like a "
+        "number stands in quotes: \"zip='0815'\".",
+    ),
+    click.option("--error", metavar="TEXT", help="Only instances whose error has this in it."),
+    click.option("--since", metavar="TIME", help=f"Only instances that moved since {_TIMES}"),
+    click.option("--until", metavar="TIME", help="Only instances that last moved before."),
+    click.option("--began-since", metavar="TIME", help="Only instances that began since."),
+    click.option("--began-until", metavar="TIME", help="Only instances that began before."),
+)
+
+
+def search_options(command: F) -> F:
+    """Add the options, and let the command take what they say as `search`."""
+
+    @functools.wraps(command)
+    def collected(
+        workflow: str | None,
+        status: Status | None,
+        state: str | None,
+        prefix: str | None,
+        attribute: tuple[str, ...],
+        error: str | None,
+        since: str | None,
+        until: str | None,
+        began_since: str | None,
+        began_until: str | None,
+        **others: Any,
+    ) -> Any:
+        search = Search(
+            workflow=workflow,
+            status=status,
+            state=state,
+            id_prefix=prefix,
+            attributes=[condition(text) for text in attribute],
+            error=error,
+            created_from=_time(began_since),
+            created_to=_time(began_until),
+            updated_from=_time(since),
+            updated_to=_time(until),
+        )
+        return command(search=search, **others)
+
+    decorated: Any = collected
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def condition(text: str) -> Condition:
+    """Return an attribute as it is written on a command line.
+
+    >>> condition("amount>=1000"), condition("zip='0815'"), condition("vip=true")
+    (('amount', '>=', 1000), ('zip', '=', '0815'), ('vip', '=', True))
+    """
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise MisuseError(f"--attribute {text!r} is no comparison. Write it as customer=c-7 or 'amount>=1000'.")
+    name, comparison, value = found.groups()
+    return name, comparison, _value(value)
+
+
+def _value(text: str) -> Value:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float, _moment):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _moment(text: str) -> datetime:
+    if "-" not in text[1:] or not text[:4].isdigit():
+        raise ValueError(text)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _time(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if ago := _AGO.fullmatch(text):
+        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    try:
+        return _moment(text)
+    except ValueError:
+        raise MisuseError(f"{text!r} is no time. Use {_TIMES}") from None
