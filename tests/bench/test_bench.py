@@ -29,7 +29,7 @@ SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 3
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
 

@@ -61,7 +61,7 @@ def settings(server: str, tmp_path: Path) -> Generator[Settings]:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.1)
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.idle.PAIRS", 2)
