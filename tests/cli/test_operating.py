@@ -100,3 +100,14 @@ def test_an_instance_goes_back_to_an_earlier_version(run: Run) -> None:
     assert (ran.code, ran.out) == (0, "Orders/o-1 is running (version 7)\n")
     assert events(run, "o-1")[-2:] == [("Reset", "bob", "once more"), ("Scheduled", None, None)]
     assert run("reset", "o-1", "--to", "2").code == 1
+
+
+def test_an_instance_migrates_to_a_version_that_the_app_has(run: Run) -> None:
+    run("send", "PlaceOrder", '{"order_id": "o-1", "amount": 4200}')
+
+    same, unknown = run("migrate", "o-1", "--to", "1"), run("migrate", "o-1", "--to", "7", "--dry-run")
+
+    assert (same.code, "runs under version 1 already" in same.err) == (1, True)
+    assert (unknown.code, "this app, which knows 1" in unknown.err) == (1, True)
+    looked = run("bulk", "migrate", "--workflow", "Orders", "--to", "1", "--dry-run")
+    assert looked.out.startswith("1 instance found; nothing was changed\n1 of them would refuse:\n  Orders/o-1: ")

@@ -337,7 +337,7 @@ class Mainspring:
 
     def instance(self, workflow: type[Workflow[In, State, Out]], id: str) -> Instance[In, State, Out]:
         """Return a handle on one instance: its state, stream and result, and what operators can do."""
-        for entry in self.registry.workflows.values():
+        for entry in self.registry.entries():
             if type(entry.workflow) is workflow:
                 return Instance(self, Ref(entry.name, id))
         raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
@@ -362,9 +362,13 @@ class Mainspring:
         dry_run: bool = False,
         per_second: float = PER_SECOND,
         on_progress: Callable[[BulkReport], None] | None = None,
+        to: int | None = None,
         **search: Unpack[Search],
     ) -> BulkReport:
-        """Suspend, resume, retry, skip, cancel or terminate all instances that the search finds. A `dry_run` counts."""
+        """Suspend, resume, retry, skip, cancel, terminate or migrate all instances that the search finds.
+
+        `dry_run` only counts them; before `migrate`, which goes `to` a version, it tells which could not and why.
+        """
         return await operate(
             self,
             action,
@@ -374,6 +378,7 @@ class Mainspring:
             dry_run=dry_run,
             per_second=per_second,
             on_progress=on_progress,
+            to=to,
         )
 
     async def timers(self, limit: int = PAGE) -> list[OutputClaim]:

@@ -14,7 +14,7 @@ from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate"]
+Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "migrate"]
 
 PAGE: Final = 1_000
 PER_SECOND: Final = 100.0
@@ -42,6 +42,12 @@ class BulkReport(Struct):
         """How many are still to be operated on."""
         return 0 if self.dry_run else self.matched - self.done - self.refusals
 
+    def refuse(self, instance: str, why: str) -> None:
+        """Count one that refused, and keep the reason if there is room."""
+        self.refusals += 1
+        if len(self.refused) < REFUSALS_KEPT:
+            self.refused.append((instance, why))
+
 
 async def operate(
     app: Mainspring,
@@ -53,12 +59,14 @@ async def operate(
     dry_run: bool,
     per_second: float,
     on_progress: Callable[[BulkReport], None] | None,
+    to: int | None = None,
 ) -> BulkReport:
     """Operate on all instances that a filter finds, no faster than allowed. One that refuses does not stop the rest.
 
-    Which they are is settled before the first is touched: those that come to match later are left alone.
+    Which they are is settled before the first is touched: those that come to match later are left alone. A dry run
+    counts; one of a migration also asks each whether it could, and touches none.
     """
-    _check(action, where, per_second)
+    _check(action, where, per_second, to)
     tell = on_progress or _nobody
     report = BulkReport(action, dry_run=dry_run)
     last = 0
@@ -66,7 +74,7 @@ async def operate(
         report.matched += 1
         last = row.key
     tell(report)
-    if dry_run:
+    if dry_run and action != "migrate":
         return report
     clock = app.engine.runtime.clock
     begun_us = clock.now_us()
@@ -78,14 +86,15 @@ async def operate(
         tried += 1
         instance = Instance[Any, Any, Any](app, Ref(row.workflow, row.id))
         try:
-            await _acted(instance, action, reason, actor)
-            report.done += 1
+            if to is not None:
+                await instance.migrate(to, actor=actor, dry_run=dry_run)
+            else:
+                await _acted(instance, action, reason, actor)
+            report.done += not dry_run
         except MainspringError as error:
-            report.refusals += 1
-            if len(report.refused) < REFUSALS_KEPT:
-                report.refused.append((str(instance), str(error)))
+            report.refuse(str(instance), str(error))
         tell(report)
-    report.matched = report.done + report.refusals
+    report.matched = tried
     return report
 
 
@@ -109,19 +118,21 @@ def _acted(instance: Instance[Any, Any, Any], action: Action, reason: str, actor
             return instance.retry(actor=actor)
         case "skip":
             return instance.skip(actor=actor)
-        case "cancel":
-            return instance.cancel(reason, actor=actor)
         case "terminate":
             return instance.terminate(reason, actor=actor)
+        case _:
+            return instance.cancel(reason, actor=actor)
 
 
-def _check(action: str, where: InstanceFilter, per_second: float) -> None:
+def _check(action: str, where: InstanceFilter, per_second: float, to: int | None) -> None:
     if action not in get_args(Action):
         raise SettingError("The action", action, f"Use one of {', '.join(get_args(Action))}.")
     if where == InstanceFilter():
         raise SettingError(
             "The filter", "empty", "Narrow it by workflow, status, state or id_prefix: it means everything."
         )
+    if (action == "migrate") != (to is not None):
+        raise SettingError("to", to, "Say to which version to migrate, as in to=2; other actions have none.")
     if not per_second > 0:
         raise SettingError("per_second", per_second, "Use a positive number, such as 100.")
 

@@ -10,7 +10,7 @@ from mainspring.core.events import Completed, Failed
 from mainspring.core.execution import Execution, execution_log
 from mainspring.core.story import Entry
 from mainspring.engine.engine import End
-from mainspring.engine.loader import state_of, trusted, whole_stream
+from mainspring.engine.loader import readable, state_of, trusted, whole_stream
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.errors import InstanceFailedError, InstancePurgedError, NoSuchInstanceError, WaitTimeoutError
@@ -61,21 +61,23 @@ class Instance(Generic[In, State, Out]):
     async def state(self) -> State:
         """Return the present state."""
         engine = self._app.engine
-        entry = engine.registry.workflows[self._ref.workflow]
-        loaded = await trusted(engine.store, entry, (await engine.store.load([self._ref]))[0])
+        loaded = (await engine.store.load([self._ref]))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(self._ref))
         _refuse_purged(loaded.row)
-        return state_of(entry, loaded)[0]
+        entry = readable(engine.registry.workflows[self._ref.workflow], loaded)
+        return state_of(entry, await trusted(engine.store, entry, loaded) or loaded)[0]
 
     async def stream(self, after: int = 0) -> list[Entry]:
         """Return the whole story behind a version."""
         engine = self._app.engine
-        recorder = engine.registry.workflows[self._ref.workflow].recorder
+        entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, after)
         if not rows:
             _refuse_purged(await self.row())
-        return [recorder.entry(self._ref, row) for row in rows]
+        if len(entry.versions) > 1:
+            entry = entry.at((await self.row()).definition_version) or entry
+        return [entry.recorder.entry(self._ref, row) for row in rows]
 
     async def log(self) -> list[Execution]:
         """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""
@@ -130,6 +132,13 @@ class Instance(Generic[In, State, Out]):
         Timers are set anew, and what was answered only behind that version is carried out again under its old id.
         """
         await Operations(self._app.engine).reset(self._ref, version, reason, actor)
+
+    async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
+        """Go on under another version of the definition, or raise if it does not understand all that is recorded.
+
+        The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
+        """
+        await Operations(self._app.engine).migrate(self._ref, to, actor, dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
         engine = self._app.engine

@@ -23,6 +23,7 @@ SHOWN = 10
     epilog=examples(
         "mainspring bulk retry --workflow OrderFulfilment --status suspended --dry-run",
         "mainspring bulk retry --workflow OrderFulfilment --status suspended --per-second 20",
+        "mainspring bulk migrate --workflow OrderFulfilment --to 2 --dry-run",
         "mainspring bulk cancel --workflow Trial --prefix test- --reason 'test data' --yes",
     )
 )
@@ -30,7 +31,8 @@ SHOWN = 10
 @search_options
 @click.option("--reason", default="by an operator", show_default=True, help="Why; recorded in each stream.")
 @click.option("--per-second", type=float, default=PER_SECOND, show_default=True, help="No faster than this.")
-@click.option("--dry-run", is_flag=True, help="Only count them.")
+@click.option("--to", type=click.IntRange(1), metavar="VERSION", help="The version to migrate to.")
+@click.option("--dry-run", is_flag=True, help="Only count them; before migrate, also tell which could not and why.")
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @actor_option
 @json_option
@@ -40,26 +42,29 @@ def bulk(
     search: Search,
     reason: str,
     per_second: float,
+    to: int | None,
     dry_run: bool,
     yes: bool,
     actor: str | None,
     as_json: bool,
     address: str,
 ) -> int:
-    """Suspend, resume, retry, skip, cancel or terminate many instances, found by a filter.
+    """Suspend, resume, retry, skip, cancel, terminate or migrate many, found by a filter.
 
     Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
     says that there was one.
     """
 
     async def use(app: Mainspring) -> BulkReport:
-        found = await app.bulk(action, **search, per_second=per_second, dry_run=True)
-        if dry_run or not found.matched:
-            return found
-        if not yes:
+        if dry_run or not yes:
+            found = await app.bulk(action, **search, per_second=per_second, to=to, dry_run=True)
+            if dry_run or not found.matched:
+                return found
             _ask(action, found.matched)
         progress = None if as_json else _progress
-        return await app.bulk(action, **search, reason=reason, actor=actor, per_second=per_second, on_progress=progress)
+        return await app.bulk(
+            action, **search, reason=reason, actor=actor, per_second=per_second, on_progress=progress, to=to
+        )
 
     report = with_app(address, use)
     if as_json:
@@ -83,8 +88,10 @@ def _progress(report: BulkReport) -> None:
 def _write(report: BulkReport) -> None:
     if report.dry_run:
         click.echo(f"{counted(report.matched, 'instance')} found; nothing was changed")
-        return
-    click.echo(f"{report.action}: {report.done:,} done, {report.refusals:,} refused")
+        if report.refusals:
+            click.echo(f"{report.refusals:,} of them would refuse:")
+    else:
+        click.echo(f"{report.action}: {report.done:,} done, {report.refusals:,} refused")
     for instance, why in report.refused[:SHOWN]:
         click.echo(f"  {visible(instance)}: {visible(why)}")
     if report.refusals > SHOWN:

@@ -46,8 +46,9 @@ COMMANDS: Final = {
     "cancel": Listed("Act", "operate", "End an instance from outside, and undo what it did."),
     "terminate": Listed("Act", "operate", "End an instance from outside at once, and undo nothing."),
     "reset": Listed("Act", "operate", "Let an instance go back to an earlier version, as a new branch of its history."),
+    "migrate": Listed("Act", "operate", "Let an instance go on under another version of its workflow."),
     "bulk": Listed(
-        "Act", "bulk", "Suspend, resume, retry, skip, cancel or terminate many instances, found by a filter."
+        "Act", "bulk", "Suspend, resume, retry, skip, cancel, terminate or migrate many, found by a filter."
     ),
     "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }

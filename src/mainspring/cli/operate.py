@@ -120,6 +120,22 @@ def reset(identity: str, version: int, reason: str, actor: str | None, as_json: 
     _operate(address, identity, as_json, lambda instance: instance.reset(version, reason, actor=actor))
 
 
+@click.command(epilog=examples("mainspring migrate OrderFulfilment/o-1 --to 2 --actor ann"))
+@click.argument("identity", metavar="ID")
+@click.option("--to", type=click.IntRange(1), required=True, metavar="VERSION", help="The version to go on under.")
+@click.option("--dry-run", is_flag=True, help="Only tell whether it could.")
+@actor_option
+@json_option
+@app_option
+def migrate(identity: str, to: int, dry_run: bool, actor: str | None, as_json: bool, address: str) -> None:
+    """Let an instance go on under another version of its workflow.
+
+    The whole stream is folded by that version first. If that fails, or if something waits that it does not take, the
+    reason is told and nothing is changed.
+    """
+    _operate(address, identity, as_json, lambda instance: instance.migrate(to, actor=actor, dry_run=dry_run))
+
+
 def _operate(
     address: str, identity: str, as_json: bool, act: Callable[[Instance[Any, Any, Any]], Awaitable[None]]
 ) -> None:

@@ -88,7 +88,7 @@ def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
 def _inputs(app: Mainspring) -> dict[str, MessageType]:
     """Return what workflows take, by name; a former name will do."""
     found: dict[str, MessageType] = {}
-    for entry in app.registry.workflows.values():
+    for entry in app.registry.entries():
         for cls in () if is_internal(entry.name) else entry.definition.inputs:
             declared = type_of(cls)
             found.update(dict.fromkeys((declared.name, *declared.aliases), declared))

@@ -27,7 +27,7 @@ from mainspring.core import events
 from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.branches import live
-from mainspring.engine.loader import state_of, trusted, whole_stream
+from mainspring.engine.loader import pinned, state_of, trusted, whole_stream
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of, read_detail
 from mainspring.engine.registry import WorkflowEntry
@@ -95,7 +95,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
     async def use(app: Mainspring) -> None:
         store = app.engine.store
         loaded = await find(app, identity)
-        ref, entry = ref_of(loaded), app.registry.workflows.get(loaded.row.workflow)
+        ref, entry = ref_of(loaded), _entry(app, loaded)
         end = _checked(loaded.row, at)
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
@@ -153,9 +153,10 @@ def _checked(row: InstanceRow, at: int | None) -> int:
 async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
     """Return the state at a version, or why it cannot be had: a broken stream must still be shown."""
     ref, end = ref_of(loaded), _checked(loaded.row, at)
-    entry = app.registry.workflows.get(ref.workflow)
+    entry = _entry(app, loaded)
     if entry is None:
-        return State(end, problem=f"this app has no workflow {ref.workflow}")
+        which = f"{ref.workflow} of version {loaded.row.definition_version} or newer"
+        return State(end, problem=f"this app has no workflow {which}")
     store = app.engine.store
     try:
         if at is None:
@@ -168,6 +169,11 @@ async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
     except Exception as error:  # noqa: BLE001  an author's evolve may raise anything
         return State(end, problem=f"the stream cannot be folded: {type(error).__name__}: {error}")
     return State(end, value, stored.type, stored.body)
+
+
+def _entry(app: Mainspring, loaded: Loaded) -> WorkflowEntry | None:
+    known = app.registry.workflows.get(loaded.row.workflow)
+    return None if known is None else pinned(known, loaded)
 
 
 async def _waiting(app: Mainspring, ref: Ref) -> Waiting:

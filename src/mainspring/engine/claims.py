@@ -202,10 +202,16 @@ class Claimer:
     def _give_back(self, row: InputRow) -> None:
         """Let a worker that knows its type take an input, and leave that workflow's inbox to others for a while."""
         self._committer.persist(Unit(row.workflow, row.instance, releases=(row.position,)))
-        if row.workflow not in self._left_alone:
+        if self.leave(row.workflow):
             log.info("%s has a type that this worker does not know; it waits for one that does", row.type)
-            self._left_alone.add(row.workflow)
-            self._runtime.spawn(self._come_back(row.workflow), "mainspring-strangers")
+
+    def leave(self, workflow: str) -> bool:
+        """Leave a workflow's inbox to others for a while; tell whether that is new."""
+        if workflow in self._left_alone:
+            return False
+        self._left_alone.add(workflow)
+        self._runtime.spawn(self._come_back(workflow), "mainspring-strangers")
+        return True
 
     async def _come_back(self, workflow: str) -> None:
         await self._runtime.clock.sleep(STRANGER_SECONDS)

@@ -389,7 +389,9 @@ class Dispatcher:
         claim, ref, text, attempts = job.claim, job.ref, letter.error or letter.reason, letter.attempts
         entry, undoes = self._registry.workflows.get(claim.workflow), undone_by(claim)
         # A failed compensation is nothing to decide on: it must be mended before the rest can be undone.
-        listens = undoes is None and entry is not None and SendFailed in entry.definition.inputs
+        # Whether the version that the instance runs under listens is seen when it is taken.
+        versions = () if undoes is not None or entry is None else entry.versions
+        listens = any(SendFailed in version.definition.inputs for version in versions)
         message = SendFailed(claim.type, job.id, text, attempts, definite) if listens else None
         encoded = self._registry.codec.encode(message) if message is not None else None
         context = read_context(claim.context)
@@ -407,7 +409,7 @@ class Dispatcher:
             settles=claim.output,
             attempt=attempts,
             dead_letter=letter,
-            gives_up=None if listens else f"{claim.type} failed for good: {text}",
+            gives_up=f"{claim.type} failed for good: {text}",
             definite=definite,
             undoes=undoes,
         )

@@ -173,10 +173,11 @@ class Ends:
     def _joined(self, parent: str, rows: list[EventRow]) -> Encoded:
         codec = self._registry.codec
         join = joined(codec, rows)
-        definition = self._registry.workflows[parent_at(parent).ref.workflow].definition
-        cls = next((cls for cls, name in definition.inputs.items() if name == join.into), None)
+        entry = self._registry.workflows[parent_at(parent).ref.workflow]
+        inputs = {name: cls for version in entry.versions for cls, name in version.definition.inputs.items()}
+        cls = inputs.get(join.into)
         if cls is None:
-            raise LookupError(f"{join.into} is no input of {definition.name} any more")
+            raise LookupError(f"{join.into} is no input of {entry.name} any more")
         return codec.encode(join.as_message(cls))
 
     def _cannot_join(self, claim: OutputClaim, parent: str, error: Exception) -> Pending:

@@ -252,6 +252,10 @@ class Engine:
         """Tell whether an output may be born claimed."""
         return self.dispatcher.room(destination) > 0
 
+    def leave(self, workflow: str) -> None:
+        """Leave a workflow's inbox to workers that know newer versions of it, for a while."""
+        self.claimer.leave(workflow)
+
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back."""
         self.dispatcher.promise(outputs, times)

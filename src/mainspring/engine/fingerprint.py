@@ -25,6 +25,8 @@ def fingerprint_of(cls: type[Any], definition: Definition) -> str:
         if base.__module__ not in modules:
             modules.add(base.__module__)
             digest.update(_source(sys.modules.get(base.__module__)) or b"")
+    if definition.version != 1:
+        digest.update(str(definition.version).encode())
     for held in _held_by(definition.states):
         digest.update(_source(held) or _annotations(held))
     return digest.hexdigest()[:16]

@@ -23,7 +23,8 @@ class Lane:
     with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
     and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
     anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
-    stream, once nothing is under way.
+    stream, once nothing is under way. `elsewhere` says that the instance runs under a newer version of its workflow
+    than this process knows.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Lane:
         "broken",
         "children",
         "context",
+        "elsewhere",
         "ending",
         "entry",
         "error",
@@ -66,7 +68,8 @@ class Lane:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing of the instance any more."""
+        """Know nothing of the instance any more, not even under which version of its workflow it runs."""
+        self.entry = self.entry.newest
         self.loaded = False
         self.wants_ledger = False
         self.ledger: Ledger | None = None
@@ -86,6 +89,7 @@ class Lane:
         self.abandoned: frozenset[int] = frozenset()
         self.asked = False
         self.children = False
+        self.elsewhere = False
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

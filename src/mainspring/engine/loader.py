@@ -16,6 +16,7 @@ from mainspring.engine.recorder import matters_to_ledger
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import (
+    OperationError,
     StoreBusyError,
     StoreError,
     StoreFullError,
@@ -68,7 +69,7 @@ class Loader:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
             found = [
-                (await trusted(self._store, lane.entry, loaded), await self._ledger(lane, loaded))
+                (await trusted(self._store, pinned(lane.entry, loaded), loaded), await self._ledger(lane, loaded))
                 for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
@@ -145,6 +146,12 @@ class Loader:
             lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
+            entry = pinned(lane.entry, loaded)
+            if entry is None:
+                lane.elsewhere = True
+                self._finish(lane)
+                return
+            lane.entry = entry
             lane.abandoned = abandoned(loaded.events)
             # What stands before a snapshot was not read: it may have asked somebody.
             lane.asked = loaded.snapshot is not None or any(event.event == "Asked" for event in loaded.events)
@@ -165,6 +172,24 @@ class Loader:
             log.exception("%s could not go on", lane.ref)
 
 
+def pinned(entry: WorkflowEntry, loaded: Loaded | None) -> WorkflowEntry | None:
+    """Return the version of a workflow that an instance runs under; None if this process knows only older ones."""
+    return entry.newest if loaded is None else entry.at(loaded.row.definition_version)
+
+
+def readable(entry: WorkflowEntry, loaded: Loaded) -> WorkflowEntry:
+    """Return the version of a workflow that an instance runs under, or raise if this process knows only older ones."""
+    found = pinned(entry, loaded)
+    if found is None:
+        row = loaded.row
+        raise OperationError(
+            f"{row.workflow}/{row.id}",
+            f"runs under version {row.definition_version} of its definition, and this process knows {entry.known()}",
+            "Upgrade this process to the code that has that version.",
+        )
+    return found
+
+
 def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     """Return the state, and the version of the snapshot that it was built on (0 for none)."""
     snapshot = loaded.snapshot
@@ -173,9 +198,9 @@ def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     return fold(entry.workflow, state, events), snapshot.version if snapshot else 0
 
 
-async def trusted(store: Store, entry: WorkflowEntry, loaded: Loaded | None) -> Loaded | None:
+async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
     """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned."""
-    if loaded is None or loaded.snapshot is None:
+    if entry is None or loaded is None or loaded.snapshot is None:
         return loaded
     if loaded.snapshot.fingerprint.removesuffix(CHILDREN_MARK) == entry.fingerprint and not any(
         branches(row) for row in loaded.events

@@ -1,4 +1,4 @@
-"""What operators do to an instance: suspend, resume, skip, cancel, terminate. Each is one commit, with its actor."""
+"""What operators do to an instance. Each is one commit, recorded with its actor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.saga import Ledger
 from mainspring.engine.children import ended_by_operator, parent_of
-from mainspring.engine.loader import read_ledger, state_of, trusted, whole_stream
+from mainspring.engine.loader import pinned, read_ledger, readable, state_of, trusted, whole_stream
+from mainspring.engine.migration import examine, registered
 from mainspring.engine.pending import read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.rewinding import rewind
@@ -202,6 +203,20 @@ class Operations:
             raise NoSuchInstanceError(str(ref))
         return entry
 
+    async def migrate(self, ref: Ref, to: int, actor: str | None, *, dry_run: bool = False) -> None:
+        """Go on under another version of the definition, if all that is there can be read and folded by it."""
+        entry = registered(self._entry(ref), to)
+        for _ in range(CONFLICTS):
+            found = await examine(self._engine.store, await self._loaded(ref), entry)
+            if dry_run:
+                return
+            outcome = await self._engine.committer.commit(found.unit(actor or OPERATOR, self._engine.store.now_us()))
+            self._engine.stepper.forget(ref)
+            if isinstance(outcome, Committed):
+                self._engine.due_at(0)
+                return
+        raise self._restless(ref)
+
     def _unit(
         self,
         row: InstanceRow,
@@ -238,9 +253,9 @@ class Operations:
 
     async def reset(self, ref: Ref, version: int, reason: str, actor: str | None) -> None:
         """Go back to an earlier version. What was recorded behind it stays in the stream, and does not count."""
-        entry = self._entry(ref)
         for _ in range(CONFLICTS):
-            row = (await self._loaded(ref)).row
+            loaded = await self._loaded(ref)
+            row, entry = loaded.row, readable(self._entry(ref), loaded)
             rows = await whole_stream(self._engine.store, ref)
             reset = rewind(entry, row, rows, version)
             check_rewind(entry.recorder, ref, rows, version)
@@ -279,9 +294,9 @@ class Operations:
 
     async def _folded(self, loaded: Loaded, unit: Unit) -> Unit:
         """Return a unit with the name of the state that its events lead to."""
-        entry = self._entry(Ref(unit.workflow, unit.instance))
-        events = entry.recorder.folded(list(unit.events))
-        if not events:
+        entry = pinned(self._entry(Ref(unit.workflow, unit.instance)), loaded)
+        events = () if entry is None else entry.recorder.folded(list(unit.events))
+        if entry is None or not events:
             return unit
         try:
             whole = await trusted(self._engine.store, entry, loaded)

@@ -302,6 +302,10 @@ class Recorder:
             case _:
                 return _REASONED[row.event](detail.reason or "")
 
+    def message(self, type: str, type_version: int, body: bytes) -> Any:
+        """Return the message that waits somewhere, as in an inbox."""
+        return self._codec.decode(type, type_version, body)
+
     def snapshot(self, state: object, version: int, fingerprint: str) -> Snapshot:
         """Return a state as a snapshot."""
         encoded = self._states.encode(state)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
 from mainspring.codec import Codec
@@ -35,9 +35,13 @@ def is_internal(workflow: str) -> bool:
 
 
 class WorkflowEntry:
-    """A workflow with its definition, its recorder, and the fingerprint of the code that makes its states."""
+    """A workflow with its definition, its recorder, and the fingerprint of the code that makes its states.
 
-    __slots__ = ("definition", "fingerprint", "name", "recorder", "searchable", "workflow")
+    `newest` is the entry of the newest version that this process knows, under which new instances begin; `versions` are
+    all of them, oldest first.
+    """
+
+    __slots__ = ("definition", "fingerprint", "name", "newest", "recorder", "searchable", "versions", "workflow")
 
     def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec) -> None:
         codec.register_workflow(type(workflow))
@@ -48,6 +52,29 @@ class WorkflowEntry:
         own: object = type(workflow).attributes
         self.searchable = own is not cast("type[Workflow[Any, Any, Any]]", Workflow).attributes
         self.fingerprint = fingerprint_of(type(workflow), self.definition)
+        self.newest = self
+        self.versions: tuple[WorkflowEntry, ...] = (self,)
+
+    @property
+    def version(self) -> int:
+        """The version of the definition."""
+        return self.definition.version
+
+    def at(self, version: int) -> WorkflowEntry | None:
+        """Return the entry under which an instance of a version runs: that one, else the nearest newer one, if any."""
+        if version == self.definition.version:
+            return self
+        return next((entry for entry in self.versions if entry.version >= version), None)
+
+    def known(self) -> str:
+        """Return the versions that this process knows, to be read by people."""
+        return ", ".join(str(entry.version) for entry in self.versions)
+
+    def join(self, others: tuple[WorkflowEntry, ...]) -> None:
+        """Be one of several versions of a workflow, and let all of them know each other."""
+        versions = tuple(sorted((*others, self), key=lambda entry: entry.version))
+        for entry in versions:
+            entry.versions, entry.newest = versions, versions[-1]
 
 
 class Registry:
@@ -72,16 +99,34 @@ class Registry:
                 f"{workflow!r} is not a workflow", "Add an instance of it, as in app.add(OrderFulfilment())."
             )
         entry = WorkflowEntry(workflow, self.codec)
-        if entry.name in self.workflows:
-            raise WiringError(
-                f"Two workflows are named {entry.name!r}",
-                "Give one of them another `name`: it is part of every id that they make.",
-            )
-        self.workflows[entry.name] = entry
+        known = self.workflows.get(entry.name)
+        if known is not None:
+            if any(other.version == entry.version for other in known.versions):
+                raise WiringError(
+                    f"Two workflows are named {entry.name!r} and have version {entry.version}",
+                    "Give one of them another `name`, which is part of every id that they make; "
+                    "or another `version`, if it is the same workflow, changed.",
+                )
+            entry.join(known.versions)
+        self.workflows[entry.name] = entry.newest
         if is_internal(entry.name):
             return  # nobody sends or publishes to them: each gets what is its own past route
         for input in entry.definition.inputs:
-            self._takers.setdefault(input, []).append(entry)
+            self._take(input, entry)
+
+    def _take(self, input: type[Any], entry: WorkflowEntry) -> None:
+        """Let a workflow take inputs of a type: the newest of its versions that knows it routes them."""
+        takers = self._takers.setdefault(input, [])
+        for place, other in enumerate(takers):
+            if other.name == entry.name:
+                takers[place] = max(other, entry, key=lambda either: either.version)
+                return
+        takers.append(entry)
+
+    def entries(self) -> Iterator[WorkflowEntry]:
+        """Return all versions of all workflows."""
+        for newest in self.workflows.values():
+            yield from newest.versions
 
     def add_handler(self, handler: Handler) -> None:
         """Register the one handler of a message type."""
@@ -134,7 +179,7 @@ class Registry:
 
     def add_fan_out(self) -> None:
         """Be able to fan out whatever the workflows send."""
-        outputs = {cls: None for entry in self.workflows.values() for cls in entry.definition.outputs}
+        outputs = {cls: None for entry in self.entries() for cls in entry.definition.outputs}
         if outputs and FAN_OUT not in self.workflows:
             self.add_workflow(fan_out_of(outputs, self.codec, lambda cls: cls in self._takers))
 
@@ -162,7 +207,7 @@ class Registry:
         found.update(f"publish:{name}" for name in self.subscribers)
         if FAN_OUT in self.workflows:
             found.add(type_of(Parts).name)
-        for entry in self.workflows.values():
+        for entry in self.entries():
             found.update((f"timer:{entry.name}", f"reply:{entry.name}"))
             found.update(f"publish:{name}" for name in entry.definition.outputs.values())
         return sorted(found)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, cast
 
 from mainspring.core.events import Compensated, Compensating, Kept
-from mainspring.core.failures import ChildFailed, Undone
+from mainspring.core.failures import ChildFailed, SendFailed, Undone
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
@@ -52,6 +52,10 @@ class Followers(Protocol):
 
     def has_room(self, destination: str) -> bool:
         """Tell whether an output may be born claimed."""
+        ...
+
+    def leave(self, workflow: str) -> None:
+        """Leave a workflow's inbox to others for a while."""
         ...
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
@@ -128,7 +132,7 @@ class Stepper:
     def _take(self, lane: Lane, pending: Pending) -> None:
         definition = lane.entry.definition
         message_type = cast("type[Any]", type(pending.message))
-        if pending.gives_up is not None:
+        if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
         elif pending.context.parent is not None and self._is_no_new_child(lane, pending):
             self._refuse_child(lane, pending)
@@ -144,6 +148,9 @@ class Stepper:
             self._fault(lane, pending, lane.fold_error)
         elif lane.status == "suspended":
             self._commit(lane, pending, self._units.parked(pending), "suspended")
+        elif lane.elsewhere:
+            self._followers.leave(lane.ref.workflow)
+            self._commit(lane, pending, self._units.parked(pending), "accepted")
         elif lane.status == "compensating":
             self._take_meanwhile(lane, pending)
         elif lane.version == 0 and message_type not in definition.begins:
@@ -151,14 +158,15 @@ class Stepper:
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
             lane.loaded = False  # another process may begin it at any time
         elif message_type not in definition.inputs:
-            self._keep(lane, pending)
+            self._take_undeclared(lane, pending)
         else:
             self._step(lane, pending)
 
     def _begins_again(self, lane: Lane, pending: Pending) -> bool:
         """Tell whether a message that begins instances has come to one that has begun, and that is no input to it."""
         definition = lane.entry.definition
-        if pending.cause is not None or not lane.version or type(pending.message) not in definition.begins:
+        from_elsewhere = pending.cause is not None or lane.elsewhere
+        if from_elsewhere or not lane.version or type(pending.message) not in definition.begins:
             return False
         # Whether it is a redelivery of what began a purged instance before, nobody knows any more.
         return definition.again == "refuse" or (lane.ended and lane.purged_us is None)
@@ -168,6 +176,7 @@ class Stepper:
             reason = f"{pending.ref} has begun already"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
             return
+        lane.entry = lane.entry.newest
         lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
         self._step(lane, pending, anew=True)
 
@@ -232,6 +241,14 @@ class Stepper:
         else:
             reason = f"{pending.ref} " + (f"has {lane.status} already" if lane.ended else "is being compensated")
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+
+    def _take_undeclared(self, lane: Lane, pending: Pending) -> None:
+        """Keep an answer that the workflow does not know; what came for a newer version of it is told to the sender."""
+        if pending.kind in (Kind.COMMAND, Kind.EVENT) and pending.cause is None and len(lane.entry.versions) > 1:
+            reason = f"{pending.ref} runs under version {lane.entry.version}, which does not take {pending.type}"
+            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+        else:
+            self._keep(lane, pending)
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
         try:
@@ -435,7 +452,7 @@ class Stepper:
                 self._mend(lane)
         elif lane.queue:
             self.advance(lane)
-        elif lane.ended or lane.status == "suspended":
+        elif lane.ended or lane.status == "suspended" or lane.elsewhere:
             # An instance may be resumed by another process: what is remembered of a suspended one grows stale.
             self.lanes.drop(lane)
 

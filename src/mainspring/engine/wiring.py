@@ -51,19 +51,19 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
     _check_projections(registry)
     if pools is not None:
         return
-    missing = [
+    missing = dict.fromkeys(
         f"{name} (sent by {entry.name})"
-        for entry in registry.workflows.values()
+        for entry in registry.entries()
         for name in sorted(sent_types(type(entry.workflow), entry.definition.outputs))
         if not registry.knows(name) and name not in registry.external
-    ]
+    )
     if missing:
         raise WiringError(
             f"Nobody takes {', '.join(missing)}",
             "Register a handler with @app.handler, add the workflow that takes it, "
             "or say app.external(…) if another process does.",
         )
-    for entry in registry.workflows.values():
+    for entry in registry.entries():
         _warn_of_doubtful(registry, entry)
 
 
@@ -86,7 +86,7 @@ def _check_projections(registry: Registry) -> None:
 
 
 def _check_one_takes(registry: Registry) -> None:
-    for entry in registry.workflows.values():
+    for entry in registry.entries():
         sent = sent_types(type(entry.workflow), entry.definition.outputs)
         for cls, name in entry.definition.outputs.items():
             takers = [f"the workflow {taker.name}" for taker in registry.takers_of(cls)]

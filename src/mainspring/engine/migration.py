@@ -1,0 +1,122 @@
+"""Migration: an instance goes on under another version of its definition, if that one understands all that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mainspring.core.events import Migrated
+from mainspring.core.fold import fold
+from mainspring.engine.branches import branches, live
+from mainspring.engine.children import CHILDREN_MARK, has_children
+from mainspring.engine.loader import whole_stream
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import CodecError, OperationError
+from mainspring.port.attributes import rows_of
+from mainspring.port.records import ENDED, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref, Snapshot, Unit
+from mainspring.port.store import Store
+
+WAITING: Final = 10_000
+
+
+class Migration(Struct, frozen=True):
+    """An instance that may migrate, with its state under the version that it goes to.
+
+    `snapshot` saves the next load from reading the whole stream, for a snapshot of the old version is not trusted.
+    """
+
+    row: InstanceRow
+    entry: WorkflowEntry
+    state: Any
+    snapshot: Snapshot | None
+
+    def unit(self, actor: str, now_us: int) -> Unit:
+        """Return what records it."""
+        row, version = self.row, self.entry.version
+        return Unit(
+            row.workflow,
+            row.id,
+            key=row.key,
+            expected_version=row.version,
+            events=(self.entry.recorder.row(Migrated(version), row.version + 1, now_us, actor),),
+            status=row.status,
+            state=self.entry.definition.states[type(self.state)],
+            error=row.error,
+            definition_version=version,
+            context=row.context,
+            renews=True,
+            snapshot=self.snapshot,
+            # Of a version without attributes none are left.
+            attributes=rows_of(self.entry.workflow.attributes(self.state)) if self.entry.searchable else (),
+        )
+
+
+def registered(entry: WorkflowEntry, version: int) -> WorkflowEntry:
+    """Return a version of a workflow, or raise an OperationError that says which ones there are."""
+    for known in entry.versions:
+        if known.version == version:
+            return known
+    raise OperationError(
+        f"{entry.name} version {version}",
+        f"is not part of this app, which knows {entry.known()}",
+        "Add it with app.add(…) beside the others.",
+    )
+
+
+async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migration:
+    """Return what migrating an instance means, or raise an OperationError that says why it cannot be done."""
+    row = loaded.row
+    ref = Ref(row.workflow, row.id)
+    _check(row, entry.version)
+    rows = await whole_stream(store, ref)
+    try:
+        state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
+        mark = CHILDREN_MARK if has_children(Loaded(row, None, rows)) else ""
+        snapshot = entry.recorder.snapshot(state, row.version, entry.fingerprint + mark)
+    except Exception as error:
+        raise OperationError(
+            str(ref),
+            f"cannot migrate to version {entry.version}: its stream does not fold under it "
+            f"({type(error).__name__}: {error})",
+            "Let the new evolve take all that the old version recorded; nothing was changed.",
+        ) from error
+    _check_waiting(ref, entry, await store.inbox(ref, WAITING), await store.outputs(ref, timers=True, limit=WAITING))
+    # Behind a snapshot nobody would see any more which part of a branched stream counts.
+    return Migration(row, entry, state, None if _branched(rows) else snapshot)
+
+
+def _check(row: InstanceRow, version: int) -> None:
+    name = f"{row.workflow}/{row.id}"
+    if row.status in ENDED:
+        raise OperationError(name, f"cannot migrate: it has {row.status}", "Nothing is to be done.")
+    if row.status == "compensating":
+        raise OperationError(name, "cannot migrate: it is being compensated", "Let that come to its end.")
+    if row.version == 0:
+        raise OperationError(name, "cannot migrate: it has not begun", "Resume it first, or skip its first input.")
+    if row.definition_version == version:
+        raise OperationError(name, f"runs under version {version} already", "Nothing is to be done.")
+
+
+def _check_waiting(ref: Ref, entry: WorkflowEntry, inputs: Sequence[InputRow], timers: Sequence[OutputClaim]) -> None:
+    """What waits was meant for the version that the instance has: one that does not take it would drop its meaning."""
+    strange = {row.type for row in (*inputs, *timers) if not _takes(entry, row)}
+    if strange:
+        raise OperationError(
+            str(ref),
+            f"cannot migrate to version {entry.version}: it waits for {', '.join(sorted(strange))}, "
+            "which that version does not take",
+            "Add it to the inputs of the new version, or wait until it has come.",
+        )
+
+
+def _takes(entry: WorkflowEntry, row: InputRow | OutputClaim) -> bool:
+    try:
+        return type(entry.recorder.message(row.type, row.type_version, row.body)) in entry.definition.inputs
+    except CodecError:
+        return False
+
+
+def _branched(rows: Iterable[EventRow]) -> bool:
+    return any(branches(row) for row in rows)
