@@ -34,9 +34,9 @@ database, no clock, no network. What you see is the stream it makes, which is al
 HOW_TO_READ = """\
 how to read a stream:
   position   the version of the event, 1, 2, 3 and so on; nothing is ever changed or left out
-  kind       how the message was meant: a command, an event, a handler's result, a reply, a timer
+  kind       how the message was meant: a command, an event, a handler's result, a reply, a timer, a task, its answer
   direction  an input came to the instance, an output was decided by it; neither: its beginning and its end
-  event      what happened: Received is an input; Sent, Published, Replied, Scheduled record decisions
+  event      what happened: Received is an input; Sent, Published, Replied, Scheduled, Asked record decisions
   message    what it said
 
   python -m examples                            run them all, durably

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from examples.__main__ import main, packages, stories
-from examples.demo.check import Feed, check
+from examples.demo.check import Click, Feed, check
 from examples.demo.page import COLOURS, DIM, RESET, Page, page
 from examples.demo.scenes import scenes
 from examples.demo.screen import CLEAR, AnsiScreen, Progress
@@ -86,8 +86,8 @@ def test_a_story_may_say_who_acts() -> None:
 
 def test_the_actors_of_a_story_reach_decide() -> None:
     told = demo("stories", "document_approval").stdout
-    assert "ActionRefused(document_id='d-1', reason='somebody other than ann must check it')" in told
-    assert "Completed          DocumentApproved(document_id='d-1', maker='ann', checker='bob')" in told
+    assert "Asked        'Check prices-2.pdf by ann' for checker (review)" in told
+    assert "Completed    DocumentApproved(document_id='d-1', maker='ann', checker='bob')" in told
     assert "state: Archived(maker='ann', checker='bob', archive_number='archive-d-1')" in told
 
 
@@ -194,8 +194,12 @@ def test_the_demo_kills_its_worker_and_loses_nothing() -> None:
     assert any(line.startswith("worker 2 is started") for line in lines)
     assert any(line.endswith("which lived through it:") for line in lines)
     assert any("the worker is killed, another takes over" in line for line in lines)
+    assert lines[-3] == (
+        "people answered 80 tasks; 16 clicks came second and got the first one's outcome, "
+        "16 by a document's own maker were refused"
+    )
     assert lines[-2] == "33 still wait for a person or a timer, as they should"
-    assert lines[-1].startswith("0 lost, 0 doubled, of 441 inputs and ")
+    assert lines[-1].startswith("0 lost, 0 doubled, of 433 inputs and ")
 
 
 def test_the_demo_uses_all_examples() -> None:
@@ -254,3 +258,42 @@ def test_the_demos_check_finds_what_is_doubled() -> None:
     assert check(TOLD, again, [], [], DONE, HANDLED).doubled == ("the result of Shop/o-1/3",)
     invented = check(TOLD, STREAM, [], [], [*DONE, {"effect": "Shop/o-9/3"}], HANDLED)
     assert invented.doubled == ("the effect of Shop/o-9/3, which nobody recorded",)
+
+
+ANSWERED: Feed = [
+    *STREAM,
+    (Ref("Shop", "o-1"), EventRow(5, "Asked", 0)),
+    (
+        Ref("Shop", "o-1"),
+        EventRow(6, "Received", 0, "Approve", kind="answer", message_id="Shop/o-1/5/answer", actor="bob"),
+    ),
+]
+TASK = "Shop/o-1/5"
+
+
+def test_the_demos_check_agrees_with_people_who_were_told_what_happened() -> None:
+    clicks = [Click(TASK, "bob", first=True, winner="bob"), Click(TASK, "cho", winner="bob")]
+    maker = Click(TASK, "ann", may=False, refused="excluded")
+    assert check(TOLD, ANSWERED, [], [], DONE, HANDLED, [*clicks, maker]).good
+
+
+@pytest.mark.parametrize(
+    "click",
+    [
+        Click(TASK, "cho", first=True, winner="cho"),
+        Click(TASK, "bob", winner="cho"),
+        Click(TASK, "bob", may=False, first=True, winner="bob"),
+        Click(TASK, "bob", may=False, refused="excluded"),
+        Click(TASK, "cho", refused="not asked"),
+        Click("Shop/o-1/3", "bob", first=True, winner="bob"),
+    ],
+    ids=["another won", "another outcome", "let the maker", "recorded the maker", "refused a checker", "no answer"],
+)
+def test_the_demos_check_finds_people_who_were_misled(click: Click) -> None:
+    (lost,) = check(TOLD, ANSWERED, [], [], DONE, HANDLED, [click]).lost
+    assert lost.startswith(f"the word given to {click.person} about {click.task}")
+
+
+def test_the_demos_check_finds_a_task_that_two_people_won() -> None:
+    both = [Click(TASK, "bob", first=True, winner="bob")] * 2
+    assert check(TOLD, ANSWERED, [], [], DONE, HANDLED, both).doubled == (f"the answer to {TASK}",)

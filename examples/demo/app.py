@@ -45,14 +45,9 @@ NAMESAKES: Final = {
 }
 HANDLERS: Final[dict[str, tuple[Callable[[Any], Awaitable[Any]], ...]]] = {
     "credit_limit": (credit_limit.ship_order,),
-    "document_approval": (
-        document_approval.request_review,
-        document_approval.request_revision,
-        document_approval.archive_document,
-    ),
+    "document_approval": (document_approval.archive_document,),
     "expense_approval": (
-        expense_approval.request_approval,
-        expense_approval.remind_approver,
+        expense_approval.remind_managers,
         expense_approval.notify_employee,
         expense_approval.reimburse_employee,
     ),

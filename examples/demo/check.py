@@ -17,6 +17,18 @@ Feed = list[tuple[Ref, EventRow]]
 
 
 @dataclass(frozen=True)
+class Click:
+    """Somebody's click on a task, and what they were told: that they were first, who was, or why they may not."""
+
+    task: str
+    person: str
+    may: bool = True
+    first: bool = False
+    winner: str = ""
+    refused: str = ""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """What is missing, what is there too often, and what was found to be right."""
 
@@ -48,8 +60,10 @@ def check(
     letters: Iterable[DeadLetter],
     effects: list[dict[str, str]],
     handled: frozenset[str],
+    clicks: Iterable[Click] = (),
 ) -> Verdict:
     """Compare. `told` are the ids of acknowledged inputs with their instances, `handled` what handlers carry out."""
+    clicks = list(clicks)
     places = Counter((str(ref), row.message_id) for ref, row in feed if row.event in INPUTS and row.message_id)
     places.update((f"{row.workflow}/{row.instance}", row.message_id) for row in waiting)
     buried = Counter((f"{letter.workflow}/{letter.instance}", letter.message_id) for letter in letters)
@@ -65,12 +79,27 @@ def check(
     lost = [f"the input {id} of {instance}" for instance, id in inputs if not places[instance, id]]
     lost += [f"the command {key}" for key, instance in sent if not made[key] and not buried[instance, key]]
     lost += _gaps(feed)
+    lost += _misled(clicks, feed)
     doubled = [f"the input {id} of {instance}" for (instance, id), count in places.items() if count > 1]
     doubled += [f"the result of {key}" for key, count in results.items() if count > 1]
     doubled += [f"the effect of {key}" for key, count in made.items() if count > 1]
     doubled += [f"the effect of {key}, which nobody recorded" for key in made if key not in commands]
+    firsts = Counter(click.task for click in clicks if click.first)
+    doubled += [f"the answer to {task}" for task, count in firsts.items() if count > 1]
     again = sum(count - 1 for count in called.values())
     return Verdict(tuple(lost), tuple(doubled), len(inputs), len(sent), again)
+
+
+def _misled(clicks: Iterable[Click], feed: Feed) -> list[str]:
+    """Return the clicks of people who were told something else than what is right and stands in the stream."""
+    answers = {row.message_id: row.actor for _, row in feed if row.kind == "answer" and row.event in INPUTS}
+    wrong: list[str] = []
+    for click in clicks:
+        recorded = answers.get(f"{click.task}/answer")
+        told = click.person if click.first else click.winner
+        if click.may is bool(click.refused) or (recorded == click.person if click.refused else recorded != told):
+            wrong.append(f"the word given to {click.person} about {click.task}, which {recorded} answered")
+    return wrong
 
 
 def _gaps(feed: Feed) -> list[str]:

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Final
 
 from examples.demo.app import DATABASE, EFFECTS, app_of, read_effects
-from examples.demo.check import Feed, Verdict, check, read_feed
+from examples.demo.check import Click, Feed, Verdict, check, read_feed
 from examples.demo.page import BOLD, DIM, Page, counted
-from examples.demo.scenes import Scene, openings, scenes
+from examples.demo.scenes import Answer, Line, Scene, openings, scenes
 from examples.demo.screen import PlainScreen, Progress, screen
-from mainspring import Mainspring
+from mainspring import Mainspring, Task
 from mainspring.core.story import Entry
+from mainspring.errors import TaskRefusedError
 from mainspring.port.records import Ref, Stats
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -38,6 +39,7 @@ class Drive:
     to_end: int
     to_wait: int
     told: dict[str, str] = field(default_factory=dict[str, str])
+    clicks: list[Click] = field(default_factory=list["Click"])
     killed_us: int = 0
     workers: int = 0
 
@@ -49,16 +51,42 @@ class Drive:
 
         async def sender() -> None:
             for scene in left:
+                instance = ""
                 for line in scene.lines:
-                    id = f"m-{len(self.told) + 1}"
-                    self.told[id] = ""
-                    if line.published:
-                        receipt = (await self.app.publish(line.message, id=id, actor=line.actor))[0]
+                    if isinstance(line, Answer):
+                        await self.answer(line, instance)
                     else:
-                        receipt = await self.app.send(line.message, id=id, actor=line.actor)
-                    self.told[id] = str(receipt)
+                        instance = await self.say(line)
 
         await asyncio.gather(*(sender() for _ in range(SENDERS)))
+
+    async def say(self, line: Line) -> str:
+        """Send or publish a message, and return the instance that has it."""
+        id = f"m-{len(self.told) + 1}"
+        self.told[id] = ""
+        if line.published:
+            receipt = (await self.app.publish(line.message, id=id, actor=line.actor))[0]
+        else:
+            receipt = await self.app.send(line.message, id=id, actor=line.actor)
+        self.told[id] = str(receipt)
+        return str(receipt)
+
+    async def answer(self, answer: Answer, instance: str) -> None:
+        """Find the open task of an instance as somebody who may answer it, and let people click at the same moment."""
+        task = await open_task(self.app, instance, None if answer.refused else answer)
+        clicks = await asyncio.gather(*(self.click(task.id, answer, person) for person in answer.people))
+        self.clicks += clicks
+        if not answer.refused:
+            self.told[f"{task.id}/answer"] = instance
+
+    async def click(self, task: str, answer: Answer, person: str) -> Click:
+        """Answer a task as a person, and return what they were told."""
+        roles = () if answer.role is None else (answer.role,)
+        try:
+            outcome = await self.app.tasks.complete(task, answer.message, actor=person, roles=roles)
+        except TaskRefusedError as refused:
+            return Click(task, person, not answer.refused, refused=refused.reason)
+        return Click(task, person, not answer.refused, outcome.first, outcome.answered_by)
 
     async def until_ended(self, count: int) -> None:
         """Wait until so many have ended."""
@@ -95,6 +123,19 @@ class Drive:
         stats = await self.app.stats()
         owed = counted(stats.outbox + stats.inbox, "command or input is", "commands and inputs are")
         self.screen.note(f"worker {self.workers} is killed with SIGKILL; {owed} left lying", BOLD)
+
+
+async def open_task(app: Mainspring, instance: str, seen_by: Answer | None) -> Task:
+    """Return the task of an instance, from the list that a person sees, or an operator."""
+    workflow = instance.partition("/")[0]
+    role, person = (seen_by.role or (), seen_by.people[0]) if seen_by else ((), None)
+    after = None
+    while page := await app.tasks.list(role=role, person=person, workflow=workflow, after=after):
+        for task in page:
+            if f"{task.workflow}/{task.instance}" == instance:
+                return task
+        after = page[-1].id
+    raise LookupError(f"Nobody is asked anything by {instance}.")
 
 
 def ended_of(stats: Stats) -> int:
@@ -142,7 +183,7 @@ async def _tell(drive: Drive, page: Page, seconds: float) -> int:
     # The inbox is empty when all is quiet; should it not be, what waits there is under way and not lost.
     waiting = [row for instance in set(drive.told.values()) for row in await drive.app.instance_at(instance).waiting()]
     handled = frozenset(drive.app.registry.handlers)
-    verdict = check(drive.told, feed, waiting, letters, read_effects(drive.folder / EFFECTS), handled)
+    verdict = check(drive.told, feed, waiting, letters, read_effects(drive.folder / EFFECTS), handled, drive.clicks)
     page.write()
     _examples(page, feed, drive.app)
     page.write()
@@ -195,10 +236,20 @@ def _mark(entries: list[Entry], killed_us: int) -> dict[int, str]:
     return {max(before): "          ✗ the worker is killed, another takes over"}
 
 
+def _clicks(clicks: list[Click]) -> str:
+    won, refused = sum(click.first for click in clicks), sum(click.refused != "" for click in clicks)
+    return (
+        f"people answered {counted(won, 'task', 'tasks')}; {counted(len(clicks) - won - refused, 'click', 'clicks')} "
+        f"came second and got the first one's outcome, {refused} by a document's own maker "
+        f"{'was' if refused == 1 else 'were'} refused"
+    )
+
+
 def _verdict(drive: Drive, page: Page, verdict: Verdict, stats: Stats) -> int:
     page.write()
     again = counted(verdict.called_again, "call was", "calls were")
     page.say(f"{again} lost in the kill and made again, under the same idempotency key")
+    page.say(_clicks(drive.clicks))
     going = stats.instances.get("running", 0)
     expected = going == drive.to_wait and ended_of(stats) == drive.to_end
     waits = counted(going, "still waits", "still wait")

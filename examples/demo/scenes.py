@@ -37,14 +37,27 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What people do with the task that is open now, all at the same moment: somebody's answer, and who clicks it.
+
+    A person who is refused may not answer, however often they click; of the others, one wins.
+    """
+
+    message: Any
+    people: tuple[str, ...]
+    role: str | None = None
+    refused: bool = False
+
+
+@dataclass(frozen=True)
 class Scene:
-    """One instance: the messages that come to it from outside, in order, and whether they lead to its end.
+    """One instance: what comes to it from outside, in order, and whether that leads to its end.
 
     What does not end by itself waits: for a person, for a timer of days, or because it lives as long as its customer.
     """
 
     example: str
-    lines: tuple[Line, ...]
+    lines: tuple[Line | Answer, ...]
     ends: bool = True
 
 
@@ -101,14 +114,19 @@ def _payment(n: int) -> Scene:
 def _expense(n: int) -> Scene:
     id = f"expense-{n}"
     expense = expenses.Expense(f"employee-{n}", "the train to Lyon", 4_900 + n)
-    submit = Line(expenses.SubmitExpense(id, expense, manager="bob", senior_manager="cho"), f"employee-{n}")
+    submit = Line(expenses.SubmitExpense(id, expense, senior_manager="cho"), f"employee-{n}")
     match n % 5:
+        case 2:
+            # Two managers at once, and one of them clicks twice: the money goes out once.
+            clicks = Answer(expenses.ApproveExpense(id), ("bob", "dora", "bob"), "manager")
+            return Scene("expense_approval", (submit, clicks))
         case 3:
-            return Scene("expense_approval", (submit, Line(expenses.RejectExpense(id, "bob", "no receipt"), "bob")))
+            rejected = Answer(expenses.RejectExpense(id, "no receipt"), ("bob",), "manager")
+            return Scene("expense_approval", (submit, rejected))
         case 4:
-            return Scene("expense_approval", (submit,), ends=False)  # bob is away
+            return Scene("expense_approval", (submit,), ends=False)  # the managers are away
         case _:
-            return Scene("expense_approval", (submit, Line(expenses.ApproveExpense(id, "bob"), "bob")))
+            return Scene("expense_approval", (submit, Answer(expenses.ApproveExpense(id), ("bob",), "manager")))
 
 
 def _document(n: int) -> Scene:
@@ -117,16 +135,16 @@ def _document(n: int) -> Scene:
     match n % 5:
         case 3:
             revised = (
-                Line(documents.ApproveDocument(id, round=1), "ann"),  # refused: she made it herself
-                Line(documents.RejectDocument(id, round=1, reason="a typo"), "bob"),
-                Line(documents.ReviseDocument(id, "draft-2.pdf"), "ann"),
-                Line(documents.ApproveDocument(id, round=2), "bob"),
+                Answer(documents.ApproveDocument(id), ("ann", "ann"), "checker", refused=True),  # she made it herself
+                Answer(documents.RejectDocument(id, "a typo"), ("bob",), "checker"),
+                Answer(documents.ReviseDocument(id, "draft-2.pdf"), ("ann",)),
+                Answer(documents.ApproveDocument(id), ("bob",), "checker"),
             )
             return Scene("document_approval", (submit, *revised))
         case 4:
             return Scene("document_approval", (submit,), ends=False)  # nobody has checked it yet
         case _:
-            return Scene("document_approval", (submit, Line(documents.ApproveDocument(id, round=1), "bob")))
+            return Scene("document_approval", (submit, Answer(documents.ApproveDocument(id), ("bob",), "checker")))
 
 
 def _credit_order(n: int) -> Scene:

@@ -1,20 +1,17 @@
-"""An expense: ask the manager, remind, escalate, and lapse in the end rather than wait for ever.
+"""An expense: ask the managers, remind, escalate, and lapse in the end rather than wait for ever.
 
-People click twice, and click what was not theirs to click. Each click is answered: the first with its outcome, a second
-one with the outcome of the first, a stranger's with the reason why it does not count.
+People click twice, and click what was not theirs to click. None of it is seen here: a task knows who may answer it,
+takes one answer, and gives everybody else the outcome of that. Its reminder and its escalation go when it goes.
 """
 
 from dataclasses import dataclass
 from datetime import timedelta
 
-from mainspring import CancelSchedule, Complete, Decisions, Event, Received, Replied, Reply, Schedule, Send, Workflow
+from mainspring import Ask, Complete, Completed, Decisions, Envelope, Event, Received, Schedule, Send, Sent, Workflow
 
 REMINDER_AFTER = timedelta(days=3)
 ESCALATION_AFTER = timedelta(days=7)
 LAPSE_AFTER = timedelta(days=7)
-
-# One key for all that is scheduled only because nobody has answered yet: one answer cancels the lot.
-UNANSWERED = "unanswered"
 
 
 @dataclass(frozen=True)
@@ -28,20 +25,17 @@ class Expense:
 class SubmitExpense:
     expense_id: str
     expense: Expense
-    manager: str
     senior_manager: str
 
 
 @dataclass(frozen=True)
 class ApproveExpense:
     expense_id: str
-    approver: str
 
 
 @dataclass(frozen=True)
 class RejectExpense:
     expense_id: str
-    approver: str
     reason: str
 
 
@@ -72,16 +66,9 @@ Input = (
 
 
 @dataclass(frozen=True)
-class RequestApproval:
+class RemindManagers:
     expense_id: str
-    expense: Expense
-    approver: str
-
-
-@dataclass(frozen=True)
-class RemindApprover:
-    expense_id: str
-    approver: str
+    purpose: str
 
 
 @dataclass(frozen=True)
@@ -89,6 +76,7 @@ class ReimburseEmployee:
     expense_id: str
     employee: str
     amount_cents: int
+    approver: str
 
 
 @dataclass(frozen=True)
@@ -116,22 +104,7 @@ class ExpenseLapsed:
     expense_id: str
 
 
-@dataclass(frozen=True)
-class AnswerNotCounted:
-    expense_id: str
-    reason: str
-
-
-Output = (
-    RequestApproval
-    | RemindApprover
-    | ReimburseEmployee
-    | NotifyEmployee
-    | ExpenseApproved
-    | ExpenseRejected
-    | ExpenseLapsed
-    | AnswerNotCounted
-)
+Output = RemindManagers | ReimburseEmployee | NotifyEmployee | ExpenseApproved | ExpenseRejected | ExpenseLapsed
 
 
 @dataclass(frozen=True)
@@ -142,23 +115,12 @@ class New:
 @dataclass(frozen=True)
 class AwaitingManager:
     expense: Expense
-    manager: str
     senior_manager: str
-
-    @property
-    def approvers(self) -> tuple[str, ...]:
-        return (self.manager,)
 
 
 @dataclass(frozen=True)
 class Escalated:
     expense: Expense
-    manager: str
-    senior_manager: str
-
-    @property
-    def approvers(self) -> tuple[str, ...]:
-        return (self.manager, self.senior_manager)
 
 
 @dataclass(frozen=True)
@@ -197,53 +159,48 @@ class ExpenseApproval(Workflow[Input, State, Output]):
 
     def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
         match state, event:
-            case New(), Received(SubmitExpense(_, expense, manager, senior_manager)):
-                return AwaitingManager(expense, manager, senior_manager)
-            case AwaitingManager(expense, manager, senior_manager), Received(EscalationDue()):
-                return Escalated(expense, manager, senior_manager)
-            # Not every answer counts, so the state follows what was decided about it, not the answer itself.
-            case AwaitingManager() | Escalated(), Replied(ExpenseApproved(_, approver)):
+            case New(), Received(SubmitExpense(_, expense, senior_manager)):
+                return AwaitingManager(expense, senior_manager)
+            case AwaitingManager(expense), Received(EscalationDue()):
+                return Escalated(expense)
+            # An answer does not say whose it is, so the state follows what was decided about it.
+            case AwaitingManager() | Escalated(), Sent(ReimburseEmployee(approver=approver)):
                 return Reimbursing(approver)
-            case AwaitingManager() | Escalated(), Replied(ExpenseRejected(_, approver, reason)):
+            case AwaitingManager() | Escalated(), Completed(ExpenseRejected(_, approver, reason)):
                 return Rejected(approver, reason)
             case Escalated(), Received(ApprovalTimedOut()):
                 return Lapsed()
             case Reimbursing(approver), Received(ExpenseReimbursed(_, transfer_id)):
                 return Reimbursed(approver, transfer_id)
 
-    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
-        match message, state:
-            case SubmitExpense(expense_id, expense, manager), New():
+    def decide(self, envelope: Envelope[Input], state: State) -> Decisions[Input, Output] | None:
+        # Whoever the task list let answer. A message that came past it may claim anybody as its actor.
+        approver = envelope.actor if envelope.task else None
+        match envelope.message, state:
+            case SubmitExpense(expense_id, expense), New():
                 return [
-                    Send(RequestApproval(expense_id, expense, manager)),
-                    Schedule(ReminderDue(expense_id), after=REMINDER_AFTER, key=UNANSWERED),
-                    Schedule(EscalationDue(expense_id), after=ESCALATION_AFTER, key=UNANSWERED),
+                    ask(
+                        expense_id,
+                        expense,
+                        due=ESCALATION_AFTER,
+                        remind=Schedule(ReminderDue(expense_id), after=REMINDER_AFTER),
+                        escalate=Schedule(EscalationDue(expense_id), after=ESCALATION_AFTER),
+                    )
                 ]
-            case ReminderDue(expense_id), AwaitingManager(_, manager):
-                return [Send(RemindApprover(expense_id, manager))]
-            case EscalationDue(expense_id), AwaitingManager(expense, _, senior_manager):
+            case ReminderDue(expense_id), AwaitingManager(expense):
+                return [Send(RemindManagers(expense_id, expense.purpose))]
+            case EscalationDue(expense_id), AwaitingManager(expense, senior_manager):
+                lapse = Schedule(ApprovalTimedOut(expense_id), after=LAPSE_AFTER)
+                return [ask(expense_id, expense, person=senior_manager, due=LAPSE_AFTER, escalate=lapse)]
+            case ApproveExpense(expense_id), AwaitingManager(expense) | Escalated(expense) if approver:
+                return [Send(ReimburseEmployee(expense_id, expense.employee, expense.amount_cents, approver))]
+            case RejectExpense(expense_id, reason), AwaitingManager(expense) | Escalated(expense) if approver:
                 return [
-                    Send(RequestApproval(expense_id, expense, senior_manager)),
-                    Schedule(ApprovalTimedOut(expense_id), after=LAPSE_AFTER, key=UNANSWERED),
-                ]
-            case (
-                ApproveExpense(expense_id, approver) | RejectExpense(expense_id, approver),
-                AwaitingManager() | Escalated(),
-            ) if approver not in state.approvers:
-                return [Reply(AnswerNotCounted(expense_id, f"this is for {' or '.join(state.approvers)} to decide"))]
-            case ApproveExpense(expense_id, approver), AwaitingManager(expense) | Escalated(expense):
-                return [
-                    CancelSchedule(UNANSWERED),
-                    Reply(ExpenseApproved(expense_id, approver)),
-                    Send(ReimburseEmployee(expense_id, expense.employee, expense.amount_cents)),
-                ]
-            case RejectExpense(expense_id, approver, reason), AwaitingManager(expense) | Escalated(expense):
-                rejected = ExpenseRejected(expense_id, approver, reason)
-                return [
-                    Reply(rejected),
                     Send(NotifyEmployee(expense_id, expense.employee, f"{approver} said no: {reason}")),
-                    Complete(rejected),
+                    Complete(ExpenseRejected(expense_id, approver, reason)),
                 ]
+            case ApproveExpense() | RejectExpense(), _:
+                return []
             case ApprovalTimedOut(expense_id), Escalated(expense):
                 return [
                     Send(NotifyEmployee(expense_id, expense.employee, "nobody answered; please hand it in again")),
@@ -252,7 +209,30 @@ class ExpenseApproval(Workflow[Input, State, Output]):
             # No timer guards the payout: a handler that never succeeds becomes a dead letter, which somebody will see.
             case ExpenseReimbursed(expense_id), Reimbursing(approver):
                 return [Complete(ExpenseApproved(expense_id, approver))]
-            case ApproveExpense(expense_id) | RejectExpense(expense_id), Reimbursing(approver):
-                return [Reply(ExpenseApproved(expense_id, approver))]
             case SubmitExpense(), AwaitingManager() | Escalated() | Reimbursing():
                 return []
+
+
+def ask(
+    expense_id: str,
+    expense: Expense,
+    *,
+    due: timedelta,
+    escalate: Schedule[Input],
+    remind: Schedule[Input] | None = None,
+    person: str | None = None,
+) -> Ask[Input]:
+    """Ask the managers and, with `person`, somebody else as well. The second task takes the place of the first."""
+    return Ask(
+        f"{expense.employee} asks for {expense.amount_cents / 100:.2f} EUR for {expense.purpose}",
+        ApproveExpense | RejectExpense,
+        role="manager",
+        person=person,
+        excludes=(expense.employee,),
+        key="approval",
+        reject=RejectExpense,
+        due=due,
+        remind=remind,
+        escalate=escalate,
+        data={"expense_id": expense_id},
+    )

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import Ask, Kind, Mainspring, Task, TaskOutcome
+from mainspring import Ask, Completed, Kind, Mainspring, Received, Task, TaskClosed, TaskOutcome
 from mainspring.core.story import tell
 from mainspring.errors import InstanceFailedError, NoSuchTaskError, OperationError, TaskRefusedError
 from mainspring.port.records import Ref
@@ -467,6 +467,18 @@ def test_a_scenario_expects_what_is_asked() -> None:
         given(Expenses(), Submit("e-1")).when(Escalate("e-1")).then(
             Ask("Decide e-1", Approve | Reject, role="clerk", key=APPROVAL)
         )
+
+
+def test_a_scenario_takes_what_answers_an_open_task_as_its_answer() -> None:
+    approved, closed = Completed(Approved("e-1", "bob")), TaskClosed(APPROVAL)
+    scenario = given(Expenses(), Submit("e-1"))
+    scenario.when(Approve("e-1"), actor="bob").then_events(Received(Approve("e-1")), closed, approved)
+    sealed = envelope(Approve("e-1"), kind=Kind.ANSWER, actor="bob")
+    given(Expenses(), Submit("e-1")).when(sealed).then_events(Received(Approve("e-1")), closed, approved)
+    sent = given(Expenses(), Submit("e-1")).when(Approve("e-1"), kind=Kind.COMMAND, actor="bob")
+    sent.then_events(Received(Approve("e-1")), approved)
+    none_open = given(Expenses(), Submit("e-1"), Pause("e-1")).when(Approve("e-1"), actor="bob")
+    none_open.then_events(Received(Approve("e-1")), approved)
 
 
 def test_fuzzing_understands_tasks_and_their_timers() -> None:

@@ -91,17 +91,19 @@ def play(app: Mainspring, story: Callable[[World], Coroutine[Any, Any, None]], *
 def test_a_week_of_escalation_passes_in_order() -> None:
     app = Mainspring("sqlite:///never-opened.db")
     app.add(ExpenseApproval())
-    for function in (expenses.request_approval, expenses.remind_approver, expenses.reimburse_employee):
+    for function in (expenses.remind_managers, expenses.reimburse_employee):
         app.handler(function)
     app.handler(expenses.notify_employee)
 
     async def story(world: World) -> None:
-        await world.send(SubmitExpense("e-1", Expense("ann", "the train", 12_900), "bob", "cho"))
+        await world.send(SubmitExpense("e-1", Expense("ann", "the train", 12_900), "cho"), actor="ann")
         assert [timer.due.day for timer in world.timers()] == [4, 8]
         await world.advance(days=7)
         assert world.now == datetime(2026, 1, 8, tzinfo=UTC)
         assert isinstance(await world.instance(ExpenseApproval, "e-1").state(), Escalated)
-        await world.send(ApproveExpense("e-1", "cho"))
+        (task,) = await app.tasks.list(person="cho")
+        await app.tasks.complete(task.id, ApproveExpense("e-1"), actor="cho")
+        await world.settle()
         assert world.timers() == []
         times = [entry.time.isoformat()[:10] for entry in world.streams()["ExpenseApproval/e-1"] if entry.time]
         assert sorted(set(times)) == ["2026-01-01", "2026-01-04", "2026-01-08"]

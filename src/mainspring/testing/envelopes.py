@@ -23,6 +23,7 @@ def envelope(
     sender: InstanceId | None = None,
     correlation_id: str | None = None,
     causation_id: str | None = None,
+    task: str | None = None,
 ) -> Envelope[T]:
     """Return a message in an envelope, for a workflow that asks for one. A message correlates with itself by default.
 
@@ -40,4 +41,5 @@ def envelope(
         sender=sender,
         reply_to=reply_to,
         actor=actor,
+        task=task,
     )

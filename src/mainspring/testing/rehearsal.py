@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar, cast
 
+from msgspec.structs import replace
+
 from mainspring.core.decisions import Decision, task_timer_key
 from mainspring.core.definition import definition_of
 from mainspring.core.events import (
@@ -23,7 +25,7 @@ from mainspring.core.events import (
     TaskClosed,
 )
 from mainspring.core.fold import fold
-from mainspring.core.messages import Envelope, Kind
+from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.saga import ledger_of
 from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
@@ -94,11 +96,12 @@ class Rehearsal(Generic[In, State, Out]):
         reply_to: str | None = None,
         time: datetime | None = None,
     ) -> Step[In, State, Out]:
-        """Take one input and return its step. A message that was scheduled before counts as a timer.
+        """Take one input and return its step.
+
+        A bare message gets an envelope with this context. One that was scheduled before counts as a timer, one that
+        answers an open task as its answer. An envelope is taken as it is.
 
         After a Compensate, what was done is undone at once, as if every compensation succeeded.
-
-        An envelope is taken as it is; a bare message gets one, with this context.
         """
         __tracebackhide__ = True
         sealed = self.sealed(message, kind, actor, reply_to, time)
@@ -144,9 +147,13 @@ class Rehearsal(Generic[In, State, Out]):
                 raise TypeError(
                     "An envelope has its own kind, actor, reply_to and time. Write them there: envelope(message, …)."
                 )
-            return cast("Envelope[In]", message)
+            sealed = cast("Envelope[In]", message)
+            if sealed.kind is not Kind.ANSWER or sealed.task is not None:
+                return sealed
+            return replace(sealed, task=self.answered(sealed.message))
+        task = self.answered(message) if kind in (None, Kind.ANSWER) else None
         if kind is None:
-            kind = Kind.TIMER if self.was_scheduled(message) else Kind.COMMAND
+            kind = Kind.TIMER if self.was_scheduled(message) else Kind.ANSWER if task else Kind.COMMAND
         return envelope(
             message,
             id=f"message-{self.version + 1}",
@@ -154,11 +161,17 @@ class Rehearsal(Generic[In, State, Out]):
             kind=kind,
             actor=actor,
             reply_to=reply_to,
+            task=task if kind is Kind.ANSWER else None,
         )
 
     def was_scheduled(self, message: object) -> bool:
         """Tell whether this very message was scheduled at some time."""
         return any(isinstance(e, Scheduled) and e.message == message for e in self.events)
+
+    def answered(self, message: object) -> str | None:
+        """Return the key of the open task that a message of this type answers, of several the first."""
+        name = type_of(type(message)).name
+        return next((task.key for task in self.tasks() if name in task.answers), None)
 
     def tasks(self) -> list[Asked]:
         """Return what was asked and is neither answered nor closed, in order."""

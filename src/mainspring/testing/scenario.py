@@ -74,9 +74,10 @@ class Given(Generic[In, State, Out]):
         time: datetime | None = None,
         reply_to: str | None = None,
     ) -> When[In, State, Out]:
-        """Let a message come, in an envelope with this context. One that was scheduled before counts as a timer.
+        """Let a message come, in an envelope with this context.
 
-        An envelope of your own is taken as it is.
+        One that was scheduled before counts as a timer, one that answers an open task as its answer. An envelope of
+        your own is taken as it is.
         """
         __tracebackhide__ = True
         _check_message(message)
