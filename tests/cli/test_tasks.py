@@ -7,9 +7,10 @@ from tests.cli.conftest import Run
 APP = """
 from mainspring import Mainspring
 from mainspring.testing.samples import LeaveRequests
+from tests.coordination.expenses import Expenses
 
 app = Mainspring("sqlite:///leave.db")
-app.add(LeaveRequests())
+app.add(LeaveRequests(), Expenses())
 """
 TASK = "LeaveRequests/l-1/3"
 
@@ -52,3 +53,14 @@ def test_a_task_is_answered_once_and_a_second_answer_is_told_the_first(leave: Ru
     again = leave(*answer, "--actor", "bob", "--json").document
     assert (again["first"], again["answered_by"], again["message"]["granted"]) == (False, "ann", True)
     assert leave("tasks", "complete", TASK, "Leave", "[]").code == 2
+
+
+def test_a_task_is_rejected_with_a_reason(leave: Run) -> None:
+    leave("send", "Submit", '{"id": "e-1"}', "--actor", "dan")
+    no = ("tasks", "reject", "Expenses/e-1/3", "no receipt", "--role", "manager")
+    assert "dan" in leave(*no, "--actor", "dan").err
+    assert leave(*no).out == "task Expenses/e-1/3: answered by ann with Reject\n"
+    again = leave(*no, "--actor", "bob", "--json").document
+    assert (again["first"], again["message"]) == (False, {"id": "e-1", "reason": "no receipt"})
+    refused = leave("tasks", "reject", TASK, "no", "--role", "manager")
+    assert (refused.code, "no answer that means no" in refused.err) == (1, True)

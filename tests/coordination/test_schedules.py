@@ -302,3 +302,12 @@ def test_a_schedule_that_no_worker_has_started_says_so() -> None:
             await app.stop()
 
     run(main)
+
+
+def test_a_program_without_an_event_loop_pauses_and_resumes_a_schedule() -> None:
+    with closes(Mainspring("memory://"), every=timedelta(hours=1)).blocking() as blocking:
+        assert len(blocking.schedules.next("closing", 3)) == 3
+        blocking.schedules.pause("closing", actor="ann")
+        assert [info.status for info in blocking.schedules.list()] == ["paused"]
+        blocking.schedules.resume("closing")
+        assert [info.status for info in blocking.schedules.list()] == ["active"]

@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mainspring.app.instance import Instance
+from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
 from mainspring.errors import WiringError
 
@@ -32,7 +33,7 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        if isinstance(value, Tasks):
+        if isinstance(value, (Tasks, Schedules)):
             return Blocking(value, self._loop)
         return functools.partial(self._call, value) if inspect.ismethod(value) else value
 

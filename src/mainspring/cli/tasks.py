@@ -11,7 +11,7 @@ from msgspec import DecodeError, json
 from msgspec.structs import asdict
 
 from mainspring.app import Mainspring
-from mainspring.app.task_views import Task
+from mainspring.app.task_views import Task, TaskOutcome
 from mainspring.app.tasks import MOST_PICKED, PAGE
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.listing import LIMIT
@@ -24,7 +24,7 @@ roles_option = click.option("--role", "roles", multiple=True, metavar="ROLE", he
 
 @click.group(epilog=examples("mainspring tasks list --role manager", "mainspring tasks pick manager -n 5"))
 def tasks() -> None:
-    """List, claim, delegate, pick or complete what people are asked to do.
+    """List, claim, delegate, pick, complete or reject what people are asked to do.
 
     A task's id is WORKFLOW/INSTANCE/VERSION, as `mainspring tasks list` shows it.
     """
@@ -134,13 +134,31 @@ def complete_task(
     except DecodeError as error:
         raise MisuseError(f"The fields are no JSON object ({error}). Write them as '{{\"name\": value}}'.") from None
 
+    _answer(address, as_json, lambda app: app.tasks.complete(id, answer, given, actor=actor, roles=roles))
+
+
+@_operation("reject", "mainspring tasks reject Expenses/e-1/3 'no receipt' --role manager")
+@click.argument("id")
+@click.argument("reason")
+@actor_option
+@roles_option
+def reject_task(id: str, reason: str, actor: str, roles: tuple[str, ...], as_json: bool, address: str) -> None:
+    """Say no to a task: answer it with the message that means no, and a reason.
+
+    If it was answered before, the outcome of the first answer is told.
+    """
+    _answer(address, as_json, lambda app: app.tasks.reject(id, reason, actor=actor, roles=roles))
+
+
+def _answer(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[TaskOutcome]]) -> None:
     async def use(app: Mainspring) -> None:
-        outcome = await app.tasks.complete(id, answer, given, actor=actor, roles=roles)
+        outcome = await act(app)
         if as_json:
             write_json(outcome)
         else:
             before = "" if outcome.first else "before, "
-            click.echo(f"task {id}: answered {before}by {visible(outcome.answered_by)} with {outcome.answer}")
+            answered_by = visible(outcome.answered_by)
+            click.echo(f"task {outcome.id}: answered {before}by {answered_by} with {outcome.answer}")
 
     with_app(address, use)
 
