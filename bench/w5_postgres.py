@@ -50,10 +50,13 @@ async def run(settings: Settings) -> Figures:
     """Make one run on a server of its own."""
     server = own_server()
     # That the server is away is no news here.
-    logging.getLogger("mainspring").setLevel(logging.ERROR)
+    log = logging.getLogger("mainspring")
+    level = log.level
+    log.setLevel(logging.ERROR)
     try:
         return await _run(structs.replace(settings, server=server.url), server)
     finally:
+        log.setLevel(level)
         server.remove()
 
 

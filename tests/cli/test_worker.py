@@ -48,6 +48,7 @@ def test_a_worker_that_meets_a_newer_schema_says_so_and_ends_with_one(start: Sta
     worker.until("serves")
 
     with apsw.Connection(str(folder / "orders.db")) as other:
+        other.set_busy_timeout(5_000)
         other.execute("INSERT INTO schema_migrations (version, name, applied_us) VALUES (99, 'later', 0)")
 
     worker.until("gives back what it holds")

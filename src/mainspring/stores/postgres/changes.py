@@ -18,6 +18,7 @@ from mainspring.stores.rows import dead_letter_values, input_values, snapshot_va
 # Work that is due later than this need not be told to others: they look themselves by then.
 SOON_US: Final = 1_000_000
 PARKED: Final = -1
+_CANCELS: Final = {"timers": "cancel_timers", "unclaimed": "cancel_unclaimed", "forward": "cancel_forward"}
 # A JSON array may not have more than 256 MB in PostgreSQL, and is no good form for large things anyway.
 JSON_BYTES: Final = 32 * 1_024 * 1_024
 
@@ -215,9 +216,9 @@ class Changes:
             _expect(await transaction.value("delete_outputs", *_columns(settled), self._worker), len(settled))
         if self._cancelled_keys:
             await transaction.rows("cancel_keys", *_columns(self._cancelled_keys))
-        for everything, instances in self._cancelled.items():
-            if instances:
-                await transaction.rows(f"cancel_{everything}", instances)
+        for everything, query in _CANCELS.items():
+            if instances := self._cancelled[everything]:
+                await transaction.rows(query, instances)
 
     async def _write_instances(self, transaction: Transaction, first_position: int) -> None:
         if awaited := [known.awaited for known in self.begun if known.awaited]:
