@@ -170,6 +170,9 @@ class Instance(Generic[In, State, Out]):
         if loaded is None or loaded.row.status not in ENDED:
             return None
         _refuse_purged(loaded.row)
+        if loaded.row.status not in ("completed", "failed"):
+            # One that began anew, or was reset, may have had another end before.
+            return End(loaded.row.status, loaded.row.error)
         recorder = engine.registry.workflows[self._ref.workflow].recorder
         for row in reversed(await whole_stream(engine.store, self._ref)):
             if row.event in ("Completed", "Failed"):

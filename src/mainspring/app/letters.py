@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
-from mainspring.core.events import Resent
+from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import type_of
 from mainspring.engine.operations import CONFLICTS, Operations
 from mainspring.errors import NoSuchInstanceError, OperationError
-from mainspring.port.records import Committed, DeadLetter, OutputRow, Ref, Unit
+from mainspring.port.records import ARMED, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
     from mainspring.engine.engine import Engine
+    from mainspring.engine.registry import WorkflowEntry
 
 
 async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> None:
@@ -64,12 +65,15 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
     if kind not in entry.definition.outputs:
         problem = f"cannot become {type_of(kind).name}"
         raise OperationError(f"Dead letter {letter.id}", problem, f"Use an output of {entry.name}.")
+    compensation = await _compensation(engine, entry, letter)
     for _ in range(CONFLICTS):
         loaded = (await engine.store.load([ref]))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(ref))
+        # Behind the load: whoever has corrected it before has moved the instance, or is seen here.
+        await _letter(engine, letter.id)
         row, version = loaded.row, loaded.row.version + 1
-        event = entry.recorder.row(Resent(message), version, engine.store.now_us(), actor)
+        event = entry.recorder.row(Resent(message, compensation), version, engine.store.now_us(), actor)
         unit = Unit(
             row.workflow,
             row.id,
@@ -81,7 +85,7 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
             error=row.error,
             definition_version=row.definition_version,
             context=row.context,
-            outputs=(OutputRow(version, "send", event.type or ""),),
+            outputs=(OutputRow(version, "send", event.type or "", key=None if compensation is None else ARMED),),
             discards=(letter.id,),
         )
         outcome = await engine.committer.commit(unit)
@@ -89,3 +93,15 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
         if isinstance(outcome, Committed):
             return
     raise OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
+
+
+async def _compensation(engine: Engine, entry: WorkflowEntry, letter: DeadLetter) -> Any:
+    """Return what undoes the command in the letter, None if nothing does."""
+    if letter.output is None:
+        return None
+    before = letter.output.version - 1
+    for row in await engine.store.stream(Ref(letter.workflow, letter.instance), before, 1):
+        event = entry.recorder.event(row)
+        if isinstance(event, Sent | Resent):
+            return cast("Any", event).compensate
+    return None

@@ -313,8 +313,10 @@ class Migrated(Recorded, frozen=True, gc=False):
     version: int
 
 
-class Resent(Recorded, Generic[Out_co], frozen=True, gc=False):
+class Resent(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
     """A command that had become a dead letter was sent once more by an operator, corrected. Outside the fold.
+
+    `compensate` is that of the command in whose place it stands.
 
     >>> Resent("charge").kind
     <Kind.COMMAND: 'command'>
@@ -324,6 +326,7 @@ class Resent(Recorded, Generic[Out_co], frozen=True, gc=False):
     kind: ClassVar[Kind | None] = Kind.COMMAND
     folded: ClassVar[bool] = False
     message: Out_co
+    compensate: Out_co | None = None
 
 
 class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):

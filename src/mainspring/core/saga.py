@@ -21,6 +21,7 @@ from mainspring.core.events import (
     Failed,
     Kept,
     Received,
+    Resent,
     Reset,
     Resumed,
     Sent,
@@ -40,14 +41,15 @@ class Ledger:
     """The compensations of an instance that are armed, by the version of what they undo, and how far it has come.
 
     `undoing` is the version that is being undone, `under` that of the compensation's own Sent; it is `stuck` when that
-    failed for good. `undone` says at which version each step was.
+    failed for good. `undone` says at which version each step was; `dropped` are compensations of what did not happen,
+    with the version that says so.
 
     >>> ledger = ledger_of([(3, Sent("book", compensate="cancel")), (5, Compensating("no car"))])
     >>> ledger.onward()
     [Sent(message='cancel', undoes=3)]
     """
 
-    __slots__ = ("armed", "begun", "begun_at", "stuck", "under", "undoing", "undone", "version")
+    __slots__ = ("armed", "begun", "begun_at", "dropped", "stuck", "under", "undoing", "undone", "version")
 
     def __init__(self) -> None:
         self.armed: dict[int, Any] = {}
@@ -57,6 +59,7 @@ class Ledger:
         self.under: int | None = None
         self.stuck = False
         self.undone: dict[int, int] = {}
+        self.dropped: dict[int, tuple[int, Any]] = {}
         self.version = 0
 
     def take(self, version: int, event: StreamEvent[Any, Any]) -> None:
@@ -68,8 +71,12 @@ class Ledger:
                     self.armed[version] = compensation
                 if undoes is not None:
                     self.undoing, self.under = undoes, version
+            case Resent(_, compensation) if compensation is not None:
+                self.armed[version] = compensation
             case Received(SendFailed(message_id=id, definite=True)) | Kept(SendFailed(message_id=id, definite=True)):
                 self._drop(_version_in(id))
+            case Received(SendFailed(message_id=id)) | Kept(SendFailed(message_id=id)):
+                self.tried_again(_version_in(id))
             case Suspended(failed=failed) if failed is not None:
                 if failed == self.under:
                     self.stuck = True
@@ -87,14 +94,31 @@ class Ledger:
                 self.stuck = False
             case Began():
                 self.armed.clear()
+                self.dropped.clear()
                 self.go_on()
-            case Reset():
-                # What was done in the part that is left behind was done all the same: it stays armed.
+            case Reset(back_to):
+                # What was done in the part that is left behind was done all the same: it stays armed. What failed
+                # there, and was sent before it, is tried once more.
+                for failed in [step for step, (at, _) in self.dropped.items() if step <= back_to < at]:
+                    self.tried_again(failed)
                 self.go_on()
             case _:
                 pass
         if isinstance(event, Received):
             self.go_on()
+
+    def tried_again(self, version: int) -> None:
+        """Know that what had not happened may have happened after all: it is armed as it was.
+
+        >>> failed = SendFailed("Book", "Trip/t-1/3", "full", 1, definite=True)
+        >>> ledger = ledger_of([(3, Sent("book", compensate="cancel")), (4, Received(failed))])
+        >>> ledger.tried_again(3)
+        >>> ledger.remaining()
+        ['cancel']
+        """
+        if version in self.dropped:
+            self.armed[version] = self.dropped.pop(version)[1]
+            self.armed = dict(sorted(self.armed.items()))  # the latest is undone first
 
     def go_on(self) -> None:
         """Know that the instance goes forward: nothing is being undone."""
@@ -138,8 +162,8 @@ class Ledger:
 
     def _drop(self, version: int) -> None:
         # What is being undone already stays: its compensation is on its way.
-        if version != self.undoing:
-            self.armed.pop(version, None)
+        if version != self.undoing and version in self.armed:
+            self.dropped[version] = (self.version, self.armed.pop(version))
 
 
 def ledger_of(stream: Iterable[tuple[int, StreamEvent[Any, Any]]]) -> Ledger:

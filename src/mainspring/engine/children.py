@@ -20,7 +20,7 @@ FAN_OUT: Final = "mainspring.FanOut"
 CHILDREN_MARK: Final = "+children"
 """Behind the fingerprint of a snapshot: the events before it may have started children."""
 
-_STARTS: Final = ("ChildStarted", "FannedOut")
+STARTS: Final = ("ChildStarted", "FannedOut")
 
 
 class Parent(Struct, frozen=True, gc=False):
@@ -72,7 +72,7 @@ def has_children(loaded: Loaded) -> bool:
     """
     if loaded.snapshot is not None and loaded.snapshot.fingerprint.endswith(CHILDREN_MARK):
         return True
-    return any(row.event in _STARTS for row in loaded.events)
+    return any(row.event in STARTS for row in loaded.events)
 
 
 def open_children(rows: Iterable[EventRow]) -> list[EventRow]:
@@ -84,7 +84,7 @@ def open_children(rows: Iterable[EventRow]) -> list[EventRow]:
     """
     open: dict[int, EventRow] = {}
     for row in rows:
-        if row.event in _STARTS:
+        if row.event in STARTS:
             if not read_detail(row.detail).abandon:
                 open[row.version] = row
         elif row.kind == Kind.RESULT and row.cause is not None:

@@ -12,9 +12,9 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.branches import abandoned, branches, live
 from mainspring.engine.children import CHILDREN_MARK, has_children
 from mainspring.engine.lanes import Lane
-from mainspring.engine.recorder import matters_to_ledger
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.sagas import take_row
 from mainspring.errors import (
     OperationError,
     StoreBusyError,
@@ -214,10 +214,7 @@ async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref) -> Ledger:
     ledger = Ledger()
     while page := await store.stream(ref, ledger.version, EVENTS_PER_PAGE):
         for row in page:
-            if matters_to_ledger(row):
-                ledger.take(row.version, entry.recorder.event(row))
-            elif row.event == "Received":
-                ledger.go_on()
+            take_row(ledger, entry.recorder, row)
         ledger.version = page[-1].version
     return ledger
 

@@ -24,7 +24,7 @@ from mainspring.engine.loader import pinned, read_ledger, readable, state_of, tr
 from mainspring.engine.migration import examine, registered
 from mainspring.engine.pending import read_context
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.rewinding import rewind
+from mainspring.engine.rewinding import parent_was_told, rewind, without_parent
 from mainspring.engine.sagas import check_rewind, then_rows
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import (
@@ -259,6 +259,9 @@ class Operations:
             rows = await whole_stream(self._engine.store, ref)
             reset = rewind(entry, row, rows, version)
             check_rewind(entry.recorder, ref, rows, version)
+            parent = parent_of(row.context) if row.status in ENDED else None
+            if parent is not None and await parent_was_told(self._engine.store, ref, parent):
+                row = without_parent(row)
             unit = reset.unit(row, entry, reason, actor or OPERATOR, self._engine.store.now_us())
             outcome = await self._engine.committer.commit(unit)
             self._engine.stepper.forget(ref)

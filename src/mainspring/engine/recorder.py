@@ -202,8 +202,9 @@ class Recorder:
                 return self._carrier(event, version, time_us, message, detail, cause)
             case Sent(message) | Published(message):
                 return self._carrier(event, version, time_us, message, None, cause)
-            case Resent(message):
-                return replace(self._carrier(event, version, time_us, message, None, cause), actor=actor)
+            case Resent(message, compensation):
+                detail = None if compensation is None else Detail(compensate=self._packed(compensation))
+                return replace(self._carrier(event, version, time_us, message, detail, cause), actor=actor)
             case Scheduled(message, after, at, key):
                 after_us = None if after is None else after // MICROSECOND
                 return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at), cause)
@@ -262,7 +263,7 @@ class Recorder:
         codec = self._states if row.event == "Became" else self._codec
         message: Any = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
         carrier = _CARRIERS.get(row.event)
-        if carrier is not None and not (row.event == "Sent" and row.detail is not None):
+        if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
             return carrier(message)
         detail = read_detail(row.detail)
         match row.event:
@@ -270,6 +271,8 @@ class Recorder:
                 return Began()
             case "Sent":
                 return Sent(message, self._unpacked(detail.compensate), detail.undoes)
+            case "Resent":
+                return Resent(message, self._unpacked(detail.compensate))
             case "Compensating":
                 return Compensating(detail.reason or "", message, detail.cancelled)
             case "Compensated":
@@ -419,7 +422,7 @@ def matters_to_ledger(row: EventRow) -> bool:
     >>> matters_to_ledger(EventRow(3, "Sent", 0, "Charge", 1, b"{}"))
     False
     """
-    if row.event in ("Sent", "Suspended"):
+    if row.event in ("Sent", "Resent", "Suspended"):
         return row.detail is not None
     if row.event in ("Received", "Kept"):
         return row.type == _SEND_FAILED

@@ -15,18 +15,22 @@ from mainspring.core.events import Asked, Reset
 from mainspring.core.fold import fold
 from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
-from mainspring.engine.pending import moment
-from mainspring.engine.recorder import Detail, encode_detail, read_detail
+from mainspring.engine.children import STARTS, parent_at
+from mainspring.engine.loader import whole_stream
+from mainspring.engine.pending import encode_context, moment, read_context
+from mainspring.engine.recorder import Detail, answer_id, encode_detail, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.attributes import rows_of
-from mainspring.port.records import ARMED, EventRow, InstanceRow, OutputRow, Unit
+from mainspring.port.records import ARMED, EventRow, InputRow, InstanceRow, OutputRow, Ref, Unit
+from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
 
 # A step begins with one of these; before it, and at the end, the stream is between two steps.
 _BETWEEN: Final = frozenset(
     {"Received", "Began", "Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Terminated", "Reset", "Migrated"}
 )
+WAITING: Final = 10_000
 _ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated"})
 
 
@@ -38,13 +42,15 @@ class Rewind(Struct, frozen=True):
     timers: list[tuple[EventRow, datetime]]
     unanswered: list[EventRow]
     asked: list[EventRow]
+    outcomes: list[EventRow]
 
     def unit(self, row: InstanceRow, entry: WorkflowEntry, reason: str, actor: str, now_us: int) -> Unit:
         """Return what records it.
 
         Timers are set anew, for when they were to fire, and tasks are asked anew, under new ids: nobody holds them, and
         whoever has an old one before them is told that it is closed. A command that was answered in the part that is
-        left behind is carried out again, under its old id: a handler that honours its key does nothing twice.
+        left behind is carried out again, under its old id: a handler that honours its key does nothing twice. A child
+        that has ended cannot begin again: what it said comes once more.
         """
         events = [entry.recorder.row(Reset(self.version, reason), row.version + 1, now_us, actor)]
         opens: list[TaskOpening] = []
@@ -78,6 +84,8 @@ class Rewind(Struct, frozen=True):
             state=entry.definition.states[type(self.state)],
             context=row.context,
             definition_version=row.definition_version,
+            renews=True,
+            accepts=tuple(_as_input(row, outcome) for outcome in self.outcomes),
             outputs=tuple(outputs),
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
@@ -93,10 +101,43 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
     kept = [event for event in counting if event.version <= version]
     state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(kept)))
     left = [event for event in counting if event.version > version]
-    answered = {event.cause for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
-    unanswered = [event for event in kept if event.event == "Sent" and event.version in answered]
+    answers = {event.cause: event for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
+    unanswered = [event for event in kept if event.event in ("Sent", "Resent") and event.version in answers]
+    outcomes = [answers[event.version] for event in kept if event.event in STARTS and event.version in answers]
     asked = still_open((event, read_detail(event.detail).key) for event in kept if event.detail is not None)
-    return Rewind(version, state, _waiting(kept), unanswered, asked)
+    return Rewind(version, state, _waiting(kept), unanswered, asked, outcomes)
+
+
+async def parent_was_told(store: Store, ref: Ref, parent: str) -> bool:
+    """Tell whether a parent knows how its child ended, or is about to be told. One that is gone needs no telling."""
+    # In the order in which the outcome travels, so that it cannot slip through between two looks.
+    if any(output.kind == "end" for output in await store.outputs(ref, timers=False, limit=WAITING)):
+        return True
+    to = parent_at(parent)
+    if any(row.cause == to.version for row in await store.inbox(to.ref, WAITING)):
+        return True
+    rows = live(await whole_stream(store, to.ref))
+    return not rows or any(row.cause == to.version and row.kind == "result" for row in rows)
+
+
+def without_parent(row: InstanceRow) -> InstanceRow:
+    """Return an instance as one that nobody began: nobody is told of its end."""
+    return replace(row, context=encode_context(replace(read_context(row.context), parent=None)))
+
+
+def _as_input(row: InstanceRow, outcome: EventRow) -> InputRow:
+    return InputRow(
+        workflow=row.workflow,
+        instance=row.id,
+        message_id=answer_id(Ref(row.workflow, row.id), outcome.cause or 0, outcome.kind),
+        kind=outcome.kind or "result",
+        type=outcome.type or "",
+        type_version=outcome.type_version,
+        body=outcome.body or b"",
+        time_us=outcome.time_us,
+        context=outcome.context or row.context,
+        cause=outcome.cause,
+    )
 
 
 def _check(row: InstanceRow, counting: Sequence[EventRow], version: int) -> None:

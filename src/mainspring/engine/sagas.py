@@ -45,15 +45,23 @@ def then_rows(recorder: Recorder, ref: Ref, ledger: Ledger, context: Context, no
     )
 
 
+def take_row(ledger: Ledger, recorder: Recorder, row: EventRow) -> None:
+    """Let a ledger take in a row of its stream."""
+    if matters_to_ledger(row):
+        ledger.take(row.version, recorder.event(row))
+        return
+    if row.event == "Received":
+        ledger.go_on()
+    if row.event in ("Received", "Kept") and row.cause in ledger.dropped:
+        ledger.tried_again(row.cause)  # its dead letter was retried
+
+
 def check_rewind(recorder: Recorder, ref: Ref, rows: Sequence[EventRow], version: int) -> None:
     """Refuse to go back to where something was being undone, or behind the undoing of what was done by then."""
     ledger = Ledger()
     was_active = False
     for row in rows:
-        if matters_to_ledger(row):
-            ledger.take(row.version, recorder.event(row))
-        elif row.event == "Received":
-            ledger.go_on()
+        take_row(ledger, recorder, row)
         if row.version == version:
             was_active = ledger.active
     if was_active or ledger.active or any(step <= version < at for step, at in ledger.undone.items()):

@@ -273,10 +273,11 @@ class Stepper:
 
     def _ledger(self, lane: Lane, pending: Pending) -> Ledger | None:
         """Return the lane's ledger. If it is not at hand, the input is taken again when it is: decide is pure."""
-        if lane.ledger is not None and lane.ledger.version == lane.version:
-            return lane.ledger
         if lane.version == 0:
             lane.ledger = Ledger()
+        if lane.ledger is not None and lane.ledger.version == lane.version:
+            if pending.cause is not None and not isinstance(pending.message, SendFailed):
+                lane.ledger.tried_again(pending.cause)  # its dead letter was retried
             return lane.ledger
         lane.queue.appendleft(pending)
         lane.loaded = False
