@@ -16,7 +16,7 @@ from examples.demo.scenes import scenes
 from examples.demo.screen import CLEAR, AnsiScreen, Progress
 from examples.group_checkout.workflow import GroupCheckout, InitiateGroupCheckout
 from examples.stories import Story, Taken
-from mainspring import Kind
+from mainspring import Kind, Received
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing import envelope
 
@@ -58,7 +58,7 @@ def told_on_a_terminal(
 
 @pytest.mark.parametrize("story", every_story())
 def test_a_story_reaches_the_end_of_its_messages(story: Story) -> None:
-    taken = [event for event in story.rehearse().events if event.direction == "input"]
+    taken = [event for event in story.rehearse().events if isinstance(event, Received)]
     assert len(taken) == len(story.messages)
 
 

@@ -140,7 +140,9 @@ async def open_task(app: Mainspring, instance: str, seen_by: Answer | None) -> T
 
 def ended_of(stats: Stats) -> int:
     """Return how many instances have ended, well or badly."""
-    return sum(count for status, count in stats.instances.items() if status not in ("running", "suspended"))
+    return sum(
+        count for status, count in stats.instances.items() if status not in ("running", "suspended", "compensating")
+    )
 
 
 async def demo(folder: Path, instances: int, page: Page) -> int:

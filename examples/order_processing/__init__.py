@@ -4,7 +4,7 @@ A customer places an order. The shop checks that it can be filled, charges the c
 then the order is fulfilled.
 
 Three things can go wrong. The order cannot be filled or the card is declined: the order fails, and nothing was taken.
-The carrier refuses the goods: the money is given back, then the order fails. The bank does not answer within five
-minutes: nobody knows whether the card was charged, so the shop asks for whatever was taken to be given back, which may
-be nothing, and then the order fails. An answer that arrives after all changes nothing: its money is on its way back.
+The carrier refuses the goods: the charge is undone, so the money is given back, and the order fails. The bank does not
+answer within five minutes: nobody knows whether the card was charged, so the shop asks for whatever was taken to be
+given back, which may be nothing, and the order fails. An answer that arrives after all changes nothing.
 """

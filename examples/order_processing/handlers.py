@@ -11,7 +11,6 @@ from examples.order_processing.workflow import (
     OrderInvalidated,
     OrderShipped,
     OrderValidated,
-    PaymentReturned,
     ReturnPayment,
     ShipOrder,
     ShippingRefused,
@@ -46,10 +45,9 @@ async def charge_card(command: ChargeCard) -> CardCharged | CardDeclined:
     return CardCharged(command.order_id)
 
 
-async def return_payment(command: ReturnPayment) -> PaymentReturned:
+async def return_payment(command: ReturnPayment) -> None:
     RETURNED.add(command.order_id)
     CHARGES_CENTS.pop(command.order_id, None)
-    return PaymentReturned(command.order_id)
 
 
 async def ship_order(command: ShipOrder) -> OrderShipped | ShippingRefused:

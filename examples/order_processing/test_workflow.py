@@ -23,7 +23,6 @@ from examples.order_processing.workflow import (
     OrderProcessing,
     OrderShipped,
     OrderValidated,
-    PaymentReturned,
     PaymentTimedOut,
     PlaceOrder,
     ReturningPayment,
@@ -33,9 +32,9 @@ from examples.order_processing.workflow import (
     ShippingRefused,
     ValidateOrder,
 )
-from mainspring import CancelSchedule, Complete, Fail, Publish, Schedule, Send
-from mainspring.errors import CannotBeginError, InstanceEndedError, UnknownTransitionError
-from mainspring.testing import given
+from mainspring import CancelSchedule, Compensate, Complete, Fail, Mainspring, Publish, Schedule, Send
+from mainspring.errors import CannotBeginError, InstanceEndedError, InstanceFailedError, UnknownTransitionError
+from mainspring.testing import given, simulate
 
 PLACED = PlaceOrder("o-1", "teapot", 2, "card-ann")
 VALIDATED = OrderValidated("o-1", 4_800)
@@ -64,7 +63,7 @@ def test_a_valid_order_is_charged_and_the_bank_has_five_minutes() -> None:
         given(OrderProcessing(), PLACED)
         .when(VALIDATED)
         .then(
-            Send(ChargeCard("o-1", "card-ann", 4_800)),
+            Send(ChargeCard("o-1", "card-ann", 4_800), compensate=ReturnPayment("o-1")),
             Schedule(PaymentTimedOut("o-1"), after=PAYMENT_PATIENCE),
         )
         .then_state(AwaitingPayment(PLACED))
@@ -124,7 +123,8 @@ def test_a_refused_shipment_gives_the_money_back() -> None:
     (
         given(OrderProcessing(), PLACED, VALIDATED, CHARGED)
         .when(ShippingRefused("o-1", "too big"))
-        .then(CancelSchedule(ShippingOverdue), Send(ReturnPayment("o-1")))
+        .then(Publish(OrderFailed("o-1", "too big")), Compensate("too big"))
+        .then_undone(ReturnPayment("o-1"))
         .then_state(ReturningPayment("too big"))
     )
 
@@ -133,27 +133,9 @@ def test_a_silent_bank_is_asked_to_give_back_whatever_it_took() -> None:
     (
         given(OrderProcessing(), PLACED, VALIDATED)
         .when(PaymentTimedOut("o-1"))
-        .then(Send(ReturnPayment("o-1")))
+        .then(Publish(OrderFailed("o-1", TOO_LATE)), Compensate(TOO_LATE))
+        .then_undone(ReturnPayment("o-1"))
         .then_state(ReturningPayment(TOO_LATE))
-    )
-
-
-@pytest.mark.parametrize("answer", [CHARGED, CardDeclined("o-1", "limit")])
-def test_a_bank_that_answers_too_late_changes_nothing(answer: CardCharged | CardDeclined) -> None:
-    (
-        given(OrderProcessing(), PLACED, VALIDATED, PaymentTimedOut("o-1"))
-        .when(answer)
-        .then()
-        .then_state(ReturningPayment(TOO_LATE))
-    )
-
-
-def test_an_order_fails_once_its_money_is_back() -> None:
-    (
-        given(OrderProcessing(), PLACED, VALIDATED, PaymentTimedOut("o-1"))
-        .when(PaymentReturned("o-1"))
-        .then(Publish(OrderFailed("o-1", TOO_LATE)), Fail(TOO_LATE))
-        .then_state(Abandoned(TOO_LATE))
     )
 
 
@@ -163,15 +145,6 @@ def test_a_payment_timer_that_comes_after_the_payment_is_ignored() -> None:
         .when(PaymentTimedOut("o-1"))
         .then()
         .then_state(AwaitingShipment(PLACED))
-    )
-
-
-def test_a_shipping_timer_that_comes_after_a_refusal_is_ignored() -> None:
-    (
-        given(OrderProcessing(), PLACED, VALIDATED, CHARGED, ShippingRefused("o-1", "too big"))
-        .when(ShippingOverdue("o-1"))
-        .then()
-        .then_state(ReturningPayment("too big"))
     )
 
 
@@ -206,16 +179,51 @@ def test_what_the_handlers_refuse_fails_an_order() -> None:
     empty = asyncio.run(handlers.validate_order(ValidateOrder("o-1", "teapot", 0)))
     declined = asyncio.run(handlers.charge_card(ChargeCard("o-1", "card-bob", 4_800)))
     refused = asyncio.run(handlers.ship_order(ShipOrder("o-1", "grand piano", 1)))
-    returned = asyncio.run(handlers.return_payment(ReturnPayment("o-1")))
 
     given(OrderProcessing(), PLACED).when(unknown).then_state(Abandoned("there is no unicorn in the catalogue"))
     given(OrderProcessing(), PLACED).when(empty).then_state(Abandoned("an order needs at least one piece"))
     given(OrderProcessing(), PLACED, VALIDATED).when(declined).then_state(Abandoned("the card's limit is too low"))
-    (
-        given(OrderProcessing(), PLACED, VALIDATED, CHARGED, refused)
-        .when(returned)
-        .then_state(Abandoned("a grand piano does not fit into a parcel"))
+    given(OrderProcessing(), PLACED, VALIDATED, CHARGED).when(refused).then_state(
+        ReturningPayment("a grand piano does not fit into a parcel")
     )
+
+
+def durable() -> Mainspring:
+    app = Mainspring("memory://")
+    app.add(OrderProcessing())
+    for handler in (handlers.validate_order, handlers.charge_card, handlers.return_payment, handlers.ship_order):
+        app.handler(handler)
+    return app
+
+
+def test_in_the_real_engine_a_refused_order_is_abandoned_when_its_money_is_back() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20), simulate(durable()) as world:
+            await world.send(PlaceOrder("o-1", "grand piano", 1, "card-ann"))
+            order = world.instance(OrderProcessing, "o-1")
+            with pytest.raises(InstanceFailedError, match="does not fit into a parcel"):
+                await order.result()
+            assert await order.state() == Abandoned("a grand piano does not fit into a parcel")
+            assert not handlers.CHARGES_CENTS
+            assert "o-1" in handlers.RETURNED
+            assert world.timers() == []
+
+    asyncio.run(main())
+
+
+def test_in_the_real_engine_a_silent_bank_is_asked_no_more_once_the_order_is_abandoned() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(20), simulate(durable()) as world:
+            world.stub(ChargeCard, OSError("the bank is silent"))
+            await world.send(PLACED)
+            await world.advance(PAYMENT_PATIENCE)
+            assert await world.instance(OrderProcessing, "o-1").state() == Abandoned(TOO_LATE)
+            assert "o-1" in handlers.RETURNED
+            calls = len(world.calls(ChargeCard))
+            await world.advance(days=1)
+            assert len(world.calls(ChargeCard)) == calls
+
+    asyncio.run(main())
 
 
 def test_a_charge_that_comes_after_its_return_takes_no_money() -> None:

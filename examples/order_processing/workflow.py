@@ -1,11 +1,25 @@
-"""From an order placed to an order fulfilled, with a way back for the money."""
+"""From an order placed to an order fulfilled, with a way back for the money: each step says how it is undone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
 
-from mainspring import CancelSchedule, Complete, Decisions, Event, Fail, Publish, Received, Schedule, Send, Workflow
+from mainspring import (
+    CancelSchedule,
+    Compensate,
+    Compensating,
+    Complete,
+    Decisions,
+    Event,
+    Fail,
+    Failed,
+    Publish,
+    Received,
+    Schedule,
+    Send,
+    Workflow,
+)
 
 PAYMENT_PATIENCE = timedelta(minutes=5)
 SHIPPING_PATIENCE = timedelta(days=2)
@@ -64,11 +78,6 @@ class ShippingOverdue:
     order_id: str
 
 
-@dataclass(frozen=True)
-class PaymentReturned:
-    order_id: str
-
-
 Input = (
     PlaceOrder
     | OrderValidated
@@ -79,7 +88,6 @@ Input = (
     | OrderShipped
     | ShippingRefused
     | ShippingOverdue
-    | PaymentReturned
 )
 
 
@@ -184,17 +192,15 @@ class OrderProcessing(Workflow[Input, State, Output]):
                 return AwaitingPayment(order)
             case AwaitingPayment(order), Received(CardCharged()):
                 return AwaitingShipment(order)
-            case AwaitingPayment(), Received(PaymentTimedOut()):
-                return ReturningPayment("the bank did not answer in time")
-            case AwaitingShipment(), Received(ShippingRefused(_, reason)):
-                return ReturningPayment(reason)
             case AwaitingShipment(), Received(OrderShipped(_, tracking_number)):
                 return Fulfilled(tracking_number)
             case AwaitingValidation(), Received(OrderInvalidated(_, reason)):
                 return Abandoned(reason)
             case AwaitingPayment(), Received(CardDeclined(_, reason)):
                 return Abandoned(reason)
-            case ReturningPayment(reason), Received(PaymentReturned()):
+            case AwaitingPayment() | AwaitingShipment(), Compensating(reason):
+                return ReturningPayment(reason)
+            case ReturningPayment(reason), Failed():
                 return Abandoned(reason)
 
     def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
@@ -203,7 +209,7 @@ class OrderProcessing(Workflow[Input, State, Output]):
                 return [Send(ValidateOrder(order_id, product, quantity))]
             case OrderValidated(order_id, amount_cents), AwaitingValidation(order):
                 return [
-                    Send(ChargeCard(order_id, order.card, amount_cents)),
+                    Send(ChargeCard(order_id, order.card, amount_cents), compensate=ReturnPayment(order_id)),
                     Schedule(PaymentTimedOut(order_id), after=PAYMENT_PATIENCE),
                 ]
             case CardCharged(order_id), AwaitingPayment(order):
@@ -218,13 +224,11 @@ class OrderProcessing(Workflow[Input, State, Output]):
                 return [Publish(OrderFailed(order_id, reason)), Fail(reason)]
             case CardDeclined(order_id, reason), AwaitingPayment():
                 return [Publish(OrderFailed(order_id, reason)), Fail(reason)]
+            # Nobody knows whether the card was charged: that too is undone.
             case PaymentTimedOut(order_id), AwaitingPayment():
-                return [Send(ReturnPayment(order_id))]
+                reason = "the bank did not answer in time"
+                return [Publish(OrderFailed(order_id, reason)), Compensate(reason)]
             case ShippingOverdue(order_id), AwaitingShipment():
                 return [Publish(OrderDelayed(order_id))]
-            case ShippingRefused(order_id), AwaitingShipment():
-                return [CancelSchedule(ShippingOverdue), Send(ReturnPayment(order_id))]
-            case CardCharged() | CardDeclined(), ReturningPayment():
-                return []
-            case PaymentReturned(order_id), ReturningPayment(reason):
-                return [Publish(OrderFailed(order_id, reason)), Fail(reason)]
+            case ShippingRefused(order_id, reason), AwaitingShipment():
+                return [Publish(OrderFailed(order_id, reason)), Compensate(reason)]

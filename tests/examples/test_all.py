@@ -11,7 +11,7 @@ import pytest
 
 import examples
 from examples.stories import Story, Taken
-from mainspring import Kind, Workflow
+from mainspring import Kind, Received, Workflow
 from mainspring.codec import Codec
 from mainspring.purity import check_purity
 from mainspring.testing import Rehearsal, envelope, fuzz
@@ -44,7 +44,7 @@ every_workflow = pytest.mark.parametrize("cls", WORKFLOWS, ids=lambda cls: cls._
 
 def said(story: Story) -> list[Any]:
     """Return a story's messages as fuzz takes them: bare, or in an envelope where the story says something about it."""
-    kinds = [entry.kind for entry in story.rehearse().entries if entry.event.direction == "input"]
+    kinds = [entry.kind for entry in story.rehearse().entries if isinstance(entry.event, Received)]
     return [_said(taken, kind) for taken, kind in zip(story.inputs(), kinds, strict=True)]
 
 
