@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "log": Listed("Look", "log", "Show what happened to an instance, who did it, and how long it took."),
     "reply": Listed("Look", "replies", "Show the reply to a request, also one that came too late."),
     "timers": Listed("Look", "listing", "List timers, the next one first."),
-    "tasks": Listed("Look", "tasks", "List, claim, delegate, pick or complete what people are asked to do."),
+    "tasks": Listed("Look", "tasks", "List, claim, delegate, pick, complete or reject what people are asked to do."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),
     "dead-letters": Listed(
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
