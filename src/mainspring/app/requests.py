@@ -26,7 +26,7 @@ async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | N
     )
     if pending is None:
         raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
-    future = engine.dispatcher.replies.expect(request)
+    future = engine.dispatcher.replies.expect(pending.ref, request)
     try:
         status = await engine.intake.answered(pending)
         if status == "dead letter":
@@ -37,7 +37,7 @@ async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | N
             )
         return await _awaited(app, engine, pending, future, timeout, look=status == "duplicate")
     finally:
-        engine.dispatcher.replies.give_up(request, future)
+        engine.dispatcher.replies.give_up(pending.ref, request, future)
 
 
 async def _awaited(
@@ -53,7 +53,7 @@ async def _awaited(
     deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
     while not future.done():
         if look:
-            known, reply = await engine.dispatcher.replies.kept(pending.id)
+            known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
             if known:
                 return reply
         look = True

@@ -16,7 +16,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.parts import PartDone, stored
+from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
 from mainspring.engine.recorder import answer_id, read_detail
 from mainspring.engine.registry import Registry, WorkflowEntry
@@ -260,12 +260,12 @@ class Dispatcher:
     def _results(
         self, handler: Handler, job: Job, result: Any, duration_us: int
     ) -> tuple[list[Pending], tuple[Remembered, ...]]:
-        messages = _messages(result)
-        if job.claim.workflow == FAN_OUT:
-            codec = self._registry.codec
-            messages = [PartDone(tuple(stored(codec.encode(message)) for message in messages))]
-        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
+        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(_messages(result), 1)]
         remembers = () if handler.options.idempotency_key is None else (self._remembered(handler, job, inputs),)
+        if job.claim.workflow == FAN_OUT:
+            # What is remembered is the handler's own result: others ask for it who are no part of a fan-out.
+            results = tuple((result.type, result.type_version, result.body.decode()) for result in inputs)
+            inputs = [self._result(job, PartDone(results), 1, duration_us)]
         if not inputs and undone_by(job.claim) is not None:
             inputs = [self._result(job, Undone(), 1, duration_us)]
         return inputs, remembers

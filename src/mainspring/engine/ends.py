@@ -125,7 +125,7 @@ class Ends:
         """Tell of an end that asks for more than one commit. Whatever happens, it is settled or tried again."""
         try:
             ref = Ref(claim.workflow, claim.instance)
-            while end.children and not await self._cancel_children(ref, end.status):
+            while end.children and not await self._cancel_children(ref, end.status, claim.output.version):
                 await self._runtime.clock.sleep(PAUSE_FOR_A_START_SECONDS)
             if claim.workflow == FAN_OUT and end.status == "completed":
                 await self._tell_joined(claim, end)
@@ -191,9 +191,13 @@ class Ends:
 
     # ---- children of an instance that has ended
 
-    async def _cancel_children(self, ref: Ref, status: str) -> bool:
-        """Cancel all open children. False: some are just beginning, and must be looked at again."""
-        children = [self._child(ref, row) for row in open_children(await whole_stream(self._store, ref))]
+    async def _cancel_children(self, ref: Ref, status: str, ended_at: int) -> bool:
+        """Cancel all open children. False: some are just beginning, and must be looked at again.
+
+        Those that were started behind the end belong to the instance as it began anew, or was reset.
+        """
+        rows = open_children(await whole_stream(self._store, ref))
+        children = [self._child(ref, row) for row in rows if row.version < ended_at]
         known = [child for child in children if child is not None]
         reason = f"its parent {ref} has {status}"
         beginning: list[Child] = []

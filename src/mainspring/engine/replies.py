@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Raw, Struct, json
+
 from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
 from mainspring.engine.intake import Intake
@@ -29,6 +31,21 @@ PAUSE_US: Final = 1_000_000
 log = logging.getLogger("mainspring.engine")
 
 
+class KeptReply(Struct, frozen=True):
+    """A reply for a caller outside, as it is kept: a request's id is unique only for the instance that was asked.
+
+    >>> KeptReply("Orders/o-1", Raw(b"{}")).sender
+    'Orders/o-1'
+    """
+
+    sender: str
+    body: Raw
+
+
+_encode = json.Encoder().encode
+_decode = json.Decoder(KeptReply).decode
+
+
 class Replies:
     """Delivers replies, and keeps those for callers outside for a day: one that comes late is not lost."""
 
@@ -47,28 +64,31 @@ class Replies:
         self._intake = intake
         self._runtime = runtime
         self._dispatcher = dispatcher
-        self._waiting: dict[str, list[asyncio.Future[Any]]] = {}
+        self._waiting: dict[tuple[Ref, str], list[asyncio.Future[Any]]] = {}
 
-    def expect(self, request: str) -> asyncio.Future[Any]:
-        """Return a future for the reply to a request that is about to be sent."""
+    def expect(self, ref: Ref, request: str) -> asyncio.Future[Any]:
+        """Return a future for an instance's reply to a request that is about to be sent."""
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(request, []).append(future)
+        self._waiting.setdefault((ref, request), []).append(future)
         return future
 
-    def give_up(self, request: str, future: asyncio.Future[Any]) -> None:
+    def give_up(self, ref: Ref, request: str, future: asyncio.Future[Any]) -> None:
         """Wait for a reply no longer; others who made the same request may."""
-        waiting = self._waiting.get(request, [])
+        waiting = self._waiting.get((ref, request), [])
         if future in waiting:
             waiting.remove(future)
             if not waiting:
-                del self._waiting[request]
+                del self._waiting[ref, request]
 
-    async def kept(self, request: str) -> tuple[bool, Any]:
-        """Return a reply that came while nobody here waited for it."""
+    async def kept(self, request: str, ref: Ref | None = None) -> tuple[bool, Any]:
+        """Return a reply that came while nobody here waited for it: that of an instance, or of any."""
         found = await self._store.remembered(f"reply:{request}")
         if found is None or found.type is None:
             return False, None
-        return True, self._registry.codec.decode(found.type, found.type_version, found.body)
+        kept = _decode(found.body)
+        if ref is not None and kept.sender != str(ref):
+            return False, None
+        return True, self._registry.codec.decode(found.type, found.type_version, bytes(kept.body))
 
     def deliver(self, claim: OutputClaim, message: Any) -> None:
         """Bring a reply to where it goes."""
@@ -109,11 +129,13 @@ class Replies:
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US
-        kept = Remembered(f"reply:{request}", claim.type, claim.type_version, claim.body, expires_us)
+        ref = Ref(claim.workflow, claim.instance)
+        body = _encode(KeptReply(str(ref), Raw(claim.body)))
+        kept = Remembered(f"reply:{request}", claim.type, claim.type_version, body, expires_us)
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), remembers=(kept,))
 
         def then(_: Outcome) -> None:
-            for future in self._waiting.pop(request, ()):
+            for future in self._waiting.pop((ref, request), ()):
                 if not future.done():
                     future.set_result(message)
 

@@ -13,16 +13,17 @@ from msgspec.structs import replace
 from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import Asked, Reset
 from mainspring.core.fold import fold
+from mainspring.core.messages import Kind
 from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
-from mainspring.engine.children import STARTS, parent_at
+from mainspring.engine.children import STARTS, open_children, parent_at
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, moment, read_context
 from mainspring.engine.recorder import Detail, answer_id, encode_detail, read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.attributes import rows_of
-from mainspring.port.records import ARMED, EventRow, InputRow, InstanceRow, OutputRow, Ref, Unit
+from mainspring.port.records import ARMED, Context, EventRow, InputRow, InstanceRow, OutputRow, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
 
@@ -50,7 +51,7 @@ class Rewind(Struct, frozen=True):
         Timers are set anew, for when they were to fire, and tasks are asked anew, under new ids: nobody holds them, and
         whoever has an old one before them is told that it is closed. A command that was answered in the part that is
         left behind is carried out again, under its old id: a handler that honours its key does nothing twice. A child
-        that has ended cannot begin again: what it said comes once more.
+        that has ended cannot begin again: what it said comes once more, and so does another workflow's reply.
         """
         events = [entry.recorder.row(Reset(self.version, reason), row.version + 1, now_us, actor)]
         opens: list[TaskOpening] = []
@@ -85,7 +86,7 @@ class Rewind(Struct, frozen=True):
             context=row.context,
             definition_version=row.definition_version,
             renews=True,
-            accepts=tuple(_as_input(row, outcome) for outcome in self.outcomes),
+            accepts=tuple(_as_input(row, outcome, part) for part, outcome in enumerate(self.outcomes, 1)),
             outputs=tuple(outputs),
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
@@ -104,6 +105,8 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
     answers = {event.cause: event for event in left if event.event in ("Received", "Kept") and event.kind == "result"}
     unanswered = [event for event in kept if event.event in ("Sent", "Resent") and event.version in answers]
     outcomes = [answers[event.version] for event in kept if event.event in STARTS and event.version in answers]
+    outcomes += _replies(row, kept, left)
+    _check_children(row, kept, left)
     asked = still_open((event, read_detail(event.detail).key) for event in kept if event.detail is not None)
     return Rewind(version, state, _waiting(kept), unanswered, asked, outcomes)
 
@@ -125,18 +128,44 @@ def without_parent(row: InstanceRow) -> InstanceRow:
     return replace(row, context=encode_context(replace(read_context(row.context), parent=None)))
 
 
-def _as_input(row: InstanceRow, outcome: EventRow) -> InputRow:
+def _check_children(row: InstanceRow, kept: Sequence[EventRow], left: Sequence[EventRow]) -> None:
+    """Refuse to wait again for children that were cancelled when their parent ended: they have told nobody."""
+    open = open_children([*kept, *left]) if any(event.event in _ENDS for event in left) else []
+    cancelled = [event.version for event in open if event in kept]
+    if cancelled:
+        raise OperationError(
+            f"{row.workflow}/{row.id}",
+            f"cannot be reset to where the child that it started at version {cancelled[0]} was open: the child has "
+            "ended with it",
+            f"Choose a version before {cancelled[0]}, or begin another instance.",
+        )
+
+
+def _replies(row: InstanceRow, kept: Sequence[EventRow], left: Sequence[EventRow]) -> list[EventRow]:
+    """Return the replies of other workflows that came in the part that is left behind, to what was sent before it."""
+    sent = {f"{row.workflow}/{row.id}/{event.version}" for event in kept if event.event == "Sent"}
+    return [
+        event
+        for event in left
+        if event.event in ("Received", "Kept") and event.kind == "reply" and event.context is not None
+        if read_context(event.context).causation_id in sent
+    ]
+
+
+def _as_input(row: InstanceRow, answer: EventRow, part: int) -> InputRow:
+    """Return an answer as an input once more, under an id that follows from the Reset: the old one is a duplicate."""
+    began = read_context(row.context)
     return InputRow(
         workflow=row.workflow,
         instance=row.id,
-        message_id=answer_id(Ref(row.workflow, row.id), outcome.cause or 0, outcome.kind),
-        kind=outcome.kind or "result",
-        type=outcome.type or "",
-        type_version=outcome.type_version,
-        body=outcome.body or b"",
-        time_us=outcome.time_us,
-        context=outcome.context or row.context,
-        cause=outcome.cause,
+        message_id=answer_id(Ref(row.workflow, row.id), row.version + 1, Kind.RESULT, part),
+        kind=answer.kind or Kind.RESULT.value,
+        type=answer.type or "",
+        type_version=answer.type_version,
+        body=answer.body or b"",
+        time_us=answer.time_us,
+        context=answer.context or encode_context(Context(began.correlation_id, None, None, None, began.trace)),
+        cause=answer.cause,
     )
 
 

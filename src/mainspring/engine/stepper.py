@@ -201,8 +201,9 @@ class Stepper:
         if not isinstance(failed, ChildFailed):
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
             return
+        # It waits in the inbox, to be taken by code that listens for it, or to be skipped.
         reason = f"its child {failed.child} has {failed.status}: {failed.reason}"
-        self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
+        self._commit(lane, pending, self._units.faulted(lane, pending, reason), "suspended")
 
     def _is_no_new_child(self, lane: Lane, pending: Pending) -> bool:
         """Tell whether a child's start finds an instance, or cannot begin one."""
@@ -319,7 +320,7 @@ class Stepper:
 
     def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
         lane.ledger = None  # it may be ahead of what is recorded
-        self._commit(lane, pending, self._units.faulted(lane, pending, error), "suspended", fault=error)
+        self._commit(lane, pending, self._units.faulted(lane, pending, error_text(error)), "suspended", fault=error)
 
     def _commit(
         self,

@@ -262,9 +262,8 @@ class Units:
             claim = self._claim(lane, output, row, self._store.now_us(), self._output_context(pending))
             written.claims.append((claim, written.result))
 
-    def faulted(self, lane: Lane, pending: Pending, error: Exception) -> Unit:
+    def faulted(self, lane: Lane, pending: Pending, text: str) -> Unit:
         """Return the unit of a failed step: the input waits in the inbox, the instance is suspended."""
-        text = error_text(error)
         before = lane.version
         # A stream begins with Began: an instance that could not even begin is suspended without an event.
         events = () if before == 0 else (lane.entry.recorder.row(Suspended(text), before + 1, self._store.now_us()),)
