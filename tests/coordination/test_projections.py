@@ -11,6 +11,7 @@ from mainspring import FeedEntry, Mainspring, Received
 from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance
 from mainspring.sealing import Compressed
+from tests.coordination.family import Adder, Half, Number, Sum
 from tests.coordination.orders_read import Order, by_order, expected, fold, kept, shop
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
@@ -310,5 +311,27 @@ def test_wiring_names_what_is_missing() -> None:
                 await shown.projections("nothing").get("a")
             with pytest.raises(OperationError, match="does not exist"):
                 await shown.projections("nothing").status()
+
+    run(main)
+
+
+def test_what_the_engine_began_for_itself_is_in_no_projection_that_names_no_workflows(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Adder())
+
+        @app.handler
+        async def half(command: Half) -> Number:
+            return Number(command.number // 2)
+
+        @app.projection(key=lambda entry: entry.workflow)
+        def seen(document: Order | None, entry: FeedEntry) -> Order | None:
+            return Order((document or Order(0)).amount + 1)
+
+        app.schedules.add("nightly", message=Sum("s-2", ()), cron="0 3 * * *")
+        async with app:
+            await (await app.send(Sum("s-1", (2, 4)))).result()
+            await app.projections("seen").caught_up()
+            assert [key for key, _ in await app.projections("seen").list()] == ["Adder"]
 
     run(main)

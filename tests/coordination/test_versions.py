@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.core.events import InitiatedBy, Migrated
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EventRow, Unit
 from mainspring.testing.clock import VirtualClock
+from tests.coordination.expenses import Approved, Expenses, Open, Submit
 from tests.coordination.parcels import (
     Addressed,
     BringParcel,
@@ -157,6 +158,38 @@ def test_what_waits_must_be_taken_by_the_new_version(make_app: MakeApp) -> None:
         async with parcels(make_app(), Parcel(), ParcelV4()) as app:
             with pytest.raises(OperationError, match="it waits for Forgotten, which that version does not take"):
                 await app.instance(Parcel, "old").migrate(4)
+
+    run(main)
+
+
+class SilentExpenses(Workflow[Submit, Open, Approved]):
+    """A second version that forgot that people answer."""
+
+    name = "Expenses"
+    version = 2
+    initial_state = Open()
+
+    def route(self, message: Submit) -> str | None:
+        return message.id
+
+    def decide(self, message: Submit, state: Open) -> Decisions[Submit, Approved] | None:
+        return []
+
+    def evolve(self, state: Open, event: Event[Any, Any]) -> Open | None:
+        return None
+
+
+def test_what_people_may_answer_must_be_taken_by_the_new_version(make_app: MakeApp) -> None:
+    async def main() -> None:
+        old, app = make_app(), make_app()
+        old.add(Expenses())
+        app.add(Expenses(), SilentExpenses())
+        async with old:
+            await old.send(Submit("e-1"))
+        async with app:
+            expense = app.instance(Expenses, "e-1")
+            with pytest.raises(OperationError, match="it waits for Approve, Escalate, Reject, Remind, which"):
+                await expense.migrate(2)
 
     run(main)
 

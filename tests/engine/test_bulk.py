@@ -102,3 +102,34 @@ def test_what_makes_no_sense_is_refused_before_anything_happens(
                 await app.bulk(action, **filters)  # pyright: ignore[reportArgumentType]  that is what is tried
 
     run(main)
+
+
+def test_what_the_engine_began_for_itself_is_left_alone_unless_it_is_named(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = waiting(make_app())
+        app.schedules.add("nightly", message=Start("a-2"), cron="0 3 * * *")
+        async with app:
+            await app.send(Start("a-1", times=0))
+            assert (await app.bulk("suspend", status="running")).done == 1
+            assert await statuses(app) == ["suspended"]
+            (nightly,) = await app.instances(status="running")
+            assert (await app.bulk("suspend", workflow=nightly.workflow, dry_run=True)).matched == 1
+
+    run(main)
+
+
+def test_many_go_back_to_a_version(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with waiting(make_app()) as app:
+            await app.send_many([Start(f"a-{n}", times=1) for n in range(3)])
+            for n in range(3):
+                await app.instance(Job, f"a-{n}").result()
+            report = await app.bulk("reset", workflow="Job", to=3, reason="again", actor="ann", per_second=10_000)
+            assert (report.done, report.refused) == (3, [])
+            for n in range(3):
+                await app.instance(Job, f"a-{n}").result()
+                assert [line.what for line in await app.instance(Job, f"a-{n}").log()].count("Reset") == 1
+            with pytest.raises(SettingError, match="to which version"):
+                await app.bulk("reset", workflow="Job")
+
+    run(main)

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import FeedEntry, Mainspring, Received
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError
 from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.stores.memory import MemoryStore
+from mainspring.testing.samples import Counted
 from tests.engine.conftest import run
 from tests.engine.jobs import Done, Job, Start, Work
 from tests.postgres.server import Unavailable, postgres_url
@@ -104,6 +105,39 @@ def test_destroying_a_subjects_key_erases_its_data_and_no_other(make_sealed_app:
             await app.instance(Job, "bob").state()
             # Who comes back gets a new key; what was erased stays erased.
             await (await app.send(Start("ann-2"))).result()
+
+    run(main)
+
+
+def test_an_erased_document_is_none_any_more_and_stops_no_projection(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    # Documents are about a key, and belong to no workflow.
+    seal = Encrypted(keys, subject=lambda about, _: None if about.workflow else about.instance)
+
+    def make() -> Mainspring:
+        app = make_sealed_app(seal)
+
+        @app.projection(key=lambda entry: entry.instance)
+        def counts(document: Counted | None, entry: FeedEntry) -> Counted | None:
+            return Counted((document or Counted()).times + isinstance(entry.event, Received))
+
+        return app
+
+    async def main() -> None:
+        async with make() as app:
+            for id in ("ann", "bob", "eve"):
+                await app.send(Start(id, times=0))
+            await app.projections("counts").caught_up()
+        keys.destroy("ann")
+        async with make() as app:
+            counts = app.projections("counts")
+            assert await counts.get("ann") is None
+            assert await counts.list(limit=2) == [("bob", Counted(1)), ("eve", Counted(1))]
+            await app.send(Done("ann", 0))
+            await counts.caught_up()
+            assert await counts.get("ann") == Counted(1)
 
     run(main)
 

@@ -365,9 +365,10 @@ class Mainspring:
         to: int | None = None,
         **search: Unpack[Search],
     ) -> BulkReport:
-        """Suspend, resume, retry, skip, cancel, terminate or migrate all instances that the search finds.
+        """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that the search finds.
 
-        `dry_run` only counts them; before `migrate`, which goes `to` a version, it tells which could not and why.
+        `reset` and `migrate` go `to` a version: of the stream, or of the workflow. `dry_run` only counts them; before
+        `migrate` it tells which could not and why.
         """
         return await operate(
             self,

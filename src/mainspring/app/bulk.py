@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from mainspring.app.instance import Instance
+from mainspring.engine.registry import is_internal
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
-Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "migrate"]
+Action: TypeAlias = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset", "migrate"]
 
 PAGE: Final = 1_000
 PER_SECOND: Final = 100.0
@@ -64,7 +65,8 @@ async def operate(
     """Operate on all instances that a filter finds, no faster than allowed. One that refuses does not stop the rest.
 
     Which they are is settled before the first is touched: those that come to match later are left alone. A dry run
-    counts; one of a migration also asks each whether it could, and touches none.
+    counts; one of a migration also asks each whether it could, and touches none. What the engine began for itself, such
+    as a fan-out or a schedule, is touched only where the filter names its workflow.
     """
     _check(action, where, per_second, to)
     tell = on_progress or _nobody
@@ -86,10 +88,12 @@ async def operate(
         tried += 1
         instance = Instance[Any, Any, Any](app, Ref(row.workflow, row.id))
         try:
-            if to is not None:
-                await instance.migrate(to, actor=actor, dry_run=dry_run)
-            else:
+            if to is None:
                 await _acted(instance, action, reason, actor)
+            elif action == "reset":
+                await instance.reset(to, reason, actor=actor)
+            else:
+                await instance.migrate(to, actor=actor, dry_run=dry_run)
             report.done += not dry_run
         except MainspringError as error:
             report.refuse(str(instance), str(error))
@@ -104,7 +108,8 @@ async def _found(app: Mainspring, where: InstanceFilter, until: int | None = Non
         for row in page:
             if until is not None and row.key > until:
                 return
-            yield row
+            if where.workflow is not None or not is_internal(row.workflow):
+                yield row
         after = page[-1].key
 
 
@@ -131,8 +136,8 @@ def _check(action: str, where: InstanceFilter, per_second: float, to: int | None
         raise SettingError(
             "The filter", "empty", "Narrow it by workflow, status, state or id_prefix: it means everything."
         )
-    if (action == "migrate") != (to is not None):
-        raise SettingError("to", to, "Say to which version to migrate, as in to=2; other actions have none.")
+    if (action in ("reset", "migrate")) != (to is not None):
+        raise SettingError("to", to, "Say to which version to reset or migrate, as in to=2; other actions have none.")
     if not per_second > 0:
         raise SettingError("per_second", per_second, "Use a positive number, such as 100.")
 

@@ -149,8 +149,15 @@ class ProjectionHandle:
     async def list(self, *, prefix: str = "", limit: int = PAGE, after: str = "") -> list[tuple[str, Any]]:
         """Return keys and documents in the order of their keys; `after` is the key of the last one seen."""
         projection = self._kept()
-        found = await self._app.engine.store.list_documents(self.name, prefix, after, limit)
-        return [(document.key, projection.read(document)) for document in found]
+        read: list[tuple[str, Any]] = []
+        # Those whose keys were destroyed are left out; a page is short only where there is no more.
+        while len(read) < limit:
+            found = await self._app.engine.store.list_documents(self.name, prefix, after, limit - len(read))
+            if not found:
+                break
+            after = found[-1].key
+            read += [(each.key, document) for each in found if (document := projection.read(each)) is not None]
+        return read
 
     async def status(self) -> ProjectionStatus:
         """Return how far it is behind, and what stopped it if anything did."""

@@ -31,7 +31,12 @@ SHOWN = 10
 @search_options
 @click.option("--reason", default="by an operator", show_default=True, help="Why; recorded in each stream.")
 @click.option("--per-second", type=float, default=PER_SECOND, show_default=True, help="No faster than this.")
-@click.option("--to", type=click.IntRange(1), metavar="VERSION", help="The version to migrate to.")
+@click.option(
+    "--to",
+    type=click.IntRange(1),
+    metavar="VERSION",
+    help="The version of the stream to reset to, or of the workflow to migrate to.",
+)
 @click.option("--dry-run", is_flag=True, help="Only count them; before migrate, also tell which could not and why.")
 @click.option("--yes", is_flag=True, help="Do not ask first.")
 @actor_option
@@ -49,7 +54,7 @@ def bulk(
     as_json: bool,
     address: str,
 ) -> int:
-    """Suspend, resume, retry, skip, cancel, terminate or migrate many, found by a filter.
+    """Suspend, resume, retry, skip, cancel, terminate, reset or migrate many, found by a filter.
 
     Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
     says that there was one.

@@ -48,7 +48,7 @@ COMMANDS: Final = {
     "reset": Listed("Act", "operate", "Let an instance go back to an earlier version, as a new branch of its history."),
     "migrate": Listed("Act", "operate", "Let an instance go on under another version of its workflow."),
     "bulk": Listed(
-        "Act", "bulk", "Suspend, resume, retry, skip, cancel, terminate or migrate many, found by a filter."
+        "Act", "bulk", "Suspend, resume, retry, skip, cancel, terminate, reset or migrate many, found by a filter."
     ),
     "purge": Listed("Act", "purge", "Remove the streams of instances that ended long ago."),
 }

@@ -11,9 +11,8 @@ from msgspec import Struct
 from mainspring.core.feed import FeedEntry
 from mainspring.engine.pending import moment
 from mainspring.engine.projection import TABLE, Projection
-from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.recorder import message_id_of
-from mainspring.engine.registry import Registry
+from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.units import error_text
 from mainspring.errors import ErasedError, LendingError
 from mainspring.port.lending import Loan
@@ -249,7 +248,7 @@ class Folding:
     def _entry(self, position: int, ref: Ref, row: EventRow) -> FeedEntry | None:
         workflows = self._projection.workflows
         entry = self._registry.workflows.get(ref.workflow)
-        if entry is None or (ref.workflow == PUBLICATION if workflows is None else ref.workflow not in workflows):
+        if entry is None or (is_internal(ref.workflow) if workflows is None else ref.workflow not in workflows):
             return None
         event = entry.recorder.event(row)
         return FeedEntry(

@@ -9,9 +9,12 @@ from msgspec import Struct
 
 from mainspring.core.events import Migrated
 from mainspring.core.fold import fold
+from mainspring.core.messages import type_of
+from mainspring.engine.asking import still_open
 from mainspring.engine.branches import branches, live
 from mainspring.engine.children import CHILDREN_MARK, has_children
 from mainspring.engine.loader import whole_stream
+from mainspring.engine.recorder import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, OperationError
 from mainspring.port.attributes import rows_of
@@ -82,7 +85,8 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
             f"({type(error).__name__}: {error})",
             "Let the new evolve take all that the old version recorded; nothing was changed.",
         ) from error
-    _check_waiting(ref, entry, await store.inbox(ref, WAITING), await store.outputs(ref, timers=True, limit=WAITING))
+    waiting = (*await store.inbox(ref, WAITING), *await store.outputs(ref, timers=True, limit=WAITING))
+    _check_waiting(ref, entry, {row.type for row in waiting if not _takes(entry, row)} | _unanswerable(entry, rows))
     # Behind a snapshot nobody would see any more which part of a branched stream counts.
     return Migration(row, entry, state, None if _branched(rows) else snapshot)
 
@@ -99,9 +103,8 @@ def _check(row: InstanceRow, version: int) -> None:
         raise OperationError(name, f"runs under version {version} already", "Nothing is to be done.")
 
 
-def _check_waiting(ref: Ref, entry: WorkflowEntry, inputs: Sequence[InputRow], timers: Sequence[OutputClaim]) -> None:
+def _check_waiting(ref: Ref, entry: WorkflowEntry, strange: set[str]) -> None:
     """What waits was meant for the version that the instance has: one that does not take it would drop its meaning."""
-    strange = {row.type for row in (*inputs, *timers) if not _takes(entry, row)}
     if strange:
         raise OperationError(
             str(ref),
@@ -116,6 +119,16 @@ def _takes(entry: WorkflowEntry, row: InputRow | OutputClaim) -> bool:
         return type(entry.recorder.message(row.type, row.type_version, row.body)) in entry.definition.inputs
     except CodecError:
         return False
+
+
+def _unanswerable(entry: WorkflowEntry, rows: Sequence[EventRow]) -> set[str]:
+    """Return the types by which people may answer what they are asked, and which that version does not take."""
+    asked = [(row, read_detail(row.detail)) for row in live(rows) if row.event in ("Asked", "TaskClosed")]
+    open = still_open((row, detail.key) for row, detail in asked)
+    if not open:
+        return set()
+    taken = {name for cls in entry.definition.inputs for name in (type_of(cls).name, *type_of(cls).aliases)}
+    return {name for row in open for name in read_detail(row.detail).answers} - taken
 
 
 def _branched(rows: Iterable[EventRow]) -> bool:

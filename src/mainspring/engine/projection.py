@@ -15,7 +15,7 @@ from mainspring.core.definition import definition_of
 from mainspring.core.feed import FeedEntry
 from mainspring.core.type_parameters import union_members
 from mainspring.core.workflow import Workflow
-from mainspring.errors import WiringError
+from mainspring.errors import ErasedError, WiringError
 from mainspring.port.lending import Connection
 from mainspring.port.projections import Document
 
@@ -86,8 +86,11 @@ class Projection:
         return self.function(document, entry)
 
     def read(self, document: Document) -> Any:
-        """Return a stored document as its class."""
-        return self._codec.decode(document.type or "", document.type_version, document.body or b"")
+        """Return a stored document as its class; None if its key was destroyed, as in a fold of what can be read."""
+        try:
+            return self._codec.decode(document.type or "", document.type_version, document.body or b"")
+        except ErasedError:
+            return None
 
     def written(self, key: str, document: Any) -> Document:
         """Return a document as it is stored; None is one that is to be removed."""
