@@ -219,7 +219,7 @@ WITH settled AS (
     FROM jsonb_array_elements($9::jsonb) AS n (row)
     WHERE coalesce(
         (SELECT i.status FROM mainspring.instances AS i WHERE i.key = (n.row ->> 0)::bigint), 'running'
-    ) IN ('running', 'suspended')
+    ) IN ('running', 'suspended', 'compensating')
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM settled;
@@ -913,7 +913,7 @@ SELECT
 SELECT
     e.ended_us, i.key, i.id, i.version, i.purged_us,
     i.purged_us IS NOT NULL OR (
-        i.updated_us < $2 AND i.status NOT IN ('running', 'suspended')
+        i.updated_us < $2 AND i.status NOT IN ('running', 'suspended', 'compensating')
         AND (SELECT o.version FROM mainspring.outbox AS o WHERE o.instance = i.key LIMIT 1) IS NULL
         AND (SELECT b.position FROM mainspring.inbox AS b WHERE b.name = i.name LIMIT 1) IS NULL
         AND (
@@ -936,7 +936,7 @@ FROM unnest($1::bigint[], $2::bigint[]) AS n (key, version)
 CROSS JOIN LATERAL (
     SELECT key FROM mainspring.instances
     WHERE key = n.key AND (
-        purged_us IS NOT NULL OR (version = n.version AND status NOT IN ('running', 'suspended'))
+        purged_us IS NOT NULL OR (version = n.version AND status NOT IN ('running', 'suspended', 'compensating'))
     )
     FOR UPDATE SKIP LOCKED
 ) AS i;

@@ -172,7 +172,7 @@ DELETE FROM dead_letters WHERE id IN (SELECT value FROM json_each(?1));
 INSERT OR IGNORE INTO endings (workflow, ended_us, instance)
 SELECT j.value ->> 1, ?2, j.value ->> 0
 FROM json_each(?1) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
-WHERE i.key IS NULL OR i.status IN ('running', 'suspended');
+WHERE i.key IS NULL OR i.status IN ('running', 'suspended', 'compensating');
 
 -- name: insert_instances
 -- Begun.
@@ -551,7 +551,7 @@ SELECT
 SELECT
     e.ended_us, i.key, i.id, i.version, i.purged_us,
     i.purged_us IS NOT NULL OR (
-        i.updated_us < ?2 AND i.status NOT IN ('running', 'suspended')
+        i.updated_us < ?2 AND i.status NOT IN ('running', 'suspended', 'compensating')
         AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.instance = i.key)
         AND NOT EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = i.workflow AND b.instance = i.id)
         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.workflow = i.workflow AND d.instance = i.id)
@@ -566,7 +566,7 @@ UPDATE instances SET purged_us = ?2, state = NULL, error = NULL, context = CAST(
 WHERE key IN (
     SELECT i.key
     FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value ->> 0 AND i.version = j.value ->> 1
-    WHERE i.purged_us IS NULL AND i.status NOT IN ('running', 'suspended')
+    WHERE i.purged_us IS NULL AND i.status NOT IN ('running', 'suspended', 'compensating')
         AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.instance = i.key)
         AND NOT EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = i.workflow AND b.instance = i.id)
         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.workflow = i.workflow AND d.instance = i.id)

@@ -78,6 +78,25 @@ class PurgingTests(Suite):
         assert [found.ended_us for found in await _found(rig)] == [ended_us]
 
     @behaviour
+    async def test_an_end_after_a_compensation_counts_too(self, rig: Rig) -> None:
+        await rig.done(step("m-1", status="compensating"))
+        rig.clock.advance(1)
+        assert await _found(rig) == []
+        await rig.done(step("m-2", after=2, status="failed"))
+        rig.clock.advance(1)
+        assert (await _purged(rig)).tombstones == 1
+
+    @behaviour
+    async def test_what_was_reset_after_its_end_and_is_being_compensated_may_not_be_purged(self, rig: Rig) -> None:
+        await _ended(rig)
+        ended = await _found(rig)
+        await rig.done(step("m-2", after=2, status="compensating"))
+        rig.clock.advance(1)
+        assert await _found(rig) == []
+        moved = [replace(one, version=(await _loaded(rig)).row.version) for one in ended]
+        assert (await rig.store.purge(moved, ALL)).tombstones == 0
+
+    @behaviour
     async def test_what_has_not_ended_may_not_be_purged(self, rig: Rig) -> None:
         await rig.done(step("m-1", on="runs"), step("m-1", on="stopped", status="suspended"))
         rig.clock.advance(1)
