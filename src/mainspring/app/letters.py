@@ -21,7 +21,7 @@ async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> Non
     """Carry a dead letter out after all: as it is, or with another message in its place."""
     letter = await _letter(engine, id)
     if letter.output is not None:
-        await Operations(engine).before_retry(letter, edited=message is not None)
+        await Operations(engine).before_retry(letter, actor, edited=message is not None)
         if message is None:
             await engine.store.restore_output(id)
         else:

@@ -313,6 +313,19 @@ class Migrated(Recorded, frozen=True, gc=False):
     version: int
 
 
+class Retried(Recorded, frozen=True, gc=False):
+    """A command that was known to have failed is carried out again, so its compensation is armed. Outside the fold.
+
+    `version` is where the command was sent.
+
+    >>> Retried(3).folded
+    False
+    """
+
+    folded: ClassVar[bool] = False
+    version: int
+
+
 class Resent(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
     """A command that had become a dead letter was sent once more by an operator, corrected. Outside the fold.
 
@@ -381,6 +394,7 @@ StreamEvent: TypeAlias = Union[  # noqa: UP007  all that may stand in a stream, 
     Terminated,
     Reset,
     Migrated,
+    Retried,
     Resent[Out],
     Skipped[In],
     Kept[In],

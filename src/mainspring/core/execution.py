@@ -21,6 +21,7 @@ from mainspring.core.events import (
     Resent,
     Reset,
     Resumed,
+    Retried,
     Skipped,
     Suspended,
     Terminated,
@@ -38,6 +39,7 @@ What: TypeAlias = Literal[
     "Kept",
     "Reset",
     "Migrated",
+    "Retried",
     "Resent",
     "Compensating",
     "Compensated",
@@ -112,6 +114,8 @@ def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
             return "Kept", type(message).__name__
         case Resumed():
             return "Resumed", ""
+        case Retried(version):
+            return "Retried", f"version {version}"
         case Resent(message):
             return "Resent", type(message).__name__
         case Reset(version, reason):

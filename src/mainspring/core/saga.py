@@ -2,6 +2,7 @@
 
 Send(x, compensate=y)     arms y: it stands in the stream beside x
 a definite failure of x   drops y: x did not happen. Any other end of x, known or not, leaves y armed
+another try at x          arms y again: an operator retried or corrected x, or went back to before it had failed
 Compensate(reason)        ends the forward part; from here on the ledger says what comes next:
                           the youngest armed y is sent, its end recorded, then the one before it, …
                           and when none is left: Failed, Cancelled, or the message `then`
@@ -24,6 +25,7 @@ from mainspring.core.events import (
     Resent,
     Reset,
     Resumed,
+    Retried,
     Sent,
     StreamEvent,
     Suspended,
@@ -75,8 +77,6 @@ class Ledger:
                 self.armed[version] = compensation
             case Received(SendFailed(message_id=id, definite=True)) | Kept(SendFailed(message_id=id, definite=True)):
                 self._drop(_version_in(id))
-            case Received(SendFailed(message_id=id)) | Kept(SendFailed(message_id=id)):
-                self.tried_again(_version_in(id))
             case Suspended(failed=failed) if failed is not None:
                 if failed == self.under:
                     self.stuck = True
@@ -92,6 +92,8 @@ class Ledger:
                     self.undone[self.undoing] = version
                 self.undoing = self.under = None
                 self.stuck = False
+            case Retried(failed):
+                self._try_again(failed)
             case Began():
                 self.armed.clear()
                 self.dropped.clear()
@@ -100,25 +102,12 @@ class Ledger:
                 # What was done in the part that is left behind was done all the same: it stays armed. What failed
                 # there, and was sent before it, is tried once more.
                 for failed in [step for step, (at, _) in self.dropped.items() if step <= back_to < at]:
-                    self.tried_again(failed)
+                    self._try_again(failed)
                 self.go_on()
             case _:
                 pass
         if isinstance(event, Received):
             self.go_on()
-
-    def tried_again(self, version: int) -> None:
-        """Know that what had not happened may have happened after all: it is armed as it was.
-
-        >>> failed = SendFailed("Book", "Trip/t-1/3", "full", 1, definite=True)
-        >>> ledger = ledger_of([(3, Sent("book", compensate="cancel")), (4, Received(failed))])
-        >>> ledger.tried_again(3)
-        >>> ledger.remaining()
-        ['cancel']
-        """
-        if version in self.dropped:
-            self.armed[version] = self.dropped.pop(version)[1]
-            self.armed = dict(sorted(self.armed.items()))  # the latest is undone first
 
     def go_on(self) -> None:
         """Know that the instance goes forward: nothing is being undone."""
@@ -164,6 +153,12 @@ class Ledger:
         # What is being undone already stays: its compensation is on its way.
         if version != self.undoing and version in self.armed:
             self.dropped[version] = (self.version, self.armed.pop(version))
+
+    def _try_again(self, version: int) -> None:
+        # What had not happened may happen after all.
+        if version in self.dropped:
+            self.armed[version] = self.dropped.pop(version)[1]
+            self.armed = dict(sorted(self.armed.items()))  # the latest is undone first
 
 
 def ledger_of(stream: Iterable[tuple[int, StreamEvent[Any, Any]]]) -> Ledger:

@@ -25,6 +25,7 @@ from mainspring.core.events import (
     Replied,
     Resent,
     Reset,
+    Retried,
     ScheduleCancelled,
     Scheduled,
     Sent,
@@ -160,6 +161,8 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(text)
         case Reset(version, reason):
             return f"to {version}: {reason!r}"
+        case Retried(version):
+            return f"version {version}"
         case Migrated(version):
             return f"to version {version}"
         case Completed(result):

@@ -12,6 +12,7 @@ from mainspring.core.events import (
     Compensated,
     Compensating,
     Resumed,
+    Retried,
     Sent,
     StreamEvent,
     Suspended,
@@ -94,6 +95,12 @@ class Operations:
                 return self._undone(row, ledger, Compensated(ledger.compensation), actor)
             if pending is None:
                 raise OperationError(str(ref), "has no input to skip", "Resume it instead.")
+            if pending.cause is not None and pending.cause == ledger.under:
+                raise OperationError(
+                    str(ref),
+                    "waits to record that a compensation was carried out, without which the rest is not undone",
+                    "Mend its evolve, and resume it.",
+                )
             status: Status = "compensating" if ledger.active else "running"
             unit = self._unit(row, (), status, actor, consumes=waiting[0].position)
             if row.version == 0:
@@ -155,13 +162,17 @@ class Operations:
         self._engine.cancelled(ref)
         self._engine.tell_end(ref, "terminated", reason)
 
-    async def before_retry(self, letter: DeadLetter, *, edited: bool) -> None:
-        """Refuse to carry out again what was undone, and let the rest be undone after a failed compensation."""
+    async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool) -> None:
+        """Refuse to carry out again what was undone, and let the rest be undone after a failed compensation.
+
+        A compensation that was dropped is armed before anything is done that it may have to undo.
+        """
         ref, engine = Ref(letter.workflow, letter.instance), self._engine
         entry = engine.registry.workflows.get(ref.workflow)
         ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref)
         version = letter.output.version if letter.output is not None else 0
-        if version in ledger.undone or (ledger.active and version in ledger.armed):
+        known = version in ledger.armed or version in ledger.dropped
+        if version in ledger.undone or (ledger.begun is not None and known):
             raise OperationError(
                 f"Dead letter {letter.id}", f"cannot be retried: {ref} was compensated for it", "Discard it."
             )
@@ -169,7 +180,17 @@ class Operations:
             if edited:
                 what = f"Dead letter {letter.id}"
                 raise OperationError(what, "is a compensation, and cannot be changed", "Retry it as it is, or skip it.")
-            await self.resume(ref, None, mended=True)
+            await self.resume(ref, actor, mended=True)
+        if version in ledger.dropped and not edited and (await self._loaded(ref)).row.status not in ENDED:
+            await self._arm_again(ref, version, actor)
+
+    async def _arm_again(self, ref: Ref, version: int, actor: str | None) -> None:
+        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
+            _must_run(row, "retried")
+            retried = Retried(version) if version in ledger.dropped else ()
+            return self._unit(row, retried, row.status, actor, error=row.error)
+
+        await self._commit(ref, unit)
 
     def _undone(
         self, row: InstanceRow, ledger: Ledger, event: Compensating[Any] | Compensated[Any], actor: str | None

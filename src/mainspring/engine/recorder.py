@@ -31,6 +31,7 @@ from mainspring.core.events import (
     Resent,
     Reset,
     Resumed,
+    Retried,
     ScheduleCancelled,
     Scheduled,
     Sent,
@@ -226,9 +227,9 @@ class Recorder:
             case Reset(back_to, reason):
                 detail = encode_detail(Detail(version=back_to, reason=reason))
                 return EventRow(version, "Reset", time_us, detail=detail, actor=actor)
-            case Migrated(definition):
-                detail = encode_detail(Detail(version=definition))
-                return EventRow(version, "Migrated", time_us, detail=detail, actor=actor)
+            case Migrated(at) | Retried(at):
+                detail = encode_detail(Detail(version=at))
+                return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
             case Compensating(reason, then, cancelled):
                 detail = Detail(reason=reason, cancelled=cancelled)
                 row = EventRow(version, "Compensating", time_us, detail=encode_detail(detail), actor=actor, cause=cause)
@@ -302,6 +303,8 @@ class Recorder:
                 return Reset(detail.version or 0, detail.reason or "")
             case "Migrated":
                 return Migrated(detail.version or 0)
+            case "Retried":
+                return Retried(detail.version or 0)
             case _:
                 return _REASONED[row.event](detail.reason or "")
 
@@ -426,7 +429,7 @@ def matters_to_ledger(row: EventRow) -> bool:
         return row.detail is not None
     if row.event in ("Received", "Kept"):
         return row.type == _SEND_FAILED
-    return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed")
+    return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed", "Retried")
 
 
 def message_id_of(ref: Ref, row: EventRow) -> str | None:

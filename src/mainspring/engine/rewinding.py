@@ -29,7 +29,20 @@ from mainspring.port.tasks import TaskOpening, TaskWork
 
 # A step begins with one of these; before it, and at the end, the stream is between two steps.
 _BETWEEN: Final = frozenset(
-    {"Received", "Began", "Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Terminated", "Reset", "Migrated"}
+    {
+        "Received",
+        "Began",
+        "Kept",
+        "Skipped",
+        "Suspended",
+        "Resumed",
+        "Cancelled",
+        "Terminated",
+        "Reset",
+        "Migrated",
+        "Retried",
+        "Resent",
+    }
 )
 WAITING: Final = 10_000
 _ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated"})

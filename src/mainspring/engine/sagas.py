@@ -49,11 +49,8 @@ def take_row(ledger: Ledger, recorder: Recorder, row: EventRow) -> None:
     """Let a ledger take in a row of its stream."""
     if matters_to_ledger(row):
         ledger.take(row.version, recorder.event(row))
-        return
-    if row.event == "Received":
+    elif row.event == "Received":
         ledger.go_on()
-    if row.event in ("Received", "Kept") and row.cause in ledger.dropped:
-        ledger.tried_again(row.cause)  # its dead letter was retried
 
 
 def check_rewind(recorder: Recorder, ref: Ref, rows: Sequence[EventRow], version: int) -> None:

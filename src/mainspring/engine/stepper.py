@@ -165,8 +165,8 @@ class Stepper:
     def _begins_again(self, lane: Lane, pending: Pending) -> bool:
         """Tell whether a message that begins instances has come to one that has begun, and that is no input to it."""
         definition = lane.entry.definition
-        from_elsewhere = pending.cause is not None or lane.elsewhere
-        if from_elsewhere or not lane.version or type(pending.message) not in definition.begins:
+        asked_for = pending.cause is not None or pending.kind in (Kind.ANSWER, Kind.REPLY)
+        if asked_for or lane.elsewhere or not lane.version or type(pending.message) not in definition.begins:
             return False
         # Whether it is a redelivery of what began a purged instance before, nobody knows any more.
         return definition.again == "refuse" or (lane.ended and lane.purged_us is None)
@@ -277,8 +277,6 @@ class Stepper:
         if lane.version == 0:
             lane.ledger = Ledger()
         if lane.ledger is not None and lane.ledger.version == lane.version:
-            if pending.cause is not None and not isinstance(pending.message, SendFailed):
-                lane.ledger.tried_again(pending.cause)  # its dead letter was retried
             return lane.ledger
         lane.queue.appendleft(pending)
         lane.loaded = False
@@ -374,7 +372,9 @@ class Stepper:
         match outcome:
             case Conflict("version"):
                 pending.conflicts += 1
-                if pending.conflicts < CONFLICTS_BEFORE_QUEUEING or pending.position is not None:
+                # What gave up has no message that could wait in the inbox.
+                stays = pending.position is not None or pending.gives_up is not None
+                if stays or pending.conflicts < CONFLICTS_BEFORE_QUEUEING:
                     lane.returned.append(pending)
                 else:
                     self._queue(pending)

@@ -176,6 +176,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            accepts=pending.accepts,
             snapshot=snapshot,
             tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
             attributes=attributes,
@@ -188,7 +189,7 @@ class Units:
         """Return the unit of a step in which something is to be undone, or the last of it was."""
         unit, claims = self.stepped(lane, pending, taken, anew=anew)
         begins = ledger.begun_at > (unit.expected_version or 0)
-        accepts = pending.accepts
+        accepts = unit.accepts
         if ledger.active:
             lane.status, lane.error = "compensating", ledger.reason
         elif lane.status == "cancelled":
@@ -272,7 +273,7 @@ class Units:
         return replace(
             self._moved(lane, pending, before, events),
             context=lane.context or encode_context(pending.context),
-            accepts=() if pending.position is not None else (pending.input_row(),),
+            accepts=pending.accepts if pending.position is not None else (pending.input_row(), *pending.accepts),
             # What waits in the inbox was no duplicate when it came there, and must not be taken for its own now.
             dedupe=None if pending.position is not None or pending.cause is not None else pending.id,
             consumes=None,
@@ -306,7 +307,7 @@ class Units:
         return Unit(
             pending.ref.workflow,
             pending.ref.id,
-            accepts=(pending.input_row(claimed=claimed),),
+            accepts=(pending.input_row(claimed=claimed), *pending.accepts),
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
@@ -324,6 +325,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            accepts=pending.accepts,
             tasks=_answer(pending),
         )
 
@@ -375,6 +377,7 @@ class Units:
             dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
             remembers=pending.remembers,
             discards=pending.discards,
+            accepts=pending.accepts,
             tasks=_answer(pending),
         )
 
