@@ -2,12 +2,15 @@
 
 import asyncio
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mainspring import Decisions, Event, Mainspring, StartChild, Workflow
+from mainspring import Connection, Decisions, Event, FeedEntry, Mainspring, StartChild, Workflow
 from mainspring.errors import OperationError
+from mainspring.sealing import Encrypted, FileKeys
+from mainspring.testing.simulation import simulate
 from tests.coordination.family import (
     Adder,
     BookLeg,
@@ -21,6 +24,7 @@ from tests.coordination.family import (
     Sum,
     Travelling,
     Trip,
+    adding,
     travel,
 )
 from tests.coordination.test_replies import Answer, AnswerNow, Ask, Desk, Visit, Visitor, office
@@ -196,5 +200,36 @@ def test_requests_to_two_instances_may_have_the_same_id(make_app: MakeApp) -> No
             await asyncio.wait([waits], timeout=0.7)
             await app.send(AnswerNow("slow"))
             assert await waits == Answer("at last")
+
+    run(main)
+
+
+def test_what_a_fan_out_holds_is_erased_with_the_instance_that_fanned_out(tmp_path: Path) -> None:
+    async def main() -> None:
+        keys = FileKeys(tmp_path / "keys")
+        seal = Encrypted(keys, subject=lambda about, _: about.instance if about.workflow == "Adder" else None)
+        app = adding(Mainspring(f"sqlite:///{tmp_path / 'test.db'}", seal=seal))
+        async with app:
+            for id in ("s-1", "s-2"):
+                await (await app.send(Sum(id, (2, 4)))).result()
+            keys.destroy("s-1")
+            for _, ref, row in await app.engine.store.feed(0, 1_000):
+                if row.type is not None:
+                    assert row.type.startswith("erased:") == ("s-1" in ref.id), (ref, row)
+
+    run(main)
+
+
+def test_a_simulation_leaves_out_read_models_in_tables_of_their_own() -> None:
+    async def write(entry: FeedEntry, connection: Connection, table: str) -> None:
+        raise AssertionError("there is no table")
+
+    async def main() -> None:
+        app = travel(Mainspring("sqlite:///never-opened.db"))
+        app.projection(name="trips", create="CREATE TABLE {table} (id TEXT)")(write)
+        async with simulate(app) as world:
+            await world.send(PlanTrip("t-1", ("book",)))
+            assert (await world.instance(Trip, "t-1").state()).booked == ("t-1.0",)
+        assert "trips" in app.registry.projections
 
     run(main)

@@ -14,9 +14,8 @@ from mainspring.core.messages import Kind
 from mainspring.engine.parts import PartDone, stored
 from mainspring.engine.pending import Pending, instance_id, read_context
 from mainspring.engine.recorder import Ending, answer_id, encode_detail, read_detail
-from mainspring.port.records import Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
+from mainspring.port.records import FAN_OUT, Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
 
-FAN_OUT: Final = "mainspring.FanOut"
 CHILDREN_MARK: Final = "+children"
 """Behind the fingerprint of a snapshot: the events before it may have started children."""
 

@@ -11,7 +11,6 @@ from typing import Any, Final, cast
 from mainspring.core.failures import SendFailed, Undone
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.engine.children import FAN_OUT
 from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
@@ -29,6 +28,7 @@ from mainspring.engine.units import error_text
 from mainspring.errors import DoNotRetryError, MainspringError, WiringError
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
+    FAN_OUT,
     Committed,
     Context,
     DeadLetter,

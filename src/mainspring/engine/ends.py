@@ -14,7 +14,7 @@ from mainspring.codec import Encoded
 from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.engine.children import FAN_OUT, open_children, outcome, parent_at
+from mainspring.engine.children import open_children, outcome, parent_at
 from mainspring.engine.fan_out import chunks, joined
 from mainspring.engine.intake import Intake
 from mainspring.engine.loader import whole_stream
@@ -24,7 +24,7 @@ from mainspring.engine.recorder import Ending, answer_id, read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
-from mainspring.port.records import Context, EventRow, OutputClaim, OutputKey, Ref
+from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.freezing import field_names
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
-from mainspring.engine.children import FAN_OUT
 from mainspring.engine.parts import PartDone, Parts, restored
-from mainspring.port.records import EventRow
+from mainspring.port.records import FAN_OUT, EventRow
 
 PARTS_PER_STEP: Final = 1_000
 """Under the most outputs of one step."""

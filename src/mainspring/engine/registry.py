@@ -11,7 +11,6 @@ from mainspring.core.definition import Definition, definition_of
 from mainspring.core.failures import ChildCompleted, ChildFailed, Undone
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.engine.children import FAN_OUT
 from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
@@ -21,6 +20,7 @@ from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.recurring import RECURRING
 from mainspring.errors import WiringError
+from mainspring.port.records import FAN_OUT
 
 _INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
 

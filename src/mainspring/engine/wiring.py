@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
 from mainspring.core.messages import type_of
-from mainspring.engine.children import FAN_OUT
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError
+from mainspring.port.records import FAN_OUT
 from mainspring.port.store import Store
 
 SOURCES_KEPT: Final = 200

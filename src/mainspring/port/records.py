@@ -18,6 +18,8 @@ ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "termi
 
 # The key of sends that have a compensation. No author can write it, so that no CancelSchedule means it.
 ARMED = ""
+# The workflow whose instances hold the joins of fan-outs. Each has the id of the output that asked for it.
+FAN_OUT = "mainspring.FanOut"
 
 
 class Ref(Struct, frozen=True, gc=False):

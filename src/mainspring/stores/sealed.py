@@ -11,6 +11,7 @@ from mainspring.errors import ERASED_TYPE
 from mainspring.port.lending import Connection, Loan
 from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
+    FAN_OUT,
     Claims,
     DeadLetter,
     Duplicate,
@@ -75,15 +76,15 @@ class SealedStore:
         return _SealedLoan(await self._store.lend(worker, limit_seconds), self._closed)
 
     def _closed(self, unit: Unit) -> Unit:
-        about = About(unit.workflow, unit.instance)
+        about = _about(unit.workflow, unit.instance)
         changes: dict[str, Any] = {}
         if unit.events:
             changes["events"] = tuple(self._close(event, about) for event in unit.events)
         if unit.accepts:
-            changes["accepts"] = tuple(self._close(row, About(row.workflow, row.instance)) for row in unit.accepts)
+            changes["accepts"] = tuple(self._close(row, _about(row.workflow, row.instance)) for row in unit.accepts)
         if unit.dead_letters:
             changes["dead_letters"] = tuple(
-                self._close(row, About(row.workflow, row.instance)) for row in unit.dead_letters
+                self._close(row, _about(row.workflow, row.instance)) for row in unit.dead_letters
             )
         if unit.remembers:
             changes["remembers"] = tuple(self._close(result, About("", result.key)) for result in unit.remembers)
@@ -147,12 +148,12 @@ class SealedStore:
         return None if found is None else self._open(found, About("", key))
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        about = About(ref.workflow, ref.id)
+        about = _about(ref.workflow, ref.id)
         return [self._open(event, about) for event in await self._store.stream(ref, after, limit)]
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         found = await self._store.feed(after, limit)
-        return [(at, ref, self._open(event, About(ref.workflow, ref.id))) for at, ref, event in found]
+        return [(at, ref, self._open(event, _about(ref.workflow, ref.id))) for at, ref, event in found]
 
     async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
         found = await self._store.documents(projection, keys, generation)
@@ -186,16 +187,16 @@ class SealedStore:
         return [self._shown(task) for task in await self._store.pick(role, actor, limit)]
 
     def _shown(self, task: TaskRow) -> TaskRow:
-        data = self._seal.open(task.data, About(task.workflow, task.instance))
+        data = self._seal.open(task.data, _about(task.workflow, task.instance))
         return replace(task, data=b"{}" if data == ERASED else data)
 
     def _loaded(self, loaded: Loaded) -> Loaded:
-        about = About(loaded.row.workflow, loaded.row.id)
+        about = _about(loaded.row.workflow, loaded.row.id)
         snapshot = None if loaded.snapshot is None else self._open(loaded.snapshot, about)
         return Loaded(loaded.row, snapshot, [self._open(event, about) for event in loaded.events])
 
     def _opened(self, records: Sequence[R]) -> list[R]:
-        return [self._open(each, About(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
+        return [self._open(each, _about(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
 
     def _open(self, record: R, about: About) -> R:
         changes: dict[str, Any] = {}
@@ -230,3 +231,11 @@ class _SealedLoan:
 
     async def roll_back(self) -> None:
         await self._loan.roll_back()
+
+
+def _about(workflow: str, instance: str) -> About:
+    """Return whose body it is: what a fan-out holds is of the instance that fanned out, and is erased with it."""
+    if workflow == FAN_OUT:
+        workflow, _, rest = instance.partition("/")
+        instance = rest.rpartition("/")[0]
+    return About(workflow, instance)

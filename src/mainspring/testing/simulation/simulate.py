@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from datetime import datetime, timedelta
 from typing import Any, Final, Self
 
 from mainspring.app.app import Mainspring
 from mainspring.app.blocking import Blocking, EventLoopThread
+from mainspring.engine.registry import Registry
 from mainspring.errors import SettingError
 from mainspring.testing.envelopes import EPOCH
 from mainspring.testing.simulation.chronicle import Chronicle
@@ -48,6 +49,7 @@ class Simulation:
         runtime, store = SimulatedRuntime(clock, self._seed), SimulatedStore(clock, chronicle)
         async with AsyncExitStack() as exits:
             exits.enter_context(app.standing_on(runtime, store, self._resources))
+            exits.enter_context(_without_tables(app.registry))
             stubs = Stubs(app.registry, clock, runtime, gate, chronicle)
             exits.callback(stubs.remove)
             stubs.install(self._stubs)
@@ -68,6 +70,17 @@ class Simulation:
     def blocking(self) -> BlockingWorld:
         """Return it for a test without an event loop: `with simulate(app).blocking() as world: world.send(…)`."""
         return BlockingWorld(self)
+
+
+@contextmanager
+def _without_tables(registry: Registry) -> Generator[None]:
+    """Leave out the projections that write to tables of their own: there are none in memory."""
+    own = registry.projections
+    registry.projections = {name: projection for name, projection in own.items() if projection.kept}
+    try:
+        yield
+    finally:
+        registry.projections = own
 
 
 class BlockingWorld(Blocking):
