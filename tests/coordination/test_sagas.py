@@ -170,6 +170,9 @@ def test_a_compensation_done_by_hand_is_skipped_and_the_rest_is_undone(make_app:
             await receipt.skip(actor="ann")
             with pytest.raises(InstanceFailedError, match="no car"):
                 await receipt.result()
+            (letter,) = [letter for letter in await app.dead_letters() if letter.type == "CancelBooking"]
+            with pytest.raises(OperationError, match="Discard it"):
+                await app.retry_dead_letter(letter.id)
             assert world.effects[2:] == ["cancel flight"]
             entries = await receipt.stream()
             by_hand = [word for word, entry in zip(told(entries), entries, strict=True) if entry.actor == "ann"]

@@ -130,7 +130,7 @@ class Tasks:
             if refused.reason != "answered":
                 raise
             return await self._outcome_of_first(await self._row(id), actor)
-        return await self._outcome(await self._row(id), status, first=True)
+        return _outcome(await self._row(id), status, message, first=True)
 
     async def reject(
         self, id: str, reason: str, *, actor: str, roles: Iterable[str] = (), fields: Mapping[str, Any] | None = None
@@ -158,18 +158,7 @@ class Tasks:
     async def _outcome_of_first(self, row: TaskRow, actor: str | None) -> TaskOutcome:
         if row.status != "answered":
             raise TaskRefusedError(str(row), row.status, actor)
-        return await self._outcome(row, "duplicate", first=False)
-
-    async def _outcome(self, row: TaskRow, status: ReceiptStatus, *, first: bool) -> TaskOutcome:
-        return TaskOutcome(
-            id=str(row),
-            first=first,
-            status=status,
-            answered_by=row.answered_by or "",
-            answered_at=moment(row.ended_us or 0),
-            answer=row.answer_type or "",
-            message=await self._given(row),
-        )
+        return _outcome(row, "duplicate", await self._given(row), first=False)
 
     async def _given(self, row: TaskRow) -> Any:
         """Return the message that answered a task: from the inbox while it waits for its step, or from the stream."""
@@ -241,6 +230,18 @@ def _spot(id: str) -> tuple[Ref, int]:
     if not instance or not version.isascii() or not version.isdigit() or len(version) > len(str(2**62)):
         raise NoSuchTaskError(id)
     return Ref(workflow, instance), int(version)
+
+
+def _outcome(row: TaskRow, status: ReceiptStatus, message: Any, *, first: bool) -> TaskOutcome:
+    return TaskOutcome(
+        id=str(row),
+        first=first,
+        status=status,
+        answered_by=row.answered_by or "",
+        answered_at=moment(row.ended_us or 0),
+        answer=row.answer_type or "",
+        message=message,
+    )
 
 
 def _texts(texts: str | Iterable[str]) -> tuple[str, ...]:

@@ -87,9 +87,10 @@ class Ledger:
             case Compensating():
                 self.begun, self.begun_at = event, version
             case Compensated():
-                if self.undoing is not None:
+                if self.undoing is not None and self.under is not None:
                     del self.armed[self.undoing]
-                    self.undone[self.undoing] = version
+                    # The compensation too: one that was skipped may have left a dead letter.
+                    self.undone[self.undoing] = self.undone[self.under] = version
                 self.undoing = self.under = None
                 self.stuck = False
             case Retried(failed):
