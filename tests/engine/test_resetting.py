@@ -135,6 +135,22 @@ def test_what_was_answered_only_behind_it_is_asked_again_and_the_old_branch_stay
     run(main)
 
 
+def test_a_timer_is_one_timer_however_often_it_is_set_anew(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with Prices(10).on(make_app(VirtualClock())) as app:
+            await app.send(Order("s-1"))
+            await until(lambda: amount_is(app, 10))
+            (timer,) = await app.timers()
+            sale = app.instance(Sale, "s-1")
+            for _ in range(3):
+                await app.send(Paid("s-1"))
+                paid = [entry.version for entry in await sale.stream() if entry.event == Received(Paid("s-1"))]
+                await sale.reset(paid[-1] - 1)
+                assert [again.due_us for again in await app.timers()] == [timer.due_us]
+
+    run(main)
+
+
 def test_timers_are_set_anew_for_when_they_were_to_fire(make_app: MakeApp) -> None:
     clock = VirtualClock()
 

@@ -88,6 +88,8 @@ class Rewind(Struct, frozen=True):
         for sent in self.unanswered:
             key = ARMED if read_detail(sent.detail).compensate is not None else None
             outputs.append(OutputRow(sent.version, "send", sent.type or "", key=key))
+        # What is set anew is folded anew, now as at every load.
+        state = fold(entry.workflow, self.state, entry.recorder.folded(events))
         return Unit(
             row.workflow,
             row.id,
@@ -95,7 +97,7 @@ class Rewind(Struct, frozen=True):
             expected_version=row.version,
             events=tuple(events),
             status="running",
-            state=entry.definition.states[type(self.state)],
+            state=entry.definition.states[type(state)],
             context=row.context,
             definition_version=row.definition_version,
             renews=True,
@@ -104,7 +106,7 @@ class Rewind(Struct, frozen=True):
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
             tasks=TaskWork(close_all=True, opens=tuple(opens)),
-            attributes=rows_of(entry.workflow.attributes(self.state)) if entry.searchable else None,
+            attributes=rows_of(entry.workflow.attributes(state)) if entry.searchable else None,
         )
 
 
@@ -203,6 +205,8 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
     for event in kept:
         if event.event == "Scheduled":
             waiting[event.version] = event
+        elif event.event == "Reset":
+            waiting.clear()  # those that count were set anew right behind it
         elif event.event in ("ScheduleCancelled", "TaskClosed", "Asked"):
             key = read_detail(event.detail).key or ""
             key = key if event.event == "ScheduleCancelled" else task_timer_key(key)
