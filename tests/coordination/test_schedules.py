@@ -289,6 +289,20 @@ def test_a_cancelled_schedule_does_not_come_back() -> None:
     play(app, story)
 
 
+def test_a_cancelled_schedule_outlives_a_purge_and_comes_back_when_it_is_declared_differently(
+    make_app: MakeApp,
+) -> None:
+    async def main() -> None:
+        async with closes(make_app(), every=timedelta(hours=1)) as app:
+            await app.instance_at(f"{RECURRING}closing/closing").cancel()
+            await app.purge(older_than=timedelta(0))
+        for hours, status in ((1, "removed"), (2, "active")):
+            async with closes(make_app(), every=timedelta(hours=hours)) as app:
+                assert [info.status for info in await app.schedules.list()] == [status]
+
+    run(main)
+
+
 def test_a_schedule_that_no_worker_has_started_says_so() -> None:
     async def main() -> None:
         app = closes(Mainspring("memory://"), cron="0 3 * * *", timezone="Europe/Berlin")

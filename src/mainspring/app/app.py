@@ -16,7 +16,17 @@ from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.instance import Instance, Receipt
 from mainspring.app.projections import Declare, Projections
-from mainspring.app.purging import Progress, Purger, PurgeReport, before, checked_age, opened, purge_forever, retentions
+from mainspring.app.purging import (
+    Progress,
+    Purger,
+    PurgeReport,
+    before,
+    checked_age,
+    opened,
+    purge_forever,
+    purged_workflows,
+    retentions,
+)
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of
@@ -411,7 +421,7 @@ class Mainspring:
         before_us = before(store, checked_age("older_than", older_than))
         purger = Purger(store, self._runtime, progress)
         async with opened(archive, self._runtime) as file:
-            for name in sorted(self.registry.workflows) if workflow is None else (workflow,):
+            for name in purged_workflows(self.registry) if workflow is None else (workflow,):
                 if dry_run:
                     await purger.count(name, before_us)
                 else:

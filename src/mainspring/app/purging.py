@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from mainspring.app.archive import Archive
+from mainspring.engine.recurring import RECURRING
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError
@@ -126,11 +127,20 @@ async def opened(path: str | Path | None, runtime: Runtime) -> AsyncGenerator[Ar
             await runtime.in_thread(archive.close)
 
 
+def purged_workflows(registry: Registry) -> list[str]:
+    """Return the workflows whose ended instances may go. A schedule's stays: its tombstone could not be declared again.
+
+    >>> purged_workflows(Registry())
+    []
+    """
+    return sorted(name for name in registry.workflows if not name.startswith(RECURRING))
+
+
 def retentions(registry: Registry, retention: timedelta | None) -> dict[str, timedelta]:
     """Return how long each workflow's ended instances are kept; nothing where the app does not purge."""
     if retention is None:
         return {}
-    return {name: entry.definition.retention or retention for name, entry in registry.workflows.items()}
+    return {name: registry.workflows[name].definition.retention or retention for name in purged_workflows(registry)}
 
 
 async def purge_forever(store: Store, runtime: Runtime, kept: Mapping[str, timedelta]) -> None:

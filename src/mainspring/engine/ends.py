@@ -227,6 +227,9 @@ class Ends:
             except Exception:  # noqa: BLE001  then it could not begin either
                 return None
             return None if id is None else Child(Ref(entry.name, id), started_by, row.version)
+        log.warning(
+            "%s was started by %s, which has ended, and cannot be cancelled here: add its workflow", row.type, parent
+        )
         return None
 
 

@@ -109,6 +109,8 @@ State: TypeAlias = Undeclared | Active | Paused | Removed
 
 class _Recurring(Workflow[Any, State, Any]):
     begins = Declare
+    # One that was cancelled can be declared once more, if differently, as one that was removed can.
+    again = "anew"
     initial_state = Undeclared()
     made: Callable[[datetime], Any]
 
