@@ -26,15 +26,15 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY) ## Run all examples on a file, kill their worker in the middle, lose nothing
 	@$(BIN)/python -m examples
 
-test: $(READY) ## Run the tests
-	@$(BIN)/python -m pytest
+test: $(READY) ## Run the tests, on all cores
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: $(READY) ## Check format, lint, types and import rings, then run the tests
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports --no-cache
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
