@@ -93,6 +93,27 @@ class PaidTrip(Workflow[PlanTrip, Planning, Book | Refund]):
                 return [Send(Book(trip, steps[0]), compensate=Refund(trip))]
 
 
+@dataclass(frozen=True)
+class Guide:
+    trip: str
+
+
+class GuidedTrip(Workflow[PlanTrip | Booked, Planning, Book | CancelBooking | Guide]):
+    """Does something after the booking that cannot be undone."""
+
+    begins = PlanTrip
+    initial_state = Planning()
+
+    def route(self, message: Any) -> str | None:
+        return getattr(message, "trip", None)
+
+    def decide(self, message: Any, state: Planning) -> Any:
+        return [book(message.trip, "flight") if isinstance(message, PlanTrip) else Send(Guide("t-1"))]
+
+    def evolve(self, state: Planning, event: Event[Any, Any]) -> Planning | None:
+        return None
+
+
 def full_hotel() -> World:
     return World(plans={("book", "hotel"): ["refused"]})
 
@@ -226,6 +247,32 @@ def test_another_workflow_gets_its_compensation_although_the_instance_is_suspend
             with pytest.raises(InstanceFailedError, match="the customer called"):
                 await receipt.result()
             assert await has(app.instance(Refunds, "t-1"), Received, Refund)
+
+    run(main)
+
+
+def test_cancelling_tells_also_what_runs_and_has_no_compensation(make_app: MakeApp) -> None:
+    world = World()
+    app = app_of(make_app, GuidedTrip(), world)
+    guided, told = asyncio.Event(), asyncio.Event()
+
+    @app.handler
+    async def guide(command: Guide, context: Context) -> None:
+        guided.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.set()
+
+    async def main() -> None:
+        async with app:
+            receipt = await app.send(PlanTrip("t-1", ("flight",)))
+            await guided.wait()
+            await receipt.cancel("the customer called")
+            await asyncio.wait_for(told.wait(), 1)
+            with pytest.raises(InstanceFailedError, match="the customer called"):
+                await receipt.result()
+            assert world.effects == ["book flight", "cancel flight"]
 
     run(main)
 

@@ -19,6 +19,7 @@ from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.sagas import Doomed
 from mainspring.engine.stepper import Stepper
 from mainspring.errors import NewerSchemaError, StoreClosedError
 from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
@@ -206,12 +207,12 @@ class Engine:
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
         for ref, loaded in zip(refs, await self.store.load(refs) if refs else [], strict=True):
             if loaded is not None and loaded.row.status in ("cancelled", "terminated", "compensating"):
-                self.cancelled(ref, armed=loaded.row.status == "compensating")
+                self.cancelled(ref, "armed" if loaded.row.status == "compensating" else "all")
 
-    def cancelled(self, ref: Ref, *, armed: bool = False) -> None:
-        """Drop what is in hand for a cancelled instance; if `armed`, only what is about to be undone."""
+    def cancelled(self, ref: Ref, which: Doomed = "all") -> None:
+        """Drop what is in hand for a cancelled instance."""
         for runner in self.dispatcher.runners():
-            runner.cancel_instance(ref, armed=armed)
+            runner.cancel_instance(ref, which)
 
     async def stop_overdue(self) -> None:
         """End attempts that are over their time."""

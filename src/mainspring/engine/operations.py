@@ -147,7 +147,7 @@ class Operations:
             return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))
 
         undoes = (await self._commit(ref, unit, tell=tell)).status == "compensating"
-        self._engine.cancelled(ref, armed=undoes)
+        self._engine.cancelled(ref, "forward" if undoes else "all")
         if not undoes:
             self._engine.tell_end(ref, "cancelled", reason)
 

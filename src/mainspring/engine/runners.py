@@ -21,7 +21,7 @@ from mainspring.engine.pace import Pace
 from mainspring.engine.pending import instance_id, moment, read_context
 from mainspring.engine.policies import breaker, limits
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
-from mainspring.engine.sagas import is_armed
+from mainspring.engine.sagas import Doomed, is_armed, undone_by
 from mainspring.port.lending import Connection, Loan
 from mainspring.port.records import OutputClaim, Ref
 
@@ -157,13 +157,13 @@ class Runner:
         """Return the instances whose attempts have been running since before a moment."""
         return {job.ref for jobs in self.running.values() for job in jobs if job.started_us < moment_us}
 
-    def cancel_instance(self, ref: Ref, *, armed: bool = False) -> None:
-        """Drop the commands of a cancelled instance, and tell those that run; if `armed`, only those to be undone."""
-        for job in [job for job in self._ready if _is_doomed(job, ref, armed)]:
+    def cancel_instance(self, ref: Ref, which: Doomed = "all") -> None:
+        """Drop the commands of a cancelled instance, and tell those that run."""
+        for job in [job for job in self._ready if _is_doomed(job, ref, which)]:
             self._ready.remove(job)
             self._outcomes.dropped(job)
         for task, jobs in list(self.running.items()):
-            if len(jobs) == 1 and _is_doomed(jobs[0], ref, armed) and task not in self._cancelled:
+            if len(jobs) == 1 and _is_doomed(jobs[0], ref, which) and task not in self._cancelled:
                 self._cancelled.add(task)
                 self._stop(task, jobs)
 
@@ -411,8 +411,10 @@ def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:
     return results
 
 
-def _is_doomed(job: Job, ref: Ref, armed: bool) -> bool:
-    return job.ref == ref and (not armed or is_armed(job.claim))
+def _is_doomed(job: Job, ref: Ref, which: Doomed) -> bool:
+    if job.ref != ref or which == "all":
+        return job.ref == ref
+    return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None
 
 
 def _as_exception(handler: Handler, error: Exception | SystemExit) -> Exception:

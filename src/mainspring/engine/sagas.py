@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, TypeAlias
 
 from mainspring.core.messages import InstanceId, Kind, output_id
 from mainspring.core.saga import Ledger
@@ -10,6 +11,9 @@ from mainspring.engine.pending import encode_context
 from mainspring.engine.recorder import Recorder, matters_to_ledger, read_detail
 from mainspring.errors import OperationError
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref
+
+Doomed: TypeAlias = Literal["all", "forward", "armed"]
+"""What is told to stop: all, all but compensations, or only what is about to be undone."""
 
 
 def undone_by(claim: OutputClaim) -> int | None:
