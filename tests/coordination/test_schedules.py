@@ -325,3 +325,13 @@ def test_a_program_without_an_event_loop_pauses_and_resumes_a_schedule() -> None
         assert [info.status for info in blocking.schedules.list()] == ["paused"]
         blocking.schedules.resume("closing")
         assert [info.status for info in blocking.schedules.list()] == ["active"]
+
+
+def test_a_schedule_is_listed_only_by_the_name_of_its_workflow(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with closes(make_app(), every=timedelta(hours=1)) as app:
+            assert await app.instances(limit=1) == []
+            (row,) = await app.instances(workflow=f"{RECURRING}.closing")
+            assert row.id == "closing"
+
+    run(main)

@@ -29,7 +29,7 @@ from mainspring.app.purging import (
 )
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
-from mainspring.app.search import Search, filter_of
+from mainspring.app.search import Search, filter_of, found
 from mainspring.app.tasks import Tasks
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
@@ -360,8 +360,11 @@ class Mainspring:
         return Instance(self, Ref(workflow, id))
 
     async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceRow]:
-        """Return instances in the order of their beginning; `after` is the key of the last one seen."""
-        return await self.engine.store.instances(filter_of(**search), limit, after)
+        """Return instances in the order of their beginning; `after` is the key of the last one seen.
+
+        The engine's own, such as schedules and fan-outs, are found only by the name of their workflow.
+        """
+        return await found(self.engine.store, filter_of(**search), limit, after)
 
     async def bulk(
         self,

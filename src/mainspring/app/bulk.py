@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 from mainspring.app.instance import Instance
-from mainspring.engine.registry import is_internal
+from mainspring.app.search import found
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 
@@ -104,12 +104,11 @@ async def operate(
 
 async def _found(app: Mainspring, where: InstanceFilter, until: int | None = None) -> AsyncIterator[InstanceRow]:
     after = 0
-    while page := await app.engine.store.instances(where, PAGE, after):
+    while page := await found(app.engine.store, where, PAGE, after):
         for row in page:
             if until is not None and row.key > until:
                 return
-            if where.workflow is not None or not is_internal(row.workflow):
-                yield row
+            yield row
         after = page[-1].key
 
 

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict, Unpack
 
+from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError
 from mainspring.port.attributes import Condition, Value, conditions_of
-from mainspring.port.records import InstanceFilter, Status
+from mainspring.port.records import InstanceFilter, InstanceRow, Status
+from mainspring.port.store import Store
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -51,6 +53,18 @@ def filter_of(**search: Unpack[Search]) -> InstanceFilter:
         _microseconds(search.get("updated_to")),
         conditions_of(search.get("attributes")),
     )
+
+
+async def found(store: Store, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+    """Return the instances that a search finds. The engine's own are found only by the name of their workflow."""
+    rows: list[InstanceRow] = []
+    while len(rows) < limit:
+        page = await store.instances(where, limit, after)
+        rows += [row for row in page if where.workflow is not None or not is_internal(row.workflow)]
+        if len(page) < limit:
+            break
+        after = page[-1].key
+    return rows[:limit]
 
 
 def _microseconds(time: datetime | None) -> int | None:

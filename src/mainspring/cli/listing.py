@@ -10,7 +10,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
-from mainspring.app.search import Search, filter_of
+from mainspring.app.search import Search, filter_of, found
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import (
@@ -63,7 +63,7 @@ def ls(
         if everything:
             await _write_all(app, where, after, as_json)
             return
-        rows = await app.engine.store.instances(where, limit, after)
+        rows = await found(app.engine.store, where, limit, after)
         _write_page(rows, as_json, heading=True)
         if not rows:
             click.echo(f"No such instances in {shown_url(app.url)}.", err=True)
@@ -86,7 +86,7 @@ async def _write_all(app: Mainspring, where: InstanceFilter, after: int, as_json
 
 
 async def _pages(app: Mainspring, where: InstanceFilter, after: int) -> AsyncIterator[list[InstanceRow]]:
-    while rows := await app.engine.store.instances(where, EXPORT_PAGE, after):
+    while rows := await found(app.engine.store, where, EXPORT_PAGE, after):
         yield rows
         after = rows[-1].key
 
