@@ -331,7 +331,7 @@ def test_a_schedule_is_listed_only_by_the_name_of_its_workflow(make_app: MakeApp
     async def main() -> None:
         async with closes(make_app(), every=timedelta(hours=1)) as app:
             assert await app.instances(limit=1) == []
-            (row,) = await app.instances(workflow=f"{RECURRING}.closing")
+            (row,) = await app.instances(workflow=f"{RECURRING}closing")
             assert row.id == "closing"
 
     run(main)
