@@ -41,6 +41,7 @@ from mainspring.core.events import (
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
 from mainspring.core.feed import FeedEntry
 from mainspring.core.messages import Envelope, InstanceId, Kind, message
+from mainspring.core.unkept import NotKept
 from mainspring.core.workflow import Workflow
 from mainspring.errors import DoNotRetryError, MainspringError
 
@@ -87,6 +88,7 @@ __all__ = [
     "Kind",
     "Mainspring",
     "MainspringError",
+    "NotKept",
     "Publish",
     "Published",
     "RateLimit",

@@ -1,53 +1,11 @@
 """Children and fan-outs when a worker dies right after a commit, whichever commit it is."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import pytest
 
 from mainspring import Mainspring
+from tests.coordination.dying import dies_after
 from tests.coordination.family import Leg, PlanTrip, Sum, Summed, Trip, adding, travel
 from tests.engine.conftest import MakeApp, run, until
-
-Story = Callable[[Mainspring], Awaitable[Any]]
-
-
-async def _dies_after(commits: int, app: Mainspring, story: Story) -> None:
-    """Let a worker make so many commits and never hear of the last, nor do anything more."""
-    await app.start()
-    store, dead = app.engine.store, asyncio.Event()
-    commit, left = store.commit, iter(range(commits))
-
-    async def mortal(*values: Any) -> Any:
-        last = next(left, None)
-        if last is None:
-            await asyncio.Event().wait()
-        outcomes = await commit(*values)
-        if last == commits - 1:
-            dead.set()
-            await asyncio.Event().wait()
-        return outcomes
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "commit", mortal)
-        told = asyncio.ensure_future(story(app))
-        death = asyncio.ensure_future(dead.wait())
-        await asyncio.wait((death, asyncio.ensure_future(_quiet_for_long(app, told))), return_when="FIRST_COMPLETED")
-        for task in (told, death):
-            task.cancel()
-        await app.engine.runtime.cancel_tasks()
-    await store.release_worker(app.engine.committer.worker)
-    app.engine.committer.close()
-    assert app._exits is not None  # noqa: SLF001  a stop would drain what a crash leaves
-    await app._exits.aclose()  # noqa: SLF001  as above
-    app.engine.runtime.close()
-
-
-async def _quiet_for_long(app: Mainspring, told: asyncio.Future[Any]) -> None:
-    """Return when the story is over without the crash: it took fewer commits."""
-    await told
-    await until(lambda: not app.engine.dispatcher.in_hand and not any(True for _ in app.engine.stepper.lanes.busy()))
 
 
 def _children(app: Mainspring) -> Mainspring:
@@ -57,7 +15,7 @@ def _children(app: Mainspring) -> Mainspring:
 @pytest.mark.parametrize("commits", [1, 2, 3])
 def test_every_outcome_comes_once_whenever_the_worker_dies(make_app: MakeApp, commits: int) -> None:
     async def main() -> None:
-        await _dies_after(
+        await dies_after(
             commits, _children(make_app()), lambda app: app.send(PlanTrip("t-1", ("book", "silent", "fail")), id="m")
         )
         async with _children(make_app()) as app:
@@ -78,7 +36,7 @@ def test_every_outcome_comes_once_whenever_the_worker_dies(make_app: MakeApp, co
 @pytest.mark.parametrize("commits", [2, 4, 6])
 def test_a_fan_out_is_joined_once_whenever_the_worker_dies(make_app: MakeApp, commits: int) -> None:
     async def main() -> None:
-        await _dies_after(
+        await dies_after(
             commits, _children(make_app()), lambda app: app.send(Sum("s-1", (1, -2, 3), squares=True), id="m")
         )
         async with _children(make_app()) as app:
@@ -97,7 +55,7 @@ def test_a_cancelled_parents_children_are_cancelled_whenever_the_worker_dies(mak
             await app.send(PlanTrip("t-1", ("wait", "deep")))
             await until(lambda: _has(app, "t-1.1.deep", "running"))
             await until(lambda: _at_rest(app))
-        await _dies_after(commits, _children(make_app()), lambda app: app.instance(Trip, "t-1").cancel("ill"))
+        await dies_after(commits, _children(make_app()), lambda app: app.instance(Trip, "t-1").cancel("ill"))
         async with _children(make_app()) as app:
             for leg in ("t-1.0", "t-1.1", "t-1.1.deep"):
                 await until(lambda leg=leg: _has(app, leg, "cancelled"))

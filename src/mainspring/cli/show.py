@@ -27,7 +27,7 @@ from mainspring.core import events
 from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.branches import live
-from mainspring.engine.loader import pinned, state_of, trusted, whole_stream
+from mainspring.engine.loader import pinned, refuse_unkept, state_of, trusted, whole_stream
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of, read_detail
 from mainspring.engine.registry import WorkflowEntry
@@ -96,7 +96,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         store = app.engine.store
         loaded = await find(app, identity)
         ref, entry = ref_of(loaded), _entry(app, loaded)
-        end = _checked(loaded.row, at)
+        end = _checked(loaded, at)
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
         state = await _state(app, loaded, at)
@@ -106,6 +106,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
             return
         _write_head(loaded.row, end)
         write_stream(ref, entry, rows)
+        if loaded.snapshot is not None and loaded.snapshot.is_all:
+            click.echo("Its history is not kept: these are the messages that it took, and what is still to be done.")
         _write_state(state)
         if waiting.count:
             _write_waiting(waiting, store.now_us())
@@ -144,15 +146,18 @@ def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
 # ---- reading
 
 
-def _checked(row: InstanceRow, at: int | None) -> int:
+def _checked(loaded: Loaded, at: int | None) -> int:
+    row = loaded.row
     if at is not None and at > row.version:
         raise MisuseError(f"{row.workflow}/{row.id} has no version {at}: it is at version {row.version}.")
+    if at is not None:
+        refuse_unkept(loaded, f"cannot be shown at version {at}")
     return at or row.version
 
 
 async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
     """Return the state at a version, or why it cannot be had: a broken stream must still be shown."""
-    ref, end = ref_of(loaded), _checked(loaded.row, at)
+    ref, end = ref_of(loaded), _checked(loaded, at)
     entry = _entry(app, loaded)
     if entry is None:
         which = f"{ref.workflow} of version {loaded.row.definition_version} or newer"
@@ -209,8 +214,8 @@ def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
         "event": row.event,
         "direction": _direction(row),
         "kind": _kind(row),
-        "type": row.type,
-        "message": None if row.body is None else Raw(row.body),
+        "type": detail.unkept or row.type,
+        "message": None if row.body is None or row.type is None else Raw(row.body),
         "message_id": message_id_of(ref, row),
         "actor": row.actor,
         "state": row.state,

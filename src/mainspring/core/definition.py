@@ -19,7 +19,7 @@ from msgspec import Struct
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
-from mainspring.core.workflow import Again, UnknownTransition, Workflow
+from mainspring.core.workflow import Again, History, UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
@@ -50,6 +50,7 @@ class Definition(Struct, frozen=True):
     through_inbox: frozenset[type[Any]]
     again: Again
     retention: timedelta | None
+    history: History
 
 
 @cache
@@ -76,6 +77,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         through_inbox=_through_inbox(cls, inputs),
         again=_again(cls),
         retention=_retention(cls),
+        history=_history(cls),
     )
 
 
@@ -185,6 +187,24 @@ def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:
     if cls.again not in get_args(Again):
         raise DefinitionError(cls.__name__, f"has again = {shown(cls.again, 80)}", 'Use "join", "refuse" or "anew".')
     return cls.again
+
+
+def _history(cls: type[Workflow[Any, Any, Any]]) -> History:
+    if cls.history not in get_args(History):
+        raise DefinitionError(cls.__name__, f"has history = {shown(cls.history, 80)}", 'Use "kept" or "state".')
+    if cls.history == "state" and cls.again == "anew":
+        raise DefinitionError(
+            cls.__name__,
+            'has history = "state" and again = "anew", but only a history tells which answers are old',
+            'Use again = "join" or "refuse", or keep the history.',
+        )
+    if cls.history == "state" and cls.snapshot_every is None:
+        raise DefinitionError(
+            cls.__name__,
+            'has history = "state" and snapshot_every = None, but then nothing of it would be stored',
+            "Leave snapshot_every out, or keep the history.",
+        )
+    return cls.history
 
 
 def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:

@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.events import (
-    Began,
     Cancelled,
     Compensated,
     Compensating,
     Completed,
     Failed,
+    InitiatedBy,
     Kept,
     Migrated,
     Received,
@@ -28,6 +28,7 @@ from mainspring.core.events import (
 )
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
+from mainspring.core.unkept import NotKept
 
 What: TypeAlias = Literal[
     "Started",
@@ -74,16 +75,13 @@ class Execution(Struct, frozen=True, gc=False):
 def execution_log(entries: Iterable[Entry]) -> list[Execution]:
     """Return the log of a stream.
 
-    >>> from mainspring.core.events import InitiatedBy
+    >>> from mainspring.core.events import Began
     >>> [line.what for line in execution_log([Entry(1, Began()), Entry(2, InitiatedBy("go")), Entry(3, Completed())])]
     ['Started', 'Completed']
     """
     log: list[Execution] = []
-    began = False
     for entry in entries:
-        what, about = _told(entry, began=began)
-        # The input right behind Began is the one that started it.
-        began = isinstance(entry.event, Began)
+        what, about = _told(entry)
         if what is not None:
             log.append(
                 Execution(
@@ -101,10 +99,10 @@ def execution_log(entries: Iterable[Entry]) -> list[Execution]:
     return log
 
 
-def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
+def _told(entry: Entry) -> tuple[What | None, str]:
     match entry.event:
         case Received(message):
-            return "Started" if began else "Stepped", type(message).__name__
+            return "Started" if isinstance(entry.event, InitiatedBy) else "Stepped", _type(message)
         case Suspended(reason):
             # Nobody did it: an input or a handler failed.
             return "Faulted" if entry.actor is None else "Suspended", reason
@@ -136,3 +134,7 @@ def _told(entry: Entry, *, began: bool) -> tuple[What | None, str]:
             return "Terminated", reason
         case _:
             return None, ""
+
+
+def _type(message: object) -> str:
+    return message.type if isinstance(message, NotKept) else type(message).__name__

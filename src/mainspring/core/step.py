@@ -29,6 +29,7 @@ from mainspring.core.events import OUTPUTS, Event
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import translate
+from mainspring.core.unkept import check_unkept
 from mainspring.core.workflow import Workflow
 from mainspring.errors import (
     CannotBeginError,
@@ -102,6 +103,8 @@ def step(
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
     events = translate(begins, envelope.message, decisions, envelope.task)
+    if definition.history == "state":
+        check_unkept(definition.name, events)
     return Step(events, fold(workflow, state, events), version + len(events))
 
 

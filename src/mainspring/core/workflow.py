@@ -18,6 +18,7 @@ Begins: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
 UnknownTransition: TypeAlias = Literal["fail", "ignore"]
 Again: TypeAlias = Literal["join", "refuse", "anew"]
 Mode: TypeAlias = Literal["direct", "inbox"]
+History: TypeAlias = Literal["kept", "state"]
 
 SNAPSHOT_EVERY_EVENTS = 100
 
@@ -79,6 +80,10 @@ class Workflow(Generic[In, State, Out]):
 
     snapshot_every: ClassVar[int | None] = SNAPSHOT_EVERY_EVENTS
     """After how many events the state is stored beside the stream; None for never. It only saves time."""
+
+    history: ClassVar[History] = "kept"
+    """What is stored of an instance: `kept`, every event; `state`, its state alone, with what is still to be done and
+    the ids of the messages that it took. An instance stays as it began."""
 
     retention: ClassVar[timedelta | None] = None
     """How long an ended instance is kept, where the app purges at all; None for as long as the app says. timedelta.max

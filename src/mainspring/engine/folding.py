@@ -11,7 +11,7 @@ from msgspec import Struct
 from mainspring.core.feed import FeedEntry
 from mainspring.engine.pending import moment
 from mainspring.engine.projection import TABLE, Projection
-from mainspring.engine.recorder import message_id_of
+from mainspring.engine.recorder import is_unkept, message_id_of
 from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.units import error_text
 from mainspring.errors import ErasedError, LendingError
@@ -250,6 +250,8 @@ class Folding:
         entry = self._registry.workflows.get(ref.workflow)
         if entry is None or (is_internal(ref.workflow) if workflows is None else ref.workflow not in workflows):
             return None
+        if entry.definition.history == "state" or is_unkept(row):
+            return None  # a step may trim it before it is read: a rebuild would come to something else
         event = entry.recorder.event(row)
         return FeedEntry(
             position, ref.workflow, ref.id, row.version, event, moment(row.time_us), message_id_of(ref, row), row.actor

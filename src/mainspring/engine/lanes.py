@@ -24,7 +24,7 @@ class Lane:
     and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
     anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
     stream, once nothing is under way. `elsewhere` says that the instance runs under a newer version of its workflow
-    than this process knows.
+    than this process knows. `trims` says that its history is not kept.
     """
 
     __slots__ = (
@@ -52,6 +52,7 @@ class Lane:
         "snapshot_version",
         "state",
         "status",
+        "trims",
         "under_way",
         "version",
         "wants_ledger",
@@ -90,6 +91,7 @@ class Lane:
         self.asked = False
         self.children = False
         self.elsewhere = False
+        self.trims = False
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

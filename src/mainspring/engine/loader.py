@@ -156,6 +156,7 @@ class Loader:
             # What stands before a snapshot was not read: it may have asked somebody.
             lane.asked = loaded.snapshot is not None or any(event.event == "Asked" for event in loaded.events)
             lane.children = has_children(loaded)
+            lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
             try:
                 lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
             except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
@@ -190,6 +191,17 @@ def readable(entry: WorkflowEntry, loaded: Loaded) -> WorkflowEntry:
     return found
 
 
+def refuse_unkept(loaded: Loaded, problem: str) -> None:
+    """Raise an OperationError for what needs the history of an instance of which only the state is kept."""
+    if loaded.snapshot is not None and loaded.snapshot.is_all:
+        row = loaded.row
+        raise OperationError(
+            f"{row.workflow}/{row.id}",
+            f"{problem}: its history is not kept",
+            f"Its state at version {row.version} is all there is.",
+        )
+
+
 def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
     """Return the state, and the version of the snapshot that it was built on (0 for none)."""
     snapshot = loaded.snapshot
@@ -199,8 +211,11 @@ def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
 
 
 async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
-    """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned."""
-    if entry is None or loaded is None or loaded.snapshot is None:
+    """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned.
+
+    Where the history is not kept, the snapshot is the truth, whoever made it.
+    """
+    if entry is None or loaded is None or loaded.snapshot is None or loaded.snapshot.is_all:
         return loaded
     if loaded.snapshot.fingerprint.removesuffix(CHILDREN_MARK) == entry.fingerprint and not any(
         branches(row) for row in loaded.events

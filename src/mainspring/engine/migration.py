@@ -13,7 +13,7 @@ from mainspring.core.messages import type_of
 from mainspring.engine.asking import still_open
 from mainspring.engine.branches import branches, live
 from mainspring.engine.children import CHILDREN_MARK, has_children
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.loader import refuse_unkept, whole_stream
 from mainspring.engine.recorder import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, OperationError
@@ -73,6 +73,7 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
     row = loaded.row
     ref = Ref(row.workflow, row.id)
     _check(row, entry.version)
+    refuse_unkept(loaded, f"cannot migrate to version {entry.version}")
     rows = await whole_stream(store, ref)
     try:
         state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))

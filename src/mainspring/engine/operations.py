@@ -21,7 +21,7 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.saga import Ledger
 from mainspring.engine.children import ended_by_operator, parent_of
-from mainspring.engine.loader import pinned, read_ledger, readable, state_of, trusted, whole_stream
+from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, state_of, trusted, whole_stream
 from mainspring.engine.migration import examine, registered
 from mainspring.engine.pending import read_context
 from mainspring.engine.registry import WorkflowEntry
@@ -276,6 +276,7 @@ class Operations:
         """Go back to an earlier version. What was recorded behind it stays in the stream, and does not count."""
         for _ in range(CONFLICTS):
             loaded = await self._loaded(ref)
+            refuse_unkept(loaded, "cannot be reset")
             row, entry = loaded.row, readable(self._entry(ref), loaded)
             rows = await whole_stream(self._engine.store, ref)
             reset = rewind(entry, row, rows, version)

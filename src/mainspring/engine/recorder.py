@@ -44,9 +44,11 @@ from mainspring.core.events import (
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.story import Entry
+from mainspring.core.unkept import NotKept
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import Pending, encode_context, moment
 from mainspring.errors import BodyTooLargeError
+from mainspring.port.digests import digested
 from mainspring.port.records import EventRow, Ref, Snapshot
 
 MICROSECOND: Final = timedelta(microseconds=1)
@@ -113,7 +115,8 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     """What an event says beside its message, stored as one JSON object.
 
     `compensate` undoes what was sent, `undoes` is the version that is undone, `result` what came of that, `failed` the
-    version of what failed, `cancelled` says that a compensation was begun from outside.
+    version of what failed, `cancelled` says that a compensation was begun from outside. `unkept` is the type of a
+    message that is not kept.
 
     >>> json.encode(Detail(key="payment"))
     b'{"key":"payment"}'
@@ -141,6 +144,7 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     result: Packed | None = None
     failed: int | None = None
     cancelled: bool = False
+    unkept: str | None = None
 
 
 encode_detail = json.Encoder().encode
@@ -187,6 +191,16 @@ class Recorder:
             pending.attempt,
             pending.duration_us,
         )
+
+    def unkept(self, row: EventRow) -> EventRow:
+        """Return what is kept of an input where the history is not: enough to know it again.
+
+        One without an id of its own is gone with the next step anyway.
+        """
+        if row.message_id is None:
+            return row
+        type, body = digested((row.type, row.body))
+        return replace(row, type=type, body=body, detail=encode_detail(Detail(unkept=row.type)))
 
     def row(
         self,
@@ -262,7 +276,11 @@ class Recorder:
     def event(self, row: EventRow) -> StreamEvent[Any, Any]:
         """Return the event of a row."""
         codec = self._states if row.event == "Became" else self._codec
-        message: Any = None if row.type is None else codec.decode(row.type, row.type_version, row.body or b"")
+        message: Any = None
+        if row.type is not None:
+            message = codec.decode(row.type, row.type_version, row.body or b"")
+        elif is_unkept(row):
+            message = NotKept(read_detail(row.detail).unkept or "")
         carrier = _CARRIERS.get(row.event)
         if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
             return carrier(message)
@@ -430,6 +448,15 @@ def matters_to_ledger(row: EventRow) -> bool:
     if row.event in ("Received", "Kept"):
         return row.type == _SEND_FAILED
     return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed", "Retried")
+
+
+def is_unkept(row: EventRow) -> bool:
+    """Tell whether of the message of an event only the identity is kept.
+
+    >>> is_unkept(EventRow(3, "Received", 0, None, 1, b'"a digest"'))
+    True
+    """
+    return row.type is None and row.body is not None
 
 
 def message_id_of(ref: Ref, row: EventRow) -> str | None:

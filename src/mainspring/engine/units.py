@@ -32,6 +32,7 @@ from mainspring.core.events import (
 from mainspring.core.failures import ChildFailed
 from mainspring.core.saga import Ledger
 from mainspring.core.step import Step
+from mainspring.core.unkept import check_unkept
 from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.lanes import Lane
@@ -39,7 +40,7 @@ from mainspring.engine.pending import Pending, encode_context, instance_id, read
 from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
-from mainspring.errors import shown
+from mainspring.errors import OperationError, shown
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import (
     ARMED,
@@ -147,12 +148,16 @@ class Units:
         if before == 0 or anew:
             lane.context = encode_context(pending.context)
             lane.abandoned = frozenset(range(1, before + 1))
+        if before == 0:
+            lane.trims = lane.entry.definition.history == "state"
+        elif lane.trims:
+            _check_trims(lane, taken, anew=anew)
         written = self._written(lane, pending, taken, state_name)
         attributes = _attributes(lane, taken.state) if lane.entry.searchable else None
         ended = written.status != "running"
         if written.status in ENDED:
             self._tell_of_end(lane, pending, written)
-        snapshot = None if ended else self._snapshot(lane, taken)
+        snapshot = self._snapshot(lane, taken, ended=ended)
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, None
         lane.ending, lane.result = ended, written.result
         unit = Unit(
@@ -180,6 +185,7 @@ class Units:
             snapshot=snapshot,
             tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
             attributes=attributes,
+            trims=lane.trims,
         )
         return unit, written.claims
 
@@ -215,7 +221,8 @@ class Units:
             kind = cast("type[Any]", type(event))
             if kind is Received or kind is InitiatedBy:
                 cause = version
-                written.rows.append(recorder.input_row(kind.__name__, version, now_us, pending, state_name))
+                row = recorder.input_row(kind.__name__, version, now_us, pending, state_name)
+                written.rows.append(recorder.unkept(row) if lane.trims else row)
                 continue
             output = None
             if kind is Replied:
@@ -241,7 +248,11 @@ class Units:
                     written.claims.append((self._claim(lane, output, row, now_us, context), message))
         return written
 
-    def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any]) -> Snapshot | None:
+    def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any], *, ended: bool) -> Snapshot | None:
+        if lane.trims:
+            return lane.entry.recorder.snapshot(taken.state, taken.version, "")
+        if ended:
+            return None
         every = lane.entry.workflow.snapshot_every
         if every is None or taken.version - lane.snapshot_version < every:
             return None
@@ -458,6 +469,13 @@ def _answer(pending: Pending) -> TaskWork | None:
 
 def _return_address(context: Context) -> str | None:
     return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
+
+
+def _check_trims(lane: Lane, taken: Step[Any, Any, Any], *, anew: bool) -> None:
+    """An instance without history stays so, also when its workflow keeps histories by now: refuse what needs one."""
+    check_unkept(lane.entry.name, taken.events)
+    if anew:
+        raise OperationError(str(lane.ref), "cannot begin anew: its history is not kept", "Begin another instance.")
 
 
 def _attributes(lane: Lane, state: Any) -> tuple[AttributeRow, ...] | None:

@@ -83,6 +83,12 @@ def _check_projections(registry: Registry) -> None:
                 f"The projection {projection.name} follows {', '.join(missing)}, which is no part of this app",
                 "Add the workflow with app.add(…), or correct its name.",
             )
+        followed = (registry.workflows[name] for name in sorted(projection.workflows or ()))
+        if unkept := [entry.name for entry in followed if entry.definition.history == "state"]:
+            raise WiringError(
+                f"The projection {projection.name} follows {', '.join(unkept)}, whose history is not kept",
+                "Search by its attributes instead, publish what others want to know, or keep the history.",
+            )
 
 
 def _check_one_takes(registry: Registry) -> None:

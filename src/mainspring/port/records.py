@@ -184,6 +184,8 @@ class DeadLetter(Struct, frozen=True, gc=False):
 class Snapshot(Struct, frozen=True, gc=False):
     """A state at a version, with a fingerprint of the code that made it. An optimisation only.
 
+    One with an empty fingerprint is more: the events up to its version were trimmed, and it is all that is left.
+
     >>> Snapshot(100, "f", "Waiting", 1, b"{}").version
     100
     """
@@ -193,6 +195,11 @@ class Snapshot(Struct, frozen=True, gc=False):
     type: str
     type_version: int
     body: bytes
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it is all that is left."""
+        return not self.fingerprint
 
 
 class Remembered(Struct, frozen=True, gc=False):
@@ -230,6 +237,10 @@ class Unit(Struct, frozen=True, gc=False):
     becomes of its tasks.
     `attributes` are all that the instance has from now on; None leaves them as they are.
 
+    `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
+    (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
+    these were decided for. Its snapshot has an empty fingerprint.
+
     >>> Unit("W", "i").expected_version is None
     True
     """
@@ -261,6 +272,7 @@ class Unit(Struct, frozen=True, gc=False):
     snapshot: Snapshot | None = None
     tasks: TaskWork | None = None
     attributes: tuple[AttributeRow, ...] | None = None
+    trims: bool = False
 
 
 class Committed(Struct, frozen=True, gc=False):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mainspring.errors import LendingError
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
+from mainspring.port.digests import same_message
 from mainspring.port.lending import Loan
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -154,7 +155,7 @@ class MemoryStore(ProjectionTables):
             known = self._at(Ref(own.workflow, own.instance)).known(own.message_id)
         if known is None:
             return None
-        return Duplicate(same=own is not None and (own.type, own.body) == (known.type, known.body))
+        return Duplicate(same=own is not None and same_message((own.type, own.body), (known.type, known.body)))
 
     def _buried(self, unit: Unit) -> DeadLetter | None:
         """Return the dead letter that a unit would write again: a message that nobody takes is kept once."""
@@ -217,7 +218,7 @@ class MemoryStore(ProjectionTables):
             began = (len(self._begun), ref.workflow, ref.id, 0, unit.status, unit.state, unit.error)
             instance.row = InstanceRow(*began, unit.definition_version, unit.context or b"{}", now_us, now_us)
         for event in unit.events:
-            instance.events.append(event)
+            instance.events[event.version] = event
             self._events_fed += 1
             self._feed.append((self._events_fed, ref, event))
             if event.message_id is not None:
@@ -225,7 +226,9 @@ class MemoryStore(ProjectionTables):
         told: dict[str, Any] = {"status": unit.status, "state": unit.state, "error": unit.error}
         if unit.renews:
             told |= {"definition_version": unit.definition_version, "context": unit.context or b"{}"}
-        instance.takes(replace(instance.row, version=len(instance.events), updated_us=now_us, **told))
+        instance.takes(
+            replace(instance.row, version=instance.row.version + len(unit.events), updated_us=now_us, **told)
+        )
         instance.snapshot = unit.snapshot or instance.snapshot
         if unit.attributes is not None:
             instance.attributes = unit.attributes
@@ -233,9 +236,19 @@ class MemoryStore(ProjectionTables):
             due_us = now_us + output.after_us if output.at_us is None else output.at_us
             owner = self._owner(worker, claimed=output.claimed)
             self._put_output(OutputKey(instance.row.key, output.version), Output(ref, output, due_us, owner))
+        if unit.trims:
+            instance.trim(unit, self._pinned(ref, instance))
         if instance.inbox and not instance.suspended:
             self._news.set()  # resumed, or the next input is free now
         return instance.row.key
+
+    def _pinned(self, ref: Ref, instance: Instance) -> set[int]:
+        """Return the versions of the outputs of an instance that are not carried out, or are dead letters."""
+        letters = (
+            letter for letter, _ in self._dead.values() if (letter.workflow, letter.instance) == (ref.workflow, ref.id)
+        )
+        pinned = {key.version for key in instance.outbox}
+        return pinned | {letter.output.version for letter in letters if letter.output is not None}
 
     def _claimable(self, worker: int, unit: Unit) -> set[Ref]:
         """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
@@ -303,9 +316,9 @@ class MemoryStore(ProjectionTables):
 
     def _claimed(self, key: OutputKey, output: Output) -> OutputClaim:
         instance, row = self._at(output.ref), output.row
-        event = instance.events[key.version - 1]
-        cause = instance.events[event.cause - 1] if event.cause is not None else None
-        before = (instance.events[index].context for index in range(key.version - 1, -1, -1))
+        event = instance.events[key.version]
+        cause = instance.events[event.cause] if event.cause is not None else None
+        before = (e.context for v in range(key.version, 0, -1) if (e := instance.events.get(v)))
         context = next((c for c in before if c is not None), instance.row.context if instance.row else b"{}")
         return OutputClaim(
             key,
@@ -352,7 +365,7 @@ class MemoryStore(ProjectionTables):
         if instance.row is None:
             return None
         after = instance.snapshot.version if instance.snapshot else 0
-        return Loaded(instance.row, instance.snapshot, instance.seen[after:])
+        return Loaded(instance.row, instance.snapshot, instance.behind(after))
 
     async def remembered(self, key: str) -> Remembered | None:
         result = self._remembered.get(key)
@@ -366,11 +379,12 @@ class MemoryStore(ProjectionTables):
         return list(self._at(ref).attributes)
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        return self._at(ref).seen[after : after + limit]
+        return self._at(ref).behind(after, limit)
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         behind = islice(self._feed, bisect_right(self._feed, after, key=lambda fed: fed[0]), None)
-        return list(islice((fed for fed in behind if self._at(fed[1]).version >= 0), limit))
+        there = (fed for fed in behind if fed[2].version in (at := self._at(fed[1])).events and at.version >= 0)
+        return list(islice(there, limit))
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return [waiting.row for waiting in islice(self._at(ref).inbox.values(), limit)]
@@ -446,7 +460,8 @@ class MemoryStore(ProjectionTables):
                 tombstones += 1
             if instance.version < 0:
                 count = min(len(instance.events), events - removed)
-                del instance.events[:count]
+                for version in list(islice(instance.events, count)):
+                    del instance.events[version]
                 removed += count
                 if instance.events:
                     left.append(one.key)

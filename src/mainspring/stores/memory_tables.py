@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
+from mainspring.port.trimming import trim_after
 
 
 @dataclass
@@ -51,7 +53,7 @@ class Instance:
     ended_us: int | None = None
     snapshot: Snapshot | None = None
     attributes: tuple[AttributeRow, ...] = ()
-    events: list[EventRow] = field(default_factory=list[EventRow])
+    events: dict[int, EventRow] = field(default_factory=dict[int, EventRow])
     taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
     inbox: dict[int, Input] = field(default_factory=dict[int, Input])
     outbox: dict[OutputKey, Output] = field(default_factory=dict[OutputKey, Output])
@@ -68,10 +70,18 @@ class Instance:
         """Whether its inputs are left alone."""
         return self.row is not None and self.row.status == "suspended"
 
-    @property
-    def seen(self) -> list[EventRow]:
-        """The events that can be read."""
-        return self.events if self.version >= 0 else []
+    def behind(self, version: int, limit: int | None = None) -> list[EventRow]:
+        """Return the events behind a version that can be read."""
+        versions = range(max(version, 0) + 1, self.version + 1)
+        return list(islice((event for v in versions if (event := self.events.get(v))), limit))
+
+    def trim(self, unit: Unit, pinned: set[int]) -> None:
+        """Remove events before a unit that nothing needs any more."""
+        needed = pinned | {cause for version in pinned if (cause := self.events[version].cause) is not None}
+        for version in range(trim_after(unit) + 1, (unit.expected_version or 0) + 1):
+            event = self.events.get(version)
+            if event and event.message_id is None and event.actor is None and version not in needed:
+                del self.events[version]
 
     def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
         """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""

@@ -132,6 +132,16 @@ def check_complete(events: list[EventRow], after: int, key: int, version: int) -
     raise DamagedRecordError("events", f"instance {key}, version {expected} is missing")
 
 
+def check_behind(events: list[EventRow], after: int, key: int, trimmed: int) -> None:
+    """Refuse a stream with gaps behind the version up to which it was trimmed.
+
+    >>> check_behind([EventRow(4, "Received", 0), EventRow(9, "Received", 0)], after=0, key=7, trimmed=8)
+    """
+    after = max(after, trimmed)
+    behind = [event for event in events if event.version > after]
+    check_complete(behind, after, key, after + len(behind))
+
+
 def read_output(row: Sequence[Any]) -> OutputClaim:
     """Return the output of a row that a claim or a look at the outbox returns, or raise DamagedRecordError."""
     instance, version, workflow, id, kind, destination, attempts, due_us, priority, context = row[:_INPUT]

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar, cast
 from msgspec.structs import replace
 
 from mainspring.errors import ERASED_TYPE
+from mainspring.port.digests import same_message
 from mainspring.port.lending import Connection, Loan
 from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
@@ -113,7 +114,7 @@ class SealedStore:
             return False
         ref = Ref(own.workflow, own.instance) if isinstance(own, InputRow) else Ref(unit.workflow, unit.instance)
         known = await self._known(ref, str(id))
-        return known is not None and (known.type, known.body) == (own.type, own.body)
+        return known is not None and same_message((known.type, known.body), (own.type, own.body))
 
     async def _known(self, ref: Ref, message_id: str) -> EventRow | InputRow | DeadLetter | None:
         for row in await self.inbox(ref, PAGE):

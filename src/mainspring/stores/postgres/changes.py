@@ -8,7 +8,18 @@ from typing import Any, Final
 from msgspec.structs import astuple, replace
 
 from mainspring.port.attributes import AttributeRow
-from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import (
+    ARMED,
+    ENDED,
+    DeadLetter,
+    InputRow,
+    OutputRow,
+    Remembered,
+    Retry,
+    Snapshot,
+    Unit,
+)
+from mainspring.port.trimming import trim_after
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.sql import digest, packed
@@ -85,6 +96,7 @@ class Changes:
         self.snapshots: dict[int, Snapshot] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
         self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
+        self._trimmed: dict[int, tuple[int, int]] = {}
 
     # ---- collecting
 
@@ -93,6 +105,12 @@ class Changes:
         self.outputs[key, row.version] = Born(key, row, due_us, owner)
         if owner is None:
             self._tell(due_us)
+
+    def trim(self, key: int, unit: Unit) -> None:
+        """Remove what a unit leaves behind; several units of a batch together, from where the first one looks."""
+        known = self._trimmed.get(key)
+        after = trim_after(unit)
+        self._trimmed[key] = after if known is None else min(after, known[0]), unit.expected_version or 0
 
     def settle(self, spot: Spot) -> Born | None:
         """Remove an output, and return it if it is so new that it is not in the database yet."""
@@ -179,6 +197,10 @@ class Changes:
             # In the order of their names, so that two batches never wait for each other.
             results = sorted((digest(result.key), *astuple(result)) for result in self.results.values())
             await transaction.rows("replace_results", *_columns(results))
+        if self._trimmed:
+            # Last, for it is what is left in the outbox and among the dead letters that counts.
+            trims = [(key, *span) for key, span in sorted(self._trimmed.items())]
+            await transaction.rows("trim_events", *_columns(trims))
 
     async def _write_attributes(self, transaction: Transaction) -> None:
         await transaction.rows("delete_attributes", sorted(self.attributes))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mainspring.port.digests import same_message
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused
 from mainspring.stores.postgres.changes import Changes
@@ -75,12 +76,12 @@ class Judge:
             # It stands in the step, or, where there was none, in what is accepted or buried instead.
             carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
             own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
-            return Duplicate(same=own is not None and found == (own.type, own.body))
+            return Duplicate(same=own is not None and same_message(found, (own.type, own.body)))
         row = unit.accepts[0]
         found = self._message(self._instances[row.workflow, row.instance], row.message_id)
         if found is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
             return None
-        return Duplicate(same=found == (row.type, row.body))
+        return Duplicate(same=same_message(found, (row.type, row.body)))
 
     def _letter(self, unit: Unit) -> Message | None:
         """Return type and body of the dead letter that a unit would write again: what nobody takes is kept once."""
@@ -205,6 +206,8 @@ class Judge:
             changes.snapshots[known.key] = unit.snapshot
         if unit.attributes is not None:
             changes.attributes[known.key] = unit.attributes
+        if unit.trims and unit.expected_version:
+            changes.trim(known.key, unit)
 
     def _append(self, unit: Unit, known: Known) -> None:
         key, version, rows = known.key, known.version, self._changes.events

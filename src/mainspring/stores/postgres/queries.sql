@@ -456,6 +456,41 @@ ON CONFLICT (instance) DO UPDATE SET
     body = excluded.body,
     checksum = excluded.checksum;
 
+-- name: trim_events
+-- Behind a version up to another: what no message id, no person and no output or dead letter has to do with.
+WITH wanted AS MATERIALIZED (
+    SELECT n.instance, n.after, n.version, i.id
+    FROM unnest($1::bigint[], $2::bigint[], $3::bigint[]) AS n (instance, after, version)
+    CROSS JOIN LATERAL (SELECT id FROM mainspring.instances WHERE key = n.instance OFFSET 0) AS i
+), pinned AS MATERIALIZED (
+    SELECT w.instance, o.version FROM wanted AS w
+    CROSS JOIN LATERAL (SELECT version FROM mainspring.outbox WHERE instance = w.instance OFFSET 0) AS o
+    UNION
+    SELECT w.instance, d.version FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT output_version AS version, output_instance FROM mainspring.dead_letters
+        WHERE hashtextextended(instance, 0) = hashtextextended(w.id, 0) OFFSET 0
+    ) AS d
+    WHERE d.output_instance = w.instance
+), needed AS MATERIALIZED (
+    SELECT instance, version FROM pinned
+    UNION ALL
+    SELECT p.instance, e.cause FROM pinned AS p
+    CROSS JOIN LATERAL (
+        SELECT cause FROM mainspring.events WHERE instance = p.instance AND version = p.version OFFSET 0
+    ) AS e
+)
+DELETE FROM mainspring.events WHERE ctid = ANY (ARRAY(
+    SELECT e.ctid FROM wanted AS w
+    CROSS JOIN LATERAL (
+        SELECT ctid, version FROM mainspring.events
+        WHERE instance = w.instance AND version > w.after AND version <= w.version
+            AND message_id IS NULL AND actor IS NULL
+        OFFSET 0
+    ) AS e
+    WHERE NOT EXISTS (SELECT FROM needed AS n WHERE n.instance = w.instance AND n.version = e.version)
+));
+
 -- name: replace_results
 -- Remembered; the newest counts.
 INSERT INTO mainspring.results (name, key, type, type_version, body, expires_us)
@@ -753,6 +788,10 @@ WHERE e.position > $1 AND e.position < (
     (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint + base FROM mainspring.feed) << 20
 )
 ORDER BY e.position LIMIT $2;
+
+-- name: trimmed
+-- Up to which version the events of an instance may be gone.
+SELECT version FROM mainspring.snapshots WHERE instance = $1 AND fingerprint = '';
 
 -- name: inbox
 -- What waits for an instance, in order.

@@ -24,7 +24,15 @@ from mainspring.port.records import (
 )
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of, packed
-from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
+from mainspring.stores.rows import (
+    check_behind,
+    check_complete,
+    read_dead_letter,
+    read_event,
+    read_input,
+    read_output,
+    read_snapshot,
+)
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
 
@@ -60,8 +68,9 @@ async def stream(ask: Ask, ref: Ref, after: int, limit: int) -> list[EventRow]:
     """Return the events of an instance behind a version."""
     found = await ask("stream", name_of(ref.workflow, ref.id), after, limit)
     events = [read_event(row) for row in found]
-    if found:
-        check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+    if found and found[-1][1] - max(after, 0) != len(events):
+        trimmed = await ask("trimmed", found[0][0])
+        check_behind(events, max(after, 0), found[0][0], trimmed[0][0] if trimmed else 0)
     return events
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import apsw
 
+from mainspring.port.digests import same_message
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused, refusal
 from mainspring.stores.rows import event_values
@@ -146,12 +147,12 @@ class Segment:
             # It stands in the step, or, where there was none, in what is accepted or buried instead.
             carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
             own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
-            return Duplicate(same=own is not None and known == (own.type, own.body))
+            return Duplicate(same=own is not None and same_message(known, (own.type, own.body)))
         row = unit.accepts[0]
         known = self._message((row.workflow, row.instance), row.message_id)
         if known is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
             return None
-        return Duplicate(same=known == (row.type, row.body))
+        return Duplicate(same=same_message(known, (row.type, row.body)))
 
     def _letter(self, unit: Unit) -> tuple[str | None, bytes | None] | None:
         """Return type and body of the dead letter that a unit would write again: what nobody takes is kept once."""
@@ -265,6 +266,8 @@ class Segment:
             changes.keep(known.key, unit.snapshot)
         if unit.attributes is not None:
             changes.attributes[known.key] = unit.attributes
+        if unit.trims and unit.expected_version:
+            changes.trim(known.key, unit)
         if self._facts.inbox_has_rows and unit.status != "suspended":
             changes.news = True  # resumed, or the next input is free now
 

@@ -9,7 +9,18 @@ import apsw
 from msgspec.structs import astuple
 
 from mainspring.port.attributes import AttributeRow
-from mainspring.port.records import ARMED, ENDED, DeadLetter, InputRow, OutputRow, Remembered, Retry, Snapshot
+from mainspring.port.records import (
+    ARMED,
+    ENDED,
+    DeadLetter,
+    InputRow,
+    OutputRow,
+    Remembered,
+    Retry,
+    Snapshot,
+    Unit,
+)
+from mainspring.port.trimming import trim_after
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 from mainspring.stores.sqlite.facts import Known, Name, Spot
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
@@ -58,6 +69,7 @@ class Changes:
         self._results: dict[str, tuple[Any, ...]] = {}
         self._snapshots: dict[int, tuple[Any, ...]] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
+        self._trimmed: dict[int, tuple[int, int]] = {}
         self.tasks = TaskChanges()
         self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
 
@@ -77,6 +89,12 @@ class Changes:
         )
         if owner is None:
             self.news = True
+
+    def trim(self, key: int, unit: Unit) -> None:
+        """Remove what a unit leaves behind; several units of a batch together, from where the first one looks."""
+        known = self._trimmed.get(key)
+        after = trim_after(unit)
+        self._trimmed[key] = after if known is None else min(after, known[0]), unit.expected_version or 0
 
     def settle(self, spot: Spot) -> tuple[Any, ...] | None:
         """Remove an output. Return its row if it is so new that it is not in the database yet."""
@@ -162,6 +180,9 @@ class Changes:
         if self._results:
             change(connection, "sweep_results", self.now_us)
             _RESULTS.insert(connection, _flat(self._results.values()))
+        # Last, for it is what is left in the outbox and among the dead letters that counts.
+        for key, (after, version) in self._trimmed.items():
+            change(connection, "trim_events", key, after, version)
 
     def _write_inputs(self, connection: apsw.Connection) -> None:
         """Write what was accepted and what was given back, and park what waits for a suspended instance.

@@ -250,6 +250,24 @@ INSERT OR REPLACE INTO snapshots (instance, version, fingerprint, type, type_ver
 VALUES (?, ?, ?, ?, ?, ?, ?);
 
 
+-- name: trim_events
+-- Behind a version up to another: what no message id, no person and no output or dead letter has to do with.
+WITH pinned (version) AS MATERIALIZED (
+    SELECT version FROM outbox WHERE instance = ?1
+    UNION
+    SELECT d.output_version FROM instances AS i CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_instance
+    ON d.workflow = i.workflow AND d.instance = i.id
+    WHERE i.key = ?1 AND d.output_instance = ?1
+)
+DELETE FROM events INDEXED BY events_by_version
+WHERE instance = ?1 AND version > ?2 AND version <= ?3 AND message_id IS NULL AND actor IS NULL
+    AND version NOT IN (SELECT version FROM pinned)
+    AND version NOT IN (
+        SELECT e.cause FROM pinned AS p CROSS JOIN events AS e INDEXED BY events_by_version
+        ON e.instance = ?1 AND e.version = p.version
+        WHERE e.cause IS NOT NULL
+    );
+
 -- ---------------------------------------------------------------- claiming
 
 -- name: claimable_outputs
@@ -417,6 +435,10 @@ SELECT
 FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
 WHERE e.position > ?1 AND i.purged_us IS NULL
 ORDER BY e.position LIMIT ?2;
+
+-- name: trimmed
+-- Up to which version the events of an instance may be gone.
+SELECT version FROM snapshots WHERE instance = ?1 AND fingerprint = '';
 
 -- name: inbox
 -- What waits for an instance, in order.

@@ -21,7 +21,15 @@ from mainspring.port.records import (
     Remembered,
     Stats,
 )
-from mainspring.stores.rows import check_complete, read_dead_letter, read_event, read_input, read_output, read_snapshot
+from mainspring.stores.rows import (
+    check_behind,
+    check_complete,
+    read_dead_letter,
+    read_event,
+    read_input,
+    read_output,
+    read_snapshot,
+)
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 
 _INSTANCE = slice(1, 13)
@@ -47,8 +55,9 @@ def stream(connection: apsw.Connection, ref: Ref, after: int, limit: int) -> lis
     """Return the events of an instance behind a version."""
     found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
     events = [read_event(row) for row in found]
-    if found:
-        check_complete(events, max(after, 0), found[0][0], max(after, 0) + len(events))
+    if found and found[-1][1] - max(after, 0) != len(events):
+        trimmed = rows(connection, "trimmed", found[0][0])
+        check_behind(events, max(after, 0), found[0][0], trimmed[0][0] if trimmed else 0)
     return events
 
 

@@ -25,6 +25,7 @@ from mainspring.testing.store_contract.settlements import SettlementTests
 from mainspring.testing.store_contract.streams import StreamTests
 from mainspring.testing.store_contract.tasks import TaskTests
 from mainspring.testing.store_contract.timers import TimerTests
+from mainspring.testing.store_contract.trimming import TrimmingTests
 from mainspring.testing.store_contract.workers import WorkerTests
 
 __all__ = ["StoreContract"]
@@ -44,6 +45,7 @@ class StoreContract(
     ReadingTests,
     PurgingTests,
     ProjectionTests,
+    TrimmingTests,
     DurabilityTests,
 ):
     """All the tests. Override `make_store`, and `durable` or `second_handle` where the store cannot do that.

@@ -1,0 +1,49 @@
+"""A worker that dies right after one of its commits."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mainspring import Mainspring
+from tests.engine.conftest import until
+
+Story = Callable[[Mainspring], Awaitable[Any]]
+
+
+async def dies_after(commits: int, app: Mainspring, story: Story) -> None:
+    """Let a worker make so many commits and never hear of the last, nor do anything more."""
+    await app.start()
+    store, dead = app.engine.store, asyncio.Event()
+    commit, left = store.commit, iter(range(commits))
+
+    async def mortal(*values: Any) -> Any:
+        last = next(left, None)
+        if last is None:
+            await asyncio.Event().wait()
+        outcomes = await commit(*values)
+        if last == commits - 1:
+            dead.set()
+            await asyncio.Event().wait()
+        return outcomes
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "commit", mortal)
+        told = asyncio.ensure_future(story(app))
+        death = asyncio.ensure_future(dead.wait())
+        await asyncio.wait((death, asyncio.ensure_future(_quiet_for_long(app, told))), return_when="FIRST_COMPLETED")
+        for task in (told, death):
+            task.cancel()
+        await app.engine.runtime.cancel_tasks()
+    await store.release_worker(app.engine.committer.worker)
+    app.engine.committer.close()
+    assert app._exits is not None  # noqa: SLF001  a stop would drain what a crash leaves
+    await app._exits.aclose()  # noqa: SLF001  as above
+    app.engine.runtime.close()
+
+
+async def _quiet_for_long(app: Mainspring, told: asyncio.Future[Any]) -> None:
+    """Return when the story is over without the crash: it took fewer commits."""
+    await told
+    await until(lambda: not app.engine.dispatcher.in_hand and not any(True for _ in app.engine.stepper.lanes.busy()))
