@@ -307,6 +307,53 @@ def test_nothing_is_lost_or_doubled_whenever_the_worker_dies(make_app: MakeApp, 
     run(main)
 
 
+@dataclass(frozen=True)
+class Build:
+    meter: str
+
+
+class Estate(Workflow[Build | Total, Reading, Install]):
+    """Has a meter as its child, and ends with it."""
+
+    begins = Build
+    initial_state = Reading()
+
+    def route(self, message: Build | Total) -> str | None:
+        return "estate"
+
+    def evolve(self, state: Reading, event: Event[Build | Total, Install]) -> Reading | None:
+        match event:
+            case Received(Total(units)):
+                return Reading(units)
+
+    def decide(self, message: Build | Total, state: Reading) -> Decisions[Build | Total, Install] | None:
+        return [StartChild(Install(message.meter))] if isinstance(message, Build) else [Complete()]
+
+
+def test_a_parent_is_told_how_it_ended_and_a_purge_leaves_nothing(make_app: MakeApp) -> None:
+    class Child(StateMeter):
+        def decide(self, message: Any, state: Any) -> Any:
+            return [Complete(Total(7))] if isinstance(message, Remove) else []
+
+    async def main() -> None:
+        app = make_app()
+        app.add(Child())
+        app.add(Estate())
+        async with app:
+            await app.send(Build("m-1"))
+            await until(lambda: _nothing_to_do(app))
+            for _ in range(3):
+                await app.send(AskTotal("m-1"))
+            await app.send(Remove("m-1"))
+            await app.instance(Estate, "estate").result()
+            assert await app.instance(Estate, "estate").state() == Reading(7)
+            await until(lambda: _nothing_to_do(app))
+            assert (await app.purge(older_than=timedelta(microseconds=1), workflow="Child")).instances == 1
+            assert await app.engine.store.stream(Ref("Child", "m-1"), 0, 100) == []
+
+    run(main)
+
+
 def test_changed_code_goes_on_from_the_state(make_app: MakeApp) -> None:
     @message(name="Reading", version=2, upcasters=[lambda body: body | {"place": "cellar"}])
     @dataclass(frozen=True)

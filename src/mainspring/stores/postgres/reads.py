@@ -66,6 +66,14 @@ async def _load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
 
 async def stream(ask: Ask, ref: Ref, after: int, limit: int) -> list[EventRow]:
     """Return the events of an instance behind a version."""
+    try:
+        return await _stream(ask, ref, after, limit)
+    except DamagedRecordError:
+        # As above: purged, it has no snapshot any more that says what was trimmed.
+        return await _stream(ask, ref, after, limit)
+
+
+async def _stream(ask: Ask, ref: Ref, after: int, limit: int) -> list[EventRow]:
     found = await ask("stream", name_of(ref.workflow, ref.id), after, limit)
     events = [read_event(row) for row in found]
     if found and found[-1][1] - max(after, 0) != len(events):

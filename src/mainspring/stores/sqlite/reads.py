@@ -53,11 +53,14 @@ def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None
 
 def stream(connection: apsw.Connection, ref: Ref, after: int, limit: int) -> list[EventRow]:
     """Return the events of an instance behind a version."""
-    found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
+    after = max(after, 0)
+    with savepoint(connection):  # one read transaction: what is there and what was trimmed fit together
+        found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
+        gaps = bool(found) and found[-1][1] - after != len(found)
+        trimmed = rows(connection, "trimmed", found[0][0]) if gaps else []
     events = [read_event(row) for row in found]
-    if found and found[-1][1] - max(after, 0) != len(events):
-        trimmed = rows(connection, "trimmed", found[0][0])
-        check_behind(events, max(after, 0), found[0][0], trimmed[0][0] if trimmed else 0)
+    if gaps:
+        check_behind(events, after, found[0][0], trimmed[0][0] if trimmed else 0)
     return events
 
 
