@@ -4,6 +4,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.app.bulk import BulkReport
+from mainspring.engine.recurring import RECURRING
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError
 from mainspring.stores.memory import MemoryStore
@@ -112,8 +113,7 @@ def test_what_the_engine_began_for_itself_is_left_alone_unless_it_is_named(make_
             await app.send(Start("a-1", times=0))
             assert (await app.bulk("suspend", status="running")).done == 1
             assert await statuses(app) == ["suspended"]
-            (nightly,) = await app.instances(status="running")
-            assert (await app.bulk("suspend", workflow=nightly.workflow, dry_run=True)).matched == 1
+            assert (await app.bulk("suspend", workflow=f"{RECURRING}nightly", dry_run=True)).matched == 1
 
     run(main)
 
