@@ -207,8 +207,8 @@ class SealedStore:
             if changes["body"] == ERASED:
                 changes["type"] = f"{ERASED_TYPE}{record.type}"
         if isinstance(record, EventRow | OutputClaim) and record.detail is not None:
-            detail = self._seal.open(record.detail, about)
-            changes["detail"] = None if detail == ERASED else detail
+            # An erased one says nothing, but that there was one: a compensation that nobody can read is not forgotten.
+            changes["detail"] = self._seal.open(record.detail, about)
         return replace(record, **changes) if changes else record
 
 
