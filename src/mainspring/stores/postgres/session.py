@@ -44,6 +44,12 @@ SETTINGS: Final = {
     "tcp_keepalives_count": "3",
 }
 
+# Another after every crash, also of one process of the server alone. Who may not see it gets NULL.
+LIFE: Final = """
+SELECT pg_postmaster_start_time()::text || ' ' || backend_start::text
+FROM pg_stat_activity WHERE backend_type = 'checkpointer'
+"""
+
 Row: TypeAlias = Sequence[Any]
 
 
@@ -52,6 +58,8 @@ class Session:
 
     def __init__(self, raw: Any) -> None:
         self.raw = raw
+        # In which life of the server it was opened, as far as that can be seen.
+        self.life: str | None = None
 
     async def rows(self, statement: str, *values: Any) -> list[Row]:
         """Return all rows of a statement: one round trip, once it is prepared."""
@@ -197,6 +205,8 @@ class Pool:
         session = await connect(self._address)
         try:
             await self._prepare(session)
+            if not self._address.pooled:  # what is behind a pooler may change while this connection stays
+                session.life = await session.value(LIFE)
         except BaseException:
             session.drop()
             raise

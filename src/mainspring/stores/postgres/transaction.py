@@ -74,15 +74,22 @@ class Transactions:
         except LOST as cause:
             if not committing or transaction is None or transaction.xid is None:
                 raise
-            if not await self._committed(transaction.xid):
+            if not await self._committed(transaction.xid, transaction.session.life):
                 raise translated(str(self._address), cause) from cause
 
-    async def _committed(self, xid: int) -> bool:
-        """Find out what became of a transaction: ask until the server answers and knows."""
+    async def _committed(self, xid: int, life: str | None) -> bool:
+        """Find out what became of a transaction: ask until the server answers and knows.
+
+        A server that crashed gives the numbers of what it has forgotten to others: "committed" may be said of theirs.
+        So in another life of the server nothing counts as committed. If it was, trying again meets it: inputs are known
+        by their ids, instances by their versions, and outputs by who holds them.
+        """
         begun = time.monotonic()
         while time.monotonic() - begun < RESOLVE_SECONDS:
             try:
                 async with self._pool.session() as session:
+                    if life is None or session.life != life:
+                        return False
                     status = await session.value(self._statements["outcome"], str(xid))
                     if status != "in progress":
                         return status == "committed"
