@@ -47,10 +47,8 @@ bench: $(READY) ## Measure the pure core and the codec, then the engine in short
 	@$(BIN)/python -m bench compare --tuned --store postgres
 	@$(BIN)/python -m bench idle --store postgres --n 100000
 
-soak: $(READY) ## Kill workers, clients and servers 500 times on each store and judge what is left; plans at a million
-	@$(BIN)/python -m tests.crash --store sqlite --cycles 500
-	@$(BIN)/python -m tests.crash --store postgres --cycles 500
-	@$(BIN)/python -m tests.stores.postgres_million
+soak: $(READY) ## Run every proof in its long form and write a report of one page (hours)
+	@$(BIN)/python -m tests.soak
 
 docs: ## Build the documentation site
 	@echo "make docs comes with the documentation site; until then, read docs/ as it is."

@@ -56,6 +56,9 @@ def main() -> None:
         with server as settings:
             for figures in _figures(arguments, settings):
                 _emit({**figures, **place}, as_json=arguments.json)
+                section = BENCHES[arguments.bench].section if arguments.bench in BENCHES else None
+                if section is not None and not arguments.json:
+                    sys.stdout.write(f"\n{section(figures)}\n")
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 

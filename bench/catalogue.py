@@ -6,18 +6,22 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench import fan_out, idle, limit, replay, w1, w2, w3, w4, w5, w6
+from bench import fan_out, idle, isolation, limit, replay, w1, w2, w3, w4, w5, w6
 from bench.measure import REPEATS, Figures
 from bench.settings import Settings
 
 
 class Bench(Struct, frozen=True):
-    """`run` makes one run in this process. `sizes` are the n's that are measured unless others are asked for."""
+    """`run` makes one run in this process. `sizes` are the n's that are measured unless others are asked for.
+
+    `section` makes Markdown of a result, for a report.
+    """
 
     run: Callable[[Settings], Figures]
     sizes: tuple[int, ...]
     figure: str
     repeats: int = REPEATS
+    section: Callable[[Figures], str] | None = None
 
 
 BENCHES: dict[str, Bench] = {
@@ -30,6 +34,7 @@ BENCHES: dict[str, Bench] = {
     "fan-out": Bench(fan_out.run, (1_000, 10_000), "seconds"),
     "replay": Bench(replay.run, (10_000,), "replay_ms"),
     "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
+    "isolation": Bench(isolation.run, (10_000,), "worst_p99_ratio", repeats=1, section=isolation.section),
     "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),
     "limit-bulk": Bench(limit.bulk, (10_000,), "instances_per_s"),
     "limit-loop": Bench(limit.latency, (300,), "p50_ms"),

@@ -26,6 +26,7 @@ ROOT_FILES = {
     "examples",
     "pyproject.toml",
     "requirements.lock",
+    "simulate.py",
     "src",
     "tests",
 }
@@ -50,7 +51,7 @@ def tracked() -> list[Path]:
 
 def texts() -> Iterator[tuple[str, str]]:
     for path in tracked():
-        if path.suffix not in {".png", ".db"}:
+        if path.suffix not in {".png", ".db", ".xz"}:
             yield str(path.relative_to(ROOT)), path.read_text()
 
 

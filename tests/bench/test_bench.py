@@ -16,6 +16,7 @@ from bench.catalogue import BENCHES
 from bench.checks import NotDoneError
 from bench.compare import compare
 from bench.core import core
+from bench.isolation import section
 from bench.measure import cpu_seconds, machine, percentiles
 from bench.places import on_disk
 from bench.report import emit, result
@@ -32,6 +33,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.PASSES", 1)
+    monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.BURST", 150)
 
 
 @pytest.mark.parametrize("name", BENCHES)
@@ -47,6 +51,16 @@ def test_a_bench_measures_in_memory(name: str, tmp_path: Path) -> None:
     figures = measured(name, Settings(str(tmp_path), store="memory", n=SIZES[name], chunk=10))
 
     assert figures[BENCHES[name].figure] > 0
+
+
+def test_what_neighbours_wait_for_becomes_a_section_of_a_report(tmp_path: Path) -> None:
+    figures = measured("isolation", Settings(str(tmp_path), n=30))
+
+    lines = section({"store": "sqlite", "n": 30, **figures}).splitlines()
+
+    assert lines[0] == "## Isolation on sqlite, 30 neighbours"
+    assert [line.split(" ")[1] for line in lines[4:9]] == ["undisturbed", "poisoned", "hot", "enormous", "all"]
+    assert all(figures[counted] > 0 for counted in ("faults", "poisoned_jobs", "bursts", "cold_folds", "cold_states"))
 
 
 def test_killing_the_worker_needs_a_store_that_outlives_it(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.PASSES", 1)
+    monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.BURST", 150)
     monkeypatch.setattr("bench.idle.PAIRS", 2)
 
 

@@ -129,3 +129,40 @@ def test_a_file_of_an_older_release_is_left_as_it_is(run: Run, folder: Path, mon
     assert f"note: orders.db has version {len(newer) - 1}, and this release brings version {len(newer)}." in ran.out
     with closing(apsw.Connection(str(folder / "orders.db"))) as file:
         assert not list(file.execute("SELECT 1 FROM sqlite_schema WHERE name = 'more'"))
+
+
+@pytest.mark.parametrize("offset", [100, 4_096 + 3], ids=["the first page", "another page"])
+def test_a_damaged_file_is_told_without_a_trace_and_found(offset: int, run: Run, folder: Path) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    file = folder / "orders.db"
+    content = bytearray(file.read_bytes())
+    content[offset : offset + 2] = b"\xff\xff"
+    file.write_bytes(content)
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: orders.db is damaged" in ran.out or "is damaged or no database of mainspring" in ran.out
+    listed = run("ls")
+    assert "Traceback" not in ran.err + listed.out + listed.err
+
+
+def test_a_damaged_record_is_told_by_every_command_that_reads_it(
+    run: Run, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("send", "PlaceOrder", order("o-2", 5))
+    with closing(apsw.Connection(str(folder / "orders.db"))) as file:
+        file.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # a disk asks nobody
+        file.execute("UPDATE instances SET definition_version = 7 WHERE key = 1")
+
+    shown = run("show", "Orders/o-1")
+
+    assert shown.code == 1
+    assert "instances holds a damaged record (key 1, 'Orders/o-1'). Restore it from a backup" in shown.err
+    assert "wrong: orders.db is damaged: instances, key 1, 'Orders/o-1'." in run("doctor").out
+    listed = run("ls")
+    assert listed.code == 0
+    assert "Orders/o-2" in listed.out
+    assert "o-1" not in listed.out
+    assert "left out of a list: instances holds a damaged record (key 1, 'Orders/o-1')" in caplog.text

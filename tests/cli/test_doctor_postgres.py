@@ -188,7 +188,7 @@ def test_a_standby_is_no_place_for_workers() -> None:
     for server in started({"autovacuum": "on"}):
         run(lambda url=server.url: made(url))
         server.stop()
-        (server._data / "standby.signal").touch()  # noqa: SLF001  it becomes one
+        (server.data / "standby.signal").touch()  # it becomes one
         server.start()
 
         examination = asyncio.run(PostgresStore(server.url).examine())

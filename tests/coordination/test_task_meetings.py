@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Ask, Compensate, Complete, Envelope, Event, Kind, Send, StartChild, Workflow
+from mainspring.engine.pending import Pending, ReceiptStatus
 from mainspring.errors import InstanceFailedError, TaskRefusedError
 from tests.coordination.expenses import Approve, Approved, Expenses, Open, Submit
 from tests.engine.conftest import MakeApp, run, until
@@ -124,5 +125,28 @@ def test_tasks_of_a_saga_and_of_its_children_close_when_it_is_undone_and_new_one
 
     async def has_another(id: str) -> bool:
         return [task.id for task in await app.tasks.list(role="boss")] not in ([], [id])
+
+    run(main)
+
+
+def test_of_two_processes_that_give_the_very_same_answer_only_one_is_told_that_it_was_first(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        app, other = make_app(), make_app()
+        app.add(Expenses())
+        other.add(Expenses())
+        async with app, other:
+            await app.send(Submit("e-1"))
+            (task,) = await app.tasks.list()
+
+            async def second(_: Pending) -> ReceiptStatus:
+                """Be overtaken just before the commit, so that the store finds the same message there already."""
+                await app.tasks.complete(task.id, Approve("e-1"), actor="bob", roles=["manager"])
+                return "duplicate"
+
+            monkeypatch.setattr(other.engine.intake, "answered", second)
+            outcome = await other.tasks.complete(task.id, Approve("e-1"), actor="cho", roles=["manager"])
+            assert (outcome.first, outcome.status, outcome.answered_by) == (False, "duplicate", "bob")
 
     run(main)

@@ -5,16 +5,28 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.crash.checker import Checker
-from tests.crash.evidence import read
+from msgspec import json
+
+from tests.crash import errand_checks
+from tests.crash.checker import Checker, Verdict
+from tests.crash.evidence import Evidence, read
 from tests.crash.files import Place
-from tests.crash.report import report
+from tests.crash.journey import JOURNEY
+from tests.crash.report import Run, report, section
+
+
+def judged(place: Place, evidence: Evidence) -> list[Verdict]:
+    """Judge journeys and errands."""
+    of_journeys = Checker(evidence.of(JOURNEY.workflows), JOURNEY).verdicts()
+    return [*of_journeys, *errand_checks.verdicts(errand_checks.read_case(place, evidence))]
 
 
 def main(folder: Path) -> int:
-    evidence = read(Place(folder))
-    verdicts = Checker(evidence).verdicts()
-    sys.stdout.write(f"{report(None, evidence, verdicts)}\n")
+    place = Place(folder)
+    run = json.decode(place.run.read_bytes(), type=Run)
+    evidence = read(place)
+    verdicts = judged(place, evidence)
+    sys.stdout.write(f"{report(evidence, verdicts)}\n\n{section(run, evidence, verdicts)}\n")
     return int(any(verdict.faults for verdict in verdicts))
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from zlib import crc32
 
 from msgspec import json
 
 from tests.crash.files import Place, now_us, read_lines
-from tests.crash.journey import MESSAGES
 from tests.crash.tables import Tables, tables
 
 INPUTS: Final = frozenset({"InitiatedBy", "Received"})
 OUTPUTS: Final = frozenset({"Sent", "Published", "Replied", "Scheduled"})
 ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
 SAMPLED_EVENTS: Final = 300
+# Times in the streams of a server are its clock as a process knows it: wrong by half the way there and back, at most.
+# On a machine that has too much to do that is this much.
+CLOCK_ERROR_US: Final = 100_000
 
 _EVENTS = """
 SELECT i.workflow || '/' || i.id, e.version, e.position, e.event, e.type, e.body, e.detail, e.kind, e.message_id,
@@ -89,9 +91,6 @@ class Recorded:
         own = f"{self.ref}/{self.cause}"
         return own if self.kind == "timer" else f"{own}/1"
 
-    def message(self) -> Any:
-        return None if self.type is None else json.decode(self.body or b"", type=MESSAGES[self.type])
-
 
 @dataclass(frozen=True)
 class DeadLetter:
@@ -157,6 +156,9 @@ class Evidence:
     payments: list[str]
     orphans: int = 0
     log: str = ""
+    clock_error_us: int = 0
+    brief: frozenset[int] = frozenset()
+    """Workers with a brief lease. They were stopped beyond it, so what they held was given to others meanwhile."""
     inputs: dict[tuple[str, str], list[Recorded]] = field(default_factory=dict[tuple[str, str], list[Recorded]])
 
     def __post_init__(self) -> None:
@@ -166,12 +168,36 @@ class Evidence:
                 found[event.ref, event.input_id].append(event)
         self.inputs = dict(found)
 
+    def of(self, workflows: Collection[str]) -> Evidence:
+        """Return what is known of the instances of some workflows."""
+
+        def judged(ref: str | None) -> bool:
+            return ref is not None and ref.partition("/")[0] in workflows
+
+        def rows(sample: dict[str, Any], name: str) -> list[Any]:
+            return [row for row in sample[name] if judged(row[0])]
+
+        sampled = ("events", "half_done", "outbox", "inbox")
+        return replace(
+            self,
+            streams={ref: stream for ref, stream in self.streams.items() if judged(ref)},
+            instances={ref: row for ref, row in self.instances.items() if judged(ref)},
+            dead_letters=[letter for letter in self.dead_letters if judged(letter.ref)],
+            inbox=[row for row in self.inbox if judged(row.ref)],
+            outbox=[row for row in self.outbox if judged(row.ref)],
+            asked=[asked for asked in self.asked if judged(asked.to)],
+            effects=[
+                line for line in self.effects if judged(line.get("call") or line.get("effect") or line.get("failed"))
+            ],
+            samples=[{**sample, **{name: rows(sample, name) for name in sampled}} for sample in self.samples],
+        )
+
     def events(self) -> Iterator[Recorded]:
         return (event for stream in self.streams.values() for event in stream)
 
 
-def read(place: Place) -> Evidence:
-    """Read a run's files and tables."""
+def read(place: Place, *, pays: bool = True) -> Evidence:
+    """Read a run's files and tables; without a table of payments where nobody pays."""
     with tables(place) as found:
         if found is None:
             raise LookupError(f"no process has made its tables in {place.url}")
@@ -184,9 +210,11 @@ def read(place: Place) -> Evidence:
             asked=read_ledger(place),
             effects=read_lines(place.effects),
             samples=read_lines(place.samples),
-            payments=[command for (command,) in found.rows(_PAYMENTS)],
+            payments=[command for (command,) in found.rows(_PAYMENTS)] if pays else [],
             orphans=found.rows(_ORPHANS)[0][0],
             log=place.log.read_text() if place.log.exists() else "",
+            clock_error_us=0 if place.url.startswith("sqlite:") else CLOCK_ERROR_US,
+            brief=frozenset(line["brief"] for line in read_lines(place.stops) if "brief" in line),
         )
 
 
@@ -202,15 +230,18 @@ def _streams(found: Tables) -> dict[str, list[Recorded]]:
 
 
 def read_ledger(place: Place) -> list[Asked]:
-    """Return each asking with its answer. A client that asks again writes a new line, so a pair is an asking."""
+    """Return each asking with its answer. A client that asks again writes a new line, so a pair is an asking.
+
+    Two clients may ask the same at once: what one has not been told yet, another one may take for lost.
+    """
     asked: list[Asked] = []
-    open: dict[str, int] = {}
+    open: dict[tuple[str, str], int] = {}
     for number, line in enumerate(read_lines(place.ledger)):
         if "ask" in line:
-            open[line["ask"]] = len(asked)
+            open[line.get("client", ""), line["ask"]] = len(asked)
             asked.append(Asked(line["ask"], line["to"], line["type"], line["body"], number, line["at_us"]))
         else:
-            index = open.pop(line["told"])
+            index = open.pop((line.get("client", ""), line["told"]))
             first = asked[index]
             asked[index] = Asked(
                 first.id,
@@ -226,7 +257,7 @@ def read_ledger(place: Place) -> list[Asked]:
     return asked
 
 
-def sample(place: Place, cycle: int) -> dict[str, Any] | None:
+def sample(place: Place, cycle: int, *, pays: bool = True) -> dict[str, Any] | None:
     """Return what stands in the database at a kill, in short; None before there is one."""
     with tables(place) as found:
         if found is None:
@@ -238,14 +269,18 @@ def sample(place: Place, cycle: int) -> dict[str, Any] | None:
             "events": [[ref, version, event, crc32(body or b"")] for ref, version, event, body in newest],
             "half_done": [list(row) for row in found.rows(_HALF_DONE, SAMPLED_EVENTS)],
             "outbox": [[ref, version, due_us] for ref, version, _, due_us, _ in found.rows(_OUTBOX)],
-            "half_paid": [command for (command,) in found.rows(_HALF_PAID)],
+            "half_paid": [command for (command,) in found.rows(_HALF_PAID)] if pays else [],
             "inbox": [[ref, id, position] for ref, id, position, _, _ in found.rows(_INBOX)],
         }
 
 
-def quiet(place: Place) -> bool:
-    """Tell whether nothing waits and every journey has ended."""
-    unfinished = "SELECT count(*) FROM instances WHERE workflow = 'Journey' AND status NOT IN ('completed')"
-    queries = ("SELECT count(*) FROM inbox", "SELECT count(*) FROM outbox", unfinished)
+def quiet(place: Place, come_to_rest: Collection[str]) -> bool:
+    """Tell whether nothing waits and every instance of those workflows has ended."""
+    unfinished = "SELECT DISTINCT workflow FROM instances WHERE status NOT IN ('completed', 'failed')"
+    queries = ("SELECT count(*) FROM inbox", "SELECT count(*) FROM outbox")
     with tables(place) as found:
-        return found is not None and all(found.rows(query)[0][0] == 0 for query in queries)
+        return (
+            found is not None
+            and all(found.rows(query)[0][0] == 0 for query in queries)
+            and not any(workflow in come_to_rest for (workflow,) in found.rows(unfinished))
+        )

@@ -23,6 +23,10 @@ class Place:
         self.ledger = folder / "ledger.jsonl"
         self.effects = folder / "effects.jsonl"
         self.samples = folder / "samples.jsonl"
+        self.stops = folder / "stops.jsonl"
+        self.people = folder / "people.jsonl"
+        self.documents = folder / "documents.jsonl"
+        self.run = folder / "run.json"
         self.log = folder / "processes.log"
         self._address = folder / "address"
 
@@ -30,6 +34,10 @@ class Place:
     def url(self) -> str:
         """The store's URL: what was written down for this run, or else a file beside the others."""
         return self._address.read_text() if self._address.exists() else f"sqlite:///{self.database}"
+
+    def serving(self, worker: int) -> Path:
+        """The mark of a worker that has begun to serve."""
+        return self.folder / f"serving-{worker}"
 
     def use(self, url: str) -> None:
         """Let the run have its store there."""

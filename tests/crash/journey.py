@@ -20,8 +20,9 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
+from tests.crash.cast import Cast
 
-TICK: Final = timedelta(milliseconds=50)
+TICK: Final = timedelta(milliseconds=250)
 SNOOZE: Final = timedelta(milliseconds=15)
 NEVER: Final = timedelta(hours=1)
 LAST_LEG: Final = 3
@@ -29,7 +30,6 @@ GATES: Final = 4
 
 # Which messages are carried out by handlers, and how often each is tried; all others go to workflows.
 CAPS: Final = {"Leg": 20, "Wobble": 5, "Despair": 3, "Wave": 20, "Pay": 1_000}
-ANSWERED: Final = frozenset({"Leg", "Wobble", "Despair", "Pay"})
 WOBBLE_BACKOFF: Final = timedelta(milliseconds=20)
 
 
@@ -346,4 +346,13 @@ MESSAGES: Final[dict[str, type[Any]]] = {
         *(Leg, Wobble, Despair, Wave, Pay, Ask, Deposit, Departed, Arrived),
     )
 }
-TAKERS: Final = {"Ask": ("Account",), "Departed": ("Gate",), "Arrived": ("Audit", "Tally")}
+JOURNEY: Final = Cast(
+    workflows=WORKFLOWS,
+    messages=MESSAGES,
+    takers={"Ask": ("Account",), "Departed": ("Gate",), "Arrived": ("Audit", "Tally")},
+    answered=frozenset({"Leg", "Wobble", "Despair", "Pay"}),
+    caps=CAPS,
+    hopeless=frozenset({"Despair"}),
+    paying=frozenset({"Pay"}),
+    come_to_rest=frozenset({"Journey"}),
+)

@@ -4,25 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tests.crash.checker import Fault, Verdict
 from tests.crash.evidence import Evidence, Recorded
-from tests.crash.loop import Run
 
 FAULTS_SHOWN = 10
 BODY_CHARACTERS = 90
 
 
-def report(run: Run | None, evidence: Evidence, verdicts: list[Verdict], seed: int | None = None) -> str:
+@dataclass
+class Run:
+    """What a loop did."""
+
+    store: str
+    seed: int
+    kills: int = 0
+    client_kills: int = 0
+    stops: int = 0
+    seconds: float = 0.0
+    quiet_seconds: float | None = None
+    exits: int = 0
+    """How many workers ended by themselves: they should not, whatever happens to the store."""
+    server: str = ""
+    """What happened to the server, if there was one."""
+
+
+def report(evidence: Evidence, verdicts: list[Verdict]) -> str:
     """Return the page."""
-    return "\n".join([*_summary(run, evidence, seed), "", *_table(verdicts), *_faults(evidence, verdicts)])
+    return "\n".join([*_summary(evidence), "", *_table(verdicts), *_faults(evidence, verdicts)])
 
 
-def _summary(run: Run | None, evidence: Evidence, seed: int | None) -> Iterator[str]:
-    if run is not None:
-        came = "never" if run.quiet_seconds is None else f"{run.quiet_seconds:.1f} s after the last kill"
-        yield f"{run.cycles} kills of the worker, {run.client_kills} of the client, in {run.seconds:.0f} s, seed {seed}"
-        yield f"quiet: {came}"
+def section(run: Run, evidence: Evidence, verdicts: list[Verdict]) -> str:
+    """Return how it went in a few lines of Markdown."""
+    answers = Counter(asked.answer for asked in evidence.asked)
+    faults = Counter(fault.invariant for verdict in verdicts for fault in verdict.faults)
+    made = sum("effect" in line for line in evidence.effects) + len(evidence.payments)
+    blind = sum(not verdict.seen for verdict in verdicts)
+    relieved = evidence.log.count("this worker was relieved")
+    broken = ", ".join(f"{count} of invariant {number}" for number, count in sorted(faults.items())) or "none"
+    quiet = "never" if run.quiet_seconds is None else f"{run.quiet_seconds:.1f} s after the last fault"
+    rows = (
+        ("seed", f"{run.seed}, {run.seconds:.0f} s"),
+        ("workers killed", f"{run.kills:,}"),
+        ("workers stopped beyond their lease", f"{run.stops:,}, {relieved:,} of them went on under a new key"),
+        ("clients killed", f"{run.client_kills:,}"),
+        *((("server", run.server),) if run.server else ()),
+        ("inputs", ", ".join(f"{count:,} {answer}" for answer, count in answers.most_common())),
+        ("effects", f"{made:,}; {_lost_calls(evidence):,} calls were lost in a kill and made again"),
+        ("violations", f"{broken}, by {len(verdicts) - blind} checks of {sum(v.seen for v in verdicts):,} facts"),
+        ("quiet", f"{quiet}; {run.exits} workers ended by themselves"),
+    )
+    head = [f"## Kill loop on {run.store}", "", "| | |", "|---|---|"]
+    return "\n".join([*head, *(f"| {name} | {told} |" for name, told in rows)])
+
+
+def _summary(evidence: Evidence) -> Iterator[str]:
     answers = Counter(asked.answer for asked in evidence.asked)
     statuses = Counter(asked.status for asked in evidence.asked if asked.answer == "ok")
     events = sum(map(len, evidence.streams.values()))

@@ -6,12 +6,12 @@ from tests.crash.files import Place
 from tests.crash.loop import Loop
 from tests.postgres.server import Unavailable
 
-CYCLES = 20
+CYCLES = 10
 SEED = 7
 
 
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
-def test_twenty_kills_break_no_promise(store: str, tmp_path: Path) -> None:
+def test_ten_kills_break_no_promise(store: str, tmp_path: Path) -> None:
     try:
         loop = Loop(Place(tmp_path), SEED, on_server=store == "postgres")
     except Unavailable as reason:

@@ -1,4 +1,4 @@
-"""`python -m tests.crash.worker FOLDER`: a worker that expects to be killed."""
+"""The app of a worker: handlers that write down what they do."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import asyncio
 import logging
 import random
 import signal
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 from mainspring import Context, Mainspring, Retry
-from mainspring.errors import StoreUnreachableError
+from mainspring.errors import StoreBusyError, StoreUnreachableError
 from tests.crash.files import Lines, Place, read_on
 from tests.crash.journey import (
     CAPS,
@@ -59,14 +58,14 @@ class World:
     def failed(self, context: Context) -> None:
         self._lines.add(sync=False, failed=context.idempotency_key, attempt=context.attempt)
 
-    def make(self, context: Context) -> None:
+    def make(self, context: Context, what: str | None = None) -> None:
         key = context.idempotency_key
         # A worker that was relieved may be at the same command as the one that took over: who is second sees the first.
         with self._lines.alone():
             self._read, news = read_on(self._path, self._read)
             self._done |= {line["effect"] for line in news if "effect" in line}
             if key not in self._done:
-                self._lines.add(effect=key)
+                self._lines.add(effect=key, what=what)
 
 
 class WobblyError(Exception):
@@ -118,28 +117,23 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
 
 
 async def started(app: Mainspring, *, work: bool) -> None:
-    """Start an app, as often as it takes until its store is there: a server may be away just now."""
+    """Start an app, as often as it takes: a server may be away just now, a file locked by one who was stopped."""
     while True:
         try:
             await app.start(work=work)
-        except StoreUnreachableError as error:
+        except (StoreUnreachableError, StoreBusyError) as error:
             log.warning("not started yet: %s", error)
             await asyncio.sleep(AWAY_SECONDS)
         else:
             return
 
 
-async def work(place: Place, generation: int) -> None:
+async def work(place: Place, generation: int, app: Mainspring | None = None) -> None:
     """Work until asked to stop."""
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    app = app_of(place, generation)
+    app = app or app_of(place, generation)
     await started(app, work=True)
+    place.serving(generation).touch()
     await stop.wait()
     await app.stop()
-
-
-if __name__ == "__main__":
-    # What is expected (a despair that gives up) is logged as an error; what is not comes as a traceback.
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s worker %(levelname)s %(message)s")
-    asyncio.run(work(Place(Path(sys.argv[1])), int(sys.argv[2])))

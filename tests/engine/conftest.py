@@ -2,20 +2,41 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
 
 from mainspring import Mainspring
+from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.clock import Clock
 from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
 from tests.postgres.server import Unavailable, postgres_url
 
 
 class MakeApp(Protocol):
     def __call__(self, clock: Clock | None = None) -> Mainspring: ...
+
+
+class TimeGoesOn(Mainspring):
+    """An app that stops while time goes on: what a worker that leaped over its lease holds is tried once more."""
+
+    async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
+        ticking = asyncio.create_task(self._tick())
+        try:
+            await super().stop(drain)
+        finally:
+            ticking.cancel()
+
+    async def _tick(self) -> None:
+        clock = self._runtime.clock
+        assert isinstance(clock, VirtualClock)
+        while True:
+            await asyncio.sleep(0.05)
+            clock.advance(1)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -30,11 +51,12 @@ def make_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeApp:
 
     def make(clock: Clock | None = None) -> Mainspring:
         runtime = Runtime(clock)
+        app = TimeGoesOn if isinstance(clock, VirtualClock) else Mainspring
         if request.param != "memory":
-            return Mainspring(url, runtime=runtime)
+            return app(url, runtime=runtime)
         if not stores:
             stores.append(MemoryStore(clock or SystemClock()))
-        return Mainspring("memory://", runtime=runtime, store=stores[0])
+        return app("memory://", runtime=runtime, store=stores[0])
 
     return make
 

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mainspring import Mainspring, Reply
 from mainspring.engine import intake
+from mainspring.engine.runtime import Runtime
 from mainspring.errors import InvalidIdError, OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
+from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import AskTotal, Break, Charge, Note, PlaceOrder, Ship, Shop, Total
@@ -147,6 +150,23 @@ def test_a_handler_may_still_send_while_the_app_drains(make_app: MakeApp) -> Non
             assert (await again.instance(Job, "j-1").row()).status == "completed"
 
     run(main)
+
+
+def test_an_app_stops_though_its_clock_stands_still(tmp_path: Path) -> None:
+    async def main() -> None:
+        running = asyncio.Event()
+
+        async def work(command: Work) -> Done:
+            running.set()
+            await asyncio.sleep(0.05)
+            return Done(command.id, command.part)
+
+        app = Mainspring(f"sqlite:///{tmp_path / 'test.db'}", runtime=Runtime(VirtualClock()))
+        async with job(app, work):
+            await app.send(Start("j-1"))
+            await running.wait()
+
+    run(main, seconds=5)
 
 
 def test_a_stop_that_is_cancelled_closes_everything_all_the_same(make_app: MakeApp) -> None:

@@ -1,6 +1,7 @@
 """What goes wrong with one instance or one handler stays there."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.errors import DamagedRecordError, StoreError
-from mainspring.port.records import InstanceFilter, Ref
+from mainspring.port.records import InstanceFilter, Ref, Unit
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
@@ -29,10 +30,10 @@ def test_a_damaged_record_blocks_its_own_instance_only(make_app: MakeApp, monkey
         async with closed_shop(make_app()) as app:
             load = app.engine.store.load
 
-            async def damaged(refs: list[Ref]) -> Any:
+            async def damaged(refs: list[Ref], most: int | None = None) -> Any:
                 if Ref("Shop", "o-1") in refs:
                     raise DamagedRecordError("events", "Shop/o-1, version 2")
-                return await load(refs)
+                return await load(refs, most)
 
             monkeypatch.setattr(app.engine.store, "load", damaged)
             first, second = await asyncio.gather(app.send(Note("o-1", "a")), app.send(Note("o-2", "b")))
@@ -180,6 +181,45 @@ def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
     assert calls == ["j-1"]
 
 
+def test_what_is_in_a_commit_for_longer_than_some_beats_is_not_carried_out_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.005)
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            store = app.engine.store
+            commit, holds = store.commit, store.holds
+            looks = 0
+
+            async def counted_holds(worker: int) -> Any:
+                nonlocal looks
+                looks += 1
+                return await holds(worker)
+
+            async def some_looks() -> None:
+                first = looks
+                await until(lambda: looks >= first + 3)
+
+            async def slow_commit(worker: int, units: Sequence[Unit]) -> Any:
+                await some_looks()
+                outcomes = await commit(worker, units)
+                await some_looks()
+                return outcomes
+
+            monkeypatch.setattr(store, "holds", counted_holds)
+            monkeypatch.setattr(store, "commit", slow_commit)
+            await (await app.send(Start("j-1"))).result()
+
+    run(main)
+    assert calls == ["j-1"]
+
+
 def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +262,59 @@ def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
             await until(silent)
 
     run(main)
+
+
+@pytest.mark.parametrize("slow", ["the step", "the result", "the result, refused at first"])
+def test_a_commit_that_takes_many_heartbeats_loses_nothing(
+    slow: str, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a commit has made is there before this worker is told, and what it is to settle is there until it has."""
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.005)
+    monkeypatch.setattr("mainspring.engine.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.2)
+    calls: list[str] = []
+
+    async def work(command: Work) -> None:
+        calls.append(command.id)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            store = app.engine.store
+            holds, commit = store.holds, store.commit
+            asked = 0
+
+            async def counted_holds(worker: int) -> Any:
+                nonlocal asked
+                held = await holds(worker)
+                asked += 1
+                return held
+
+            async def slow_commit(worker: int, units: list[Unit]) -> Any:
+                settles = any(unit.settles for unit in units)
+                if settles is (slow == "the step"):
+                    return await commit(worker, units)
+                monkeypatch.setattr(store, "commit", commit)
+                outcomes = await commit(worker, units) if slow == "the step" else []
+                if slow == "the result, refused at first":
+                    raise StoreError("the store", "is in trouble", "Wait.")
+                last = asked
+                await until(lambda: asked > last + 4)
+                return outcomes or await commit(worker, units)
+
+            monkeypatch.setattr(store, "holds", counted_holds)
+            monkeypatch.setattr(store, "commit", slow_commit)
+            await app.send(Start("j-1"))
+            await until(lambda: bool(calls) and store.commit == commit)
+            last = asked
+            await until(lambda: asked > last + 2 or app.engine.committer.idle)
+            await until(lambda: _is_settled(app))
+
+    run(main)
+    assert calls == ["j-1"]
+    assert "was lost by this worker" not in caplog.text
+
+
+async def _is_settled(app: Mainspring) -> bool:
+    return (await app.stats()).outbox == 0
 
 
 def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> None:

@@ -369,10 +369,10 @@ def test_an_input_that_could_not_be_loaded_for_is_kept_until_the_store_is_well(
         await sender.stop()
         load, refusals = kind.load, [trouble] * 2
 
-        async def refuses(store: Any, refs: Sequence[Ref]) -> list[Loaded | None]:
+        async def refuses(store: Any, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
             if refusals:
                 raise refusals.pop()
-            return await load(store, refs)
+            return await load(store, refs, most)
 
         monkeypatch.setattr("mainspring.engine.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
         monkeypatch.setattr(kind, "load", refuses)

@@ -6,6 +6,7 @@ Both read PostgreSQL's messages (a type, a length, the rest), which is all that 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
@@ -47,15 +48,27 @@ def through(url: str, port: int) -> str:
     return urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{port}", query=query))
 
 
+def _statement(message: bytes) -> str:
+    """Return the statement of a message, without what is set for it alone."""
+    return re.sub(r"^SET LOCAL [^;]*;", "", message[5:].rstrip(b"\0").decode(errors="replace"))
+
+
 class Cable:
-    """Forwards everything, until `cut_at` says that a statement is one to be cut before or after its execution."""
+    """Forwards everything, until `cut_at` says that a statement is one to be cut before or after its execution.
+
+    While `flows` is clear nothing passes in either direction, and nothing is lost.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
         self.cut_at: Callable[[str], Cut | None] = lambda _: None
         self.cuts = 0
         self.broken = False
+        self.flows = asyncio.Event()
+        self.flows.set()
+        self._deaf: set[asyncio.StreamWriter] = set()
         self._lines: set[asyncio.StreamWriter] = set()
+        self._servers: set[asyncio.StreamWriter] = set()
 
     def cut_once(self, statement: str, when: Cut) -> None:
         """Cut at the next statement that begins so."""
@@ -73,18 +86,28 @@ class Cable:
         for writer in list(self._lines):
             writer.transport.abort()
 
+    def half_open(self) -> None:
+        """End every connection at the server's end alone: whoever is at the other hears nothing more, not even that."""
+        self._deaf |= self._lines
+        for server in list(self._servers):
+            server.transport.abort()
+
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.broken:
             writer.transport.abort()
             return
         client, server = Line(reader, writer), Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
         self._lines |= {writer, server.writer}
+        self._servers.add(server.writer)
         back = asyncio.ensure_future(self._back(client, server))
         with suppress(*GONE):
             server.writer.write(await client.startup())
             while True:
                 message = await client.message()
-                cut = self.cut_at(message[5:].rstrip(b"\0").decode(errors="replace")) if message[:1] == b"Q" else None
+                await self.flows.wait()
+                if client.writer in self._deaf:
+                    continue
+                cut = self.cut_at(_statement(message)) if message[:1] == b"Q" else None
                 if cut == "before":
                     break
                 if cut is not None:
@@ -100,13 +123,16 @@ class Cable:
         back.cancel()
         for line in (client, server):
             line.writer.transport.abort()
-            self._lines.discard(line.writer)
+            for known in (self._lines, self._servers, self._deaf):
+                known.discard(line.writer)
 
     async def _back(self, client: Line, server: Line) -> None:
         with suppress(*GONE):
             while data := await server.reader.read(65_536):
+                await self.flows.wait()
                 client.writer.write(data)
-        client.writer.transport.abort()
+        if client.writer not in self._deaf:
+            client.writer.transport.abort()
 
 
 class Pooler:

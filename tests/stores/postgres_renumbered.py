@@ -80,8 +80,8 @@ class _Renumbered:
         outputs, inputs = map(self._claim, claims.outputs), map(self._input, claims.inputs)
         return replace(claims, outputs=list(outputs), inputs=list(inputs))
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        return [one and replace(one, row=self._row(one.row)) for one in await self._store.load(refs)]
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        return [one and replace(one, row=self._row(one.row)) for one in await self._store.load(refs, most)]
 
     async def instances(self, where: InstanceFilter, limit: int) -> list[InstanceRow]:
         return [self._row(row) for row in await self._store.instances(where, limit)]

@@ -27,9 +27,15 @@ async def opened(folder: Path, clock: Clock | None = None, **settings: Any) -> A
         await store.close()
 
 
-def elsewhere(folder: Path, code: str) -> str:
-    """Run code with a `connection` to the database in another process, and return what it prints."""
-    program = f"import apsw\nconnection = apsw.Connection({str(folder / NAME)!r})\n{code}\nconnection.close()\n"
+def elsewhere(folder: Path, code: str, *, triggers: bool = False) -> str:
+    """Run code with a `connection` to the database in another process, and return what it prints.
+
+    Without triggers, rows change as a disk would change them, and not as an older release of the store.
+    """
+    program = (
+        f"import apsw\nconnection = apsw.Connection({str(folder / NAME)!r})\n"
+        f"connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, {int(triggers)})\n{code}\nconnection.close()\n"
+    )
     done = subprocess.run(  # noqa: S603  the test's own code
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=20
     )

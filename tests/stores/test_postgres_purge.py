@@ -69,7 +69,7 @@ def test_what_is_purged_while_it_is_loaded_is_a_tombstone(tmp_path: Path) -> Non
                     await store.purge(found, ALL)
                 return await store._ask(query, *values)  # noqa: SLF001  between two of its statements
 
-            (loaded,) = await reads.load(ask, [order()])
+            (loaded,) = await reads.load(ask, [order()], None)
             assert loaded is not None
             assert (loaded.row.purged_us, loaded.events) == (clock.now_us(), [])
 

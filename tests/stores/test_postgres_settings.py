@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from mainspring.errors import StoreError, StoreReadOnlyError, StoreUnreachableError
+from mainspring.errors import SettingError, StoreError, StoreReadOnlyError, StoreUnreachableError
+from mainspring.stores import open_store
 from mainspring.stores.postgres import PostgresStore
+from mainspring.stores.postgres import session as session_module
 from mainspring.stores.postgres.session import SETTINGS
+from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import order, step
 from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
 from tests.stores.postgres_support import inside, opened, other_session, run, sql
@@ -86,5 +90,30 @@ def test_a_standby_or_a_reader_is_told_of_the_primary_server(impatient_server: S
         url = own_schema(impatient_server.url.replace("postgres@", "reader@"), tmp_path)
         with pytest.raises(StoreReadOnlyError, match="Name the primary server in the URL, not a standby"):
             await PostgresStore(url).open()
+
+    run(body)
+
+
+def test_several_hosts_with_ports_may_be_named() -> None:
+    url = "postgresql://shop@db-1:5432,db-2:5433,[::1]:5434/shop?target_session_attrs=primary"
+    assert str(open_store(url, VirtualClock())) == "postgresql://db-1:5432,db-2:5433,[::1]:5434/shop?schema=mainspring"
+    with pytest.raises(SettingError, match="cannot be read"):
+        open_store("postgresql://shop@db-1:5432,db-2:none/shop", VirtualClock())
+
+
+def test_connections_of_a_busy_moment_are_given_back_to_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            pool = inside(store).pool
+            async with AsyncExitStack() as busy:
+                sessions = [await busy.enter_async_context(pool.session()) for _ in range(pool.size)]
+            await store.stats()
+            assert not any(session.closed for session in sessions), "they were used just now"
+            monkeypatch.setattr(session_module, "IDLE_BEFORE_CLOSED_SECONDS", -1.0)
+            for _ in sessions:
+                await store.stats()
+            assert sum(not session.closed for session in sessions) == 0
 
     run(body)

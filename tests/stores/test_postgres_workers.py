@@ -276,7 +276,43 @@ def test_a_worker_that_meets_a_newer_schema_says_so(tmp_path: Path) -> None:
     run(body)
 
 
+def test_who_looks_for_the_dead_does_not_wait_for_one_that_is_stopped_in_a_transaction(tmp_path: Path) -> None:
+    async def body() -> None:
+        clock = VirtualClock()
+        async with opened(tmp_path, clock) as store, other_session(tmp_path) as stopped:
+            worker = await store.register_worker("stopped", LEASE_US)
+            clock.advance(LEASE_US / 1e6 + 1)
+            async with stopped.transaction():
+                lock = "SELECT key FROM mainspring.workers WHERE key = $1 FOR KEY SHARE"
+                await stopped.fetch(sql(tmp_path, lock), worker)
+                assert await store.relieve() == 0
+            assert await store.relieve() == 1
+
+    run(body)
+
+
 # ---- time
+
+
+def test_an_answer_that_was_long_under_way_does_not_replace_a_better_one() -> None:
+    clock = DatabaseClock(monotonic_ns=lambda: 0)
+    clock.measured(1_000_000, sent_us=0, came_us=1_000)
+    clock.measured(1_100_000, sent_us=1_000, came_us=201_000)  # it was asked at its end, not in the middle
+    assert clock.now_us() == 999_500
+
+
+def test_an_answer_that_contradicts_a_better_one_replaces_it() -> None:
+    clock = DatabaseClock(monotonic_ns=lambda: 0)
+    clock.measured(1_000_000, sent_us=0, came_us=1_000)
+    clock.measured(9_000_000, sent_us=1_000, came_us=201_000)  # somebody has set the clock
+    assert clock.now_us() == 8_899_000
+
+
+def test_an_old_answer_gives_way_to_one_that_is_worse_but_new() -> None:
+    clock = DatabaseClock(monotonic_ns=lambda: 0)
+    clock.measured(1_000_000, sent_us=0, came_us=1_000)
+    clock.measured(601_005_000, sent_us=600_000_000, came_us=600_020_000)
+    assert clock.now_us() == 995_000
 
 
 @pytest.mark.parametrize("wrong_by_us", [-HOUR_US, HOUR_US])
@@ -351,6 +387,24 @@ def test_work_that_nobody_holds_wakes_who_waits(unit: Unit, same: bool, tmp_path
 @pytest.mark.parametrize("unit", HELD.values(), ids=HELD.keys())
 def test_work_in_good_hands_or_due_later_wakes_nobody(unit: Unit, tmp_path: Path) -> None:
     assert not wakes(tmp_path, unit, within_seconds=0.1)
+
+
+def test_who_listens_hears_of_work_again_after_its_session_was_ended(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store, opened(tmp_path) as other, other_session(tmp_path) as operator:
+            presence = inside(store).presence
+            assert presence is not None
+            assert presence.session is not None
+            lost = presence.session.pid
+            await operator.execute("SELECT pg_terminate_backend($1)", lost)
+            await until(lambda: presence.session is not None and presence.session.pid != lost)
+            await store.wait_for_work(60)  # coming back is a hint by itself: something may have been missed
+            waiting = asyncio.create_task(store.wait_for_work(60))
+            await other.commit(0, [accept("w-1")])
+            async with asyncio.timeout(20):
+                await waiting
+
+    run(body)
 
 
 def test_behind_a_pooler_nobody_listens(tmp_path: Path) -> None:

@@ -175,8 +175,8 @@ def test_the_log_is_moved_into_the_database_in_a_pause(tmp_path: Path, monkeypat
 
     async def body() -> None:
         async with opened(tmp_path) as store:
-            await store.commit(0, orders(500, "o"))
             before = (tmp_path / NAME).stat().st_size
+            await store.commit(0, orders(500, "o"))
             async with asyncio.timeout(5):
                 while (tmp_path / NAME).stat().st_size == before:  # noqa: ASYNC110  another thread does it
                     await asyncio.sleep(0.005)

@@ -14,6 +14,7 @@ from typing import Any, Final, Self, TypeVar, Unpack, overload
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
+from mainspring.app.given import checked_limit, checked_place, checked_text, optional_text
 from mainspring.app.instance import Instance, Receipt
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import (
@@ -32,10 +33,11 @@ from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
 from mainspring.app.tasks import Tasks
 from mainspring.core.messages import Kind
+from mainspring.core.route import check_id
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.engine.intake import checked_message_id
+from mainspring.engine.intake import INPUTS_PER_TURN, checked_message_id
 from mainspring.engine.pending import Pending
 from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
@@ -305,7 +307,11 @@ class Mainspring:
                 f"got {len(items)} messages and {len(identities)} ids",
                 "Give one id for each message, or none at all.",
             )
-        pendings = [self._enveloped(engine, message, id, actor) for message, id in zip(items, identities, strict=True)]
+        pendings: list[Pending] = []
+        for message, id in zip(items, identities, strict=True):
+            pendings.append(self._enveloped(engine, message, id, actor))
+            if len(pendings) % INPUTS_PER_TURN == 0:
+                await asyncio.sleep(0)
         await engine.intake.all_answered(pendings)
         return [Receipt(self, pending) for pending in pendings]
 
@@ -349,22 +355,22 @@ class Mainspring:
         """Return a handle on one instance: its state, stream and result, and what operators can do."""
         for entry in self.registry.entries():
             if type(entry.workflow) is workflow:
-                return Instance(self, Ref(entry.name, id))
+                return Instance(self, Ref(entry.name, check_id(id)))
         raise WiringError(f"{workflow.__name__} is not part of this app", f"app.add({workflow.__name__}()) first.")
 
     def instance_at(self, identity: str) -> Instance[Any, Any, Any]:
         """Return a handle on the instance written `workflow/id`."""
-        workflow, _, id = identity.partition("/")
+        workflow, _, id = checked_text("The identity", identity).partition("/")
         if workflow not in self.registry.workflows or not id:
             raise NoSuchInstanceError(identity)
-        return Instance(self, Ref(workflow, id))
+        return Instance(self, Ref(workflow, check_id(id)))
 
     async def instances(self, *, limit: int = PAGE, after: int = 0, **search: Unpack[Search]) -> list[InstanceRow]:
         """Return instances in the order of their beginning; `after` is the key of the last one seen.
 
         The engine's own, such as schedules and fan-outs, are found only by the name of their workflow.
         """
-        return await found(self.engine.store, filter_of(**search), limit, after)
+        return await found(self.engine.store, filter_of(**search), checked_limit(limit), checked_place(after))
 
     async def bulk(
         self,
@@ -397,7 +403,7 @@ class Mainspring:
 
     async def timers(self, limit: int = PAGE) -> list[OutputClaim]:
         """Return waiting timers, the next one first."""
-        return await self.engine.store.outputs(None, timers=True, limit=limit)
+        return await self.engine.store.outputs(None, timers=True, limit=checked_limit(limit))
 
     async def stats(self) -> Stats:
         """Return how much of everything there is."""
@@ -421,6 +427,7 @@ class Mainspring:
         only counts.
         """
         store = self.engine.store
+        workflow = optional_text("workflow", workflow)
         before_us = before(store, checked_age("older_than", older_than))
         purger = Purger(store, self._runtime, progress)
         async with opened(archive, self._runtime) as file:
@@ -435,7 +442,7 @@ class Mainspring:
 
     async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
         """Return dead letters, oldest first."""
-        return await self.engine.store.dead_letters(limit, after)
+        return await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))
 
     async def retry_dead_letter(self, id: int, message: Any = None, *, actor: str | None = None) -> None:
         """Carry a dead letter out after all, under its old id; or `message` in its place.

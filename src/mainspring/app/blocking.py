@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import inspect
 import threading
 from collections.abc import Coroutine
+from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mainspring.app.instance import Instance
@@ -93,6 +95,7 @@ class EventLoopThread:
     def __init__(self) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._awaited: set[Future[Any]] = set()
 
     def start(self) -> None:
         """Begin to turn."""
@@ -101,8 +104,13 @@ class EventLoopThread:
         def turn() -> None:
             self._loop = asyncio.new_event_loop()
             self._loop.call_soon(started.set)
-            self._loop.run_forever()
-            self._loop.close()
+            try:
+                self._loop.run_forever()
+            finally:
+                # Also where a KeyboardInterrupt ended it: who waits for an answer must not wait for ever.
+                self._loop.close()
+                for answer in list(self._awaited):
+                    _never_answered(answer)
 
         self._thread = threading.Thread(target=turn, name="mainspring-loop", daemon=True)
         self._thread.start()
@@ -119,10 +127,24 @@ class EventLoopThread:
                 "The blocking app was called in its own event loop, which cannot wait for itself",
                 "Await the method of the app itself there, or make the handler a plain function.",
             )
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        answer = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._awaited.add(answer)
+        if self._loop.is_closed():  # it ended just now, and may have missed this one
+            _never_answered(answer)
+        try:
+            return answer.result()
+        finally:
+            self._awaited.discard(answer)
 
     def stop(self) -> None:
         """Turn no more."""
         if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with contextlib.suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
+
+
+def _never_answered(answer: Future[Any]) -> None:
+    """Tell whoever waits that nothing will come. What was answered before stays so."""
+    with contextlib.suppress(InvalidStateError):
+        answer.set_exception(WiringError("The app's event loop has ended", "Start the app again."))

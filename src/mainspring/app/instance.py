@@ -6,14 +6,23 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.core.events import Completed, Failed
 from mainspring.core.execution import Execution, execution_log
 from mainspring.core.story import Entry
 from mainspring.engine.engine import End
-from mainspring.engine.loader import readable, state_of, trusted, whole_stream
+from mainspring.engine.intake import checked_actor
+from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
+from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
-from mainspring.errors import InstanceFailedError, InstancePurgedError, NoSuchInstanceError, WaitTimeoutError
+from mainspring.errors import (
+    DamagedRecordError,
+    InstanceFailedError,
+    InstancePurgedError,
+    NoSuchInstanceError,
+    WaitTimeoutError,
+)
 from mainspring.port.attributes import Value
 from mainspring.port.records import ENDED, InputRow, InstanceRow, OutputClaim, Ref
 
@@ -53,26 +62,34 @@ class Instance(Generic[In, State, Out]):
 
     async def row(self) -> InstanceRow:
         """Return status, version, state's name, error and times; of a purged one too."""
-        loaded = (await self._app.engine.store.load([self._ref]))[0]
-        if loaded is None:
+        store = self._app.engine.store
+        try:
+            loaded = (await store.load([self._ref], 0))[0]
+            row = None if loaded is None else loaded.row
+        except DamagedRecordError:
+            # Its snapshot cannot be read; what it is and why it stands still can.
+            row = await row_alone(store, self._ref)
+            if row is None:
+                raise
+        if row is None:
             raise NoSuchInstanceError(str(self._ref))
-        return loaded.row
+        return row
 
     async def state(self) -> State:
         """Return the present state."""
         engine = self._app.engine
-        loaded = (await engine.store.load([self._ref]))[0]
+        loaded = (await engine.store.load([self._ref], EVENTS_AT_ONCE))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(self._ref))
         _refuse_purged(loaded.row)
         entry = readable(engine.registry.workflows[self._ref.workflow], loaded)
-        return state_of(entry, await trusted(engine.store, entry, loaded) or loaded)[0]
+        return await present_state(engine.store, entry, loaded)
 
     async def stream(self, after: int = 0) -> list[Entry]:
         """Return the whole story behind a version."""
         engine = self._app.engine
         entry = engine.registry.workflows[self._ref.workflow]
-        rows = await whole_stream(engine.store, self._ref, after)
+        rows = await whole_stream(engine.store, self._ref, checked_place(after))
         if not rows:
             _refuse_purged(await self.row())
         if len(entry.versions) > 1:
@@ -104,11 +121,11 @@ class Instance(Generic[In, State, Out]):
 
     async def suspend(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
-        await Operations(self._app.engine).suspend(self._ref, reason, actor)
+        await Operations(self._app.engine).suspend(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def resume(self, *, actor: str | None = None) -> None:
         """Step again."""
-        await Operations(self._app.engine).resume(self._ref, actor)
+        await Operations(self._app.engine).resume(self._ref, checked_actor(actor))
 
     async def retry(self, *, actor: str | None = None) -> None:
         """Take the input that failed once more: the same as resume, in the words of one who has mended something."""
@@ -116,34 +133,34 @@ class Instance(Generic[In, State, Out]):
 
     async def skip(self, *, actor: str | None = None) -> None:
         """Pass over the input, or the compensation, that failed, and go on."""
-        await Operations(self._app.engine).skip(self._ref, actor)
+        await Operations(self._app.engine).skip(self._ref, checked_actor(actor))
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside. What was done is undone first, where it has a compensation."""
-        await Operations(self._app.engine).cancel(self._ref, reason, actor)
+        await Operations(self._app.engine).cancel(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def terminate(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside at once, and undo nothing."""
-        await Operations(self._app.engine).terminate(self._ref, reason, actor)
+        await Operations(self._app.engine).terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier version, at which a step has ended, as a new branch of history that is recorded.
 
         Timers are set anew, and what was answered only behind that version is carried out again under its old id.
         """
-        await Operations(self._app.engine).reset(self._ref, version, reason, actor)
+        await Operations(self._app.engine).reset(self._ref, version, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
         """Go on under another version of the definition, or raise if it does not understand all that is recorded.
 
         The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
         """
-        await Operations(self._app.engine).migrate(self._ref, to, actor, dry_run=dry_run)
+        await Operations(self._app.engine).migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
-        engine = self._app.engine
+        engine, seconds = self._app.engine, checked_seconds(timeout)
         future = engine.end_of(self._ref)
-        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+        deadline_us = engine.store.now_us() + int(seconds * 1e6)
         try:
             # It may have ended before, or may end in another process: only rows are truth. Where it runs here and now,
             # they are asked only if its end does not come soon.
@@ -156,7 +173,7 @@ class Instance(Generic[In, State, Out]):
                 left = (deadline_us - engine.store.now_us()) / 1e6
                 if left <= 0:
                     row = await self.row()
-                    raise WaitTimeoutError(str(self._ref), timeout.total_seconds(), f"it is {row.status}")
+                    raise WaitTimeoutError(str(self._ref), seconds, f"it is {row.status}")
                 sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
                 await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
                 sleeper.cancel()
@@ -166,7 +183,7 @@ class Instance(Generic[In, State, Out]):
 
     async def _recorded_end(self) -> End | None:
         engine = self._app.engine
-        loaded = (await engine.store.load([self._ref]))[0]
+        loaded = (await engine.store.load([self._ref], 0))[0]
         if loaded is None or loaded.row.status not in ENDED:
             return None
         _refuse_purged(loaded.row)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
+from mainspring.app.given import LARGEST
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import type_of
+from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
-from mainspring.errors import NoSuchInstanceError, OperationError
+from mainspring.errors import NoSuchInstanceError, OperationError, shown
 from mainspring.port.records import ARMED, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> None:
     """Carry a dead letter out after all: as it is, or with another message in its place."""
+    checked_actor(actor)
     letter = await _letter(engine, id)
     if letter.output is not None:
         await Operations(engine).before_retry(letter, actor, edited=message is not None)
@@ -41,9 +44,9 @@ async def discard(engine: Engine, id: int) -> None:
 
 
 async def _letter(engine: Engine, id: int) -> DeadLetter:
-    found = await engine.store.dead_letters(1, 0, [id])
+    found = await engine.store.dead_letters(1, 0, [id]) if type(id) is int and 0 <= id <= LARGEST else []
     if not found:
-        raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
+        raise OperationError(f"Dead letter {shown(id, 40)}", "does not exist", "List them to see which there are.")
     return found[0]
 
 

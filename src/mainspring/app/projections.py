@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from msgspec import Struct
 
+from mainspring.app.given import checked_limit, checked_seconds, checked_text
 from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
 from mainspring.engine.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
@@ -141,7 +142,7 @@ class ProjectionHandle:
     async def get(self, key: str) -> Any:
         """Return the document under a key, or None."""
         projection = self._kept()
-        if len(key) > KEY_CHARACTERS:
+        if len(checked_text("key", key)) > KEY_CHARACTERS:
             return None
         found = await self._app.engine.store.documents(self.name, [key])
         return projection.read(found[0]) if found else None
@@ -149,6 +150,8 @@ class ProjectionHandle:
     async def list(self, *, prefix: str = "", limit: int = PAGE, after: str = "") -> list[tuple[str, Any]]:
         """Return keys and documents in the order of their keys; `after` is the key of the last one seen."""
         projection = self._kept()
+        prefix, after = checked_text("prefix", prefix), checked_text("after", after)
+        checked_limit(limit)
         read: list[tuple[str, Any]] = []
         # Those whose keys were destroyed are left out; a page is short only where there is no more.
         while len(read) < limit:
@@ -172,13 +175,14 @@ class ProjectionHandle:
     async def caught_up(self, timeout: timedelta = WAIT) -> None:
         """Wait until all that has happened is in it, by this code's version, and nothing is being built beside it."""
         engine, clock, version = self._app.engine, self._app.engine.runtime.clock, self._declared().version
-        deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+        seconds = checked_seconds(timeout)
+        deadline_us = engine.store.now_us() + int(seconds * 1e6)
         while True:
             status = await self.status()
             if (live := status.live) and live.events == 0 and live.version >= version and status.building is None:
                 return
             if engine.store.now_us() >= deadline_us:
-                raise WaitTimeoutError(f"the projection {self.name}", timeout.total_seconds(), _told(status))
+                raise WaitTimeoutError(f"the projection {self.name}", seconds, _told(status))
             await clock.sleep(LOOK_SECONDS)
 
     async def rebuild(self) -> int:

@@ -6,8 +6,10 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from mainspring.app.given import checked_seconds
 from mainspring.app.instance import ELSEWHERE_SECONDS, Instance
 from mainspring.engine.engine import Engine
+from mainspring.engine.intake import checked_message_id
 from mainspring.engine.pending import Pending
 from mainspring.errors import OperationError, WaitTimeoutError
 
@@ -19,8 +21,8 @@ REPLY_TIMEOUT: Final = timedelta(seconds=30)
 
 async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None) -> Any:
     """Send a message and wait for the Reply to it."""
-    engine = app.engine
-    request = engine.runtime.new_id() if id is None else id
+    engine, seconds = app.engine, checked_seconds(timeout)
+    request = engine.runtime.new_id() if id is None else checked_message_id(id)
     pending = engine.intake.envelop(
         message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
     )
@@ -35,7 +37,7 @@ async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | N
                 f"was not taken by {pending.ref} and is a dead letter",
                 "Begin the instance first; the dead letter says why.",
             )
-        return await _awaited(app, engine, pending, future, timeout, look=status == "duplicate")
+        return await _awaited(app, engine, pending, future, seconds, look=status == "duplicate")
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
 
@@ -45,12 +47,12 @@ async def _awaited(
     engine: Engine,
     pending: Pending,
     future: asyncio.Future[Any],
-    timeout: timedelta,
+    seconds: float,
     *,
     look: bool,
 ) -> Any:
     """Wait for a reply made here, and look now and then for one that another process made; `look` begins so."""
-    deadline_us = engine.store.now_us() + int(timeout.total_seconds() * 1e6)
+    deadline_us = engine.store.now_us() + int(seconds * 1e6)
     while not future.done():
         if look:
             known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
@@ -61,7 +63,7 @@ async def _awaited(
         if left <= 0:
             row = await Instance[Any, Any, Any](app, pending.ref).row()
             why = f"{pending.ref} is {row.status}" + (f": {row.error}" if row.error else "")
-            raise WaitTimeoutError(f"the reply to {pending.id}", timeout.total_seconds(), why)
+            raise WaitTimeoutError(f"the reply to {pending.id}", seconds, why)
         sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
         try:
             await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
@@ -72,7 +74,7 @@ async def _awaited(
 
 async def kept_reply(app: Mainspring, id: str) -> Any:
     """Return the reply to a request, also one that came too late for whoever asked."""
-    known, reply = await app.engine.dispatcher.replies.kept(id)
+    known, reply = await app.engine.dispatcher.replies.kept(checked_message_id(id))
     if not known:
         raise OperationError(
             f"Request {id}",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
+from mainspring.app.given import checked_limit
 from mainspring.app.instance import Instance
 from mainspring.core.messages import type_of
 from mainspring.engine.calendar import Calendar, CatchUp, calendar_of
@@ -126,7 +127,7 @@ class Schedules:
             times = chain((state.next,), calendar.after(state.next))
         else:
             times = calendar.after(moment(self._app.engine.store.now_us()))
-        return list(islice(times, min(n, MOST_NEXT)))
+        return list(islice(times, min(checked_limit(n), MOST_NEXT)))
 
     async def pause(self, name: str, *, actor: str | None = None) -> None:
         """Let a schedule fire no more until it is resumed."""

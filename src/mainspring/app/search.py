@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, TypedDict, Unpack
+from typing import Final, TypedDict, Unpack, get_args
 
+from mainspring.app.given import optional_text
 from mainspring.engine.registry import is_internal
-from mainspring.errors import OperationError
+from mainspring.errors import OperationError, SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of
+from mainspring.port.pages import Page
 from mainspring.port.records import InstanceFilter, InstanceRow, Status
 from mainspring.port.store import Store
 
@@ -41,35 +43,41 @@ def filter_of(**search: Unpack[Search]) -> InstanceFilter:
     >>> filter_of(status="suspended", attributes={"customer": "c-7"}).attributes[0].text
     'c-7'
     """
+    known = Search.__annotations__
+    if strange := sorted(word for word in search if word not in known):
+        # A word that is misspelt would narrow nothing, and an operation on many would hit all of them.
+        raise SettingError("The search", strange, f"Use some of {', '.join(known)}.")
+    status = search.get("status")
+    if status is not None and status not in get_args(Status):
+        raise SettingError("status", status, f"Use one of {', '.join(get_args(Status))}.")
     return InstanceFilter(
-        search.get("workflow"),
-        search.get("status"),
-        search.get("state"),
-        search.get("id_prefix"),
-        search.get("error"),
-        _microseconds(search.get("created_from")),
-        _microseconds(search.get("created_to")),
-        _microseconds(search.get("updated_from")),
-        _microseconds(search.get("updated_to")),
+        optional_text("workflow", search.get("workflow")),
+        status,
+        optional_text("state", search.get("state")),
+        optional_text("id_prefix", search.get("id_prefix")),
+        optional_text("error", search.get("error")),
+        _microseconds("created_from", search.get("created_from")),
+        _microseconds("created_to", search.get("created_to")),
+        _microseconds("updated_from", search.get("updated_from")),
+        _microseconds("updated_to", search.get("updated_to")),
         conditions_of(search.get("attributes")),
     )
 
 
 async def found(store: Store, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
     """Return the instances that a search finds. The engine's own are found only by the name of their workflow."""
-    rows: list[InstanceRow] = []
-    while len(rows) < limit:
-        page = await store.instances(where, limit, after)
-        rows += [row for row in page if where.workflow is not None or not is_internal(row.workflow)]
-        if len(page) < limit:
-            break
-        after = page[-1].key
-    return rows[:limit]
+    named = where.workflow is not None
+    page = Page[InstanceRow, InstanceRow](limit, lambda row: row if named or not is_internal(row.workflow) else None)
+    while page.wants:
+        page.take(await store.instances(where, page.wants, page.last.key if page.last else after))
+    return page.records
 
 
-def _microseconds(time: datetime | None) -> int | None:
+def _microseconds(name: str, time: object) -> int | None:
     if time is None:
         return None
+    if not isinstance(time, datetime):
+        raise SettingError(name, time, "Use a datetime with a time zone, as in datetime(2026, 1, 1, tzinfo=UTC).")
     if time.tzinfo is None:
         raise OperationError(f"The time {time}", "has no zone", "Use datetime(…, tzinfo=UTC).")
     return (time - _EPOCH) // _MICROSECOND

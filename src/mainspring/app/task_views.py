@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, json
+from msgspec import MsgspecError, Struct, json
 
 from mainspring.engine.pending import ReceiptStatus, moment
+from mainspring.errors import DamagedRecordError
 from mainspring.port.tasks import TaskRow, TaskStatus
+
+_data = json.Decoder(dict[str, Any]).decode
 
 
 class Task(Struct, frozen=True):
@@ -72,7 +75,7 @@ def task_of(row: TaskRow, now_us: int) -> Task:
         person=row.person,
         excludes=row.excludes,
         reject=row.reject,
-        data=json.decode(row.data),
+        data=data_of(row),
         opened_at=moment(row.opened_us),
         due_at=_moment(row.due_us),
         overdue=row.status == "open" and row.due_us is not None and row.due_us < now_us,
@@ -83,6 +86,18 @@ def task_of(row: TaskRow, now_us: int) -> Task:
         answer=row.answer_type,
         ended_at=_moment(row.ended_us),
     )
+
+
+def data_of(row: TaskRow) -> dict[str, Any]:
+    """Return what a task's form is filled with.
+
+    >>> data_of(TaskRow("Leave", "l-1", 3, "k", "Leave?", ("Grant",), opened_us=0, data=b'{"days":3}'))
+    {'days': 3}
+    """
+    try:
+        return _data(row.data)
+    except MsgspecError as error:
+        raise DamagedRecordError("tasks", f"{row}: {error}") from error
 
 
 def _moment(time_us: int | None) -> datetime | None:

@@ -22,7 +22,18 @@ EXIT_CODES: Final = {
 }
 
 
-class MisuseError(click.ClickException):
+class ToldError(click.ClickException):
+    r"""Says what is wrong in one line, in which nothing can hide or play with the terminal.
+
+    >>> ToldError("no \x1b[31mway").message
+    'no \\x1b[31mway'
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
+class MisuseError(ToldError):
     """What was written names nothing that there is, or cannot be read. Unlike a UsageError it is one line.
 
     >>> MisuseError("no").exit_code
@@ -32,7 +43,7 @@ class MisuseError(click.ClickException):
     exit_code = USAGE
 
 
-class RefusedError(click.ClickException):
+class RefusedError(ToldError):
     """What was asked for cannot be done now.
 
     >>> RefusedError("no").exit_code
@@ -42,7 +53,7 @@ class RefusedError(click.ClickException):
     exit_code = REFUSED
 
 
-class NotFoundError(click.ClickException):
+class NotFoundError(ToldError):
     """There is no such thing.
 
     >>> NotFoundError("no").exit_code
@@ -63,14 +74,15 @@ def told(error: MainspringError) -> click.ClickException:
     >>> told(NoSuchInstanceError("Counter/c-9")).exit_code
     3
     """
-    line = one_line(str(error))
-    return NotFoundError(line) if isinstance(error, NoSuchInstanceError | NoSuchTaskError) else RefusedError(line)
+    line, missing = str(error), isinstance(error, NoSuchInstanceError | NoSuchTaskError)
+    return NotFoundError(line) if missing else RefusedError(line)
 
 
 def one_line(text: str) -> str:
-    r"""Return a text of several lines as one.
+    r"""Return a text of several lines as one, with what cannot be seen made visible.
 
     >>> one_line("no case.\n  message: 1")
     'no case. message: 1'
     """
-    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+    line = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)

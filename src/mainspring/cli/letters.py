@@ -10,7 +10,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.cli.failures import REFUSED, NotFoundError
-from mainspring.cli.listing import LIMIT
+from mainspring.cli.listing import LIMIT, PLACE
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import clock, counted, letter_document, visible, write_json, write_lines, write_table
@@ -27,7 +27,7 @@ def dead_letters() -> None:
 
 @dead_letters.command("list", epilog=examples("mainspring dead-letters list --limit 20 --json"))
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
-@click.option("--after", type=click.IntRange(0), default=0, metavar="ID", help="Go on behind the last one seen.")
+@click.option("--after", type=PLACE, default=0, metavar="ID", help="Go on behind the last one seen.")
 @json_option
 @app_option
 def list_letters(limit: int, after: int, as_json: bool, address: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
+from mainspring.app.given import LARGEST
 from mainspring.app.search import Search, filter_of, found
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -23,10 +24,11 @@ from mainspring.cli.output import (
     write_table,
 )
 from mainspring.cli.searching import search_options
-from mainspring.engine.recorder import read_detail
+from mainspring.engine.details import read_detail
 from mainspring.port.records import InstanceFilter, InstanceRow
 
 LIMIT: Final = click.IntRange(1, 100_000)
+PLACE: Final = click.IntRange(0, LARGEST)
 EXPORT_PAGE: Final = 1_000
 
 
@@ -41,7 +43,7 @@ EXPORT_PAGE: Final = 1_000
 )
 @search_options
 @click.option("--limit", type=LIMIT, default=PAGE, show_default=True, help="At most so many.")
-@click.option("--after", type=click.IntRange(0), default=0, metavar="KEY", help="Go on behind the last one seen.")
+@click.option("--after", type=PLACE, default=0, metavar="KEY", help="Go on behind the last one seen.")
 @click.option("--all", "everything", is_flag=True, help="All of them, page by page.")
 @json_option
 @app_option

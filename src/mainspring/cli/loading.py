@@ -134,6 +134,8 @@ class _Short(logging.Formatter):
 
 async def find(app: Mainspring, text: str) -> Loaded:
     """Return the instance that `Workflow/id` names, or a bare id if only one workflow has it."""
+    if not text.isprintable():
+        raise NoSuchInstanceError(text)  # no id holds what cannot be seen
     workflow, slash, id = text.partition("/")
     refs = [Ref(name, text) for name in app.registry.workflows]
     if slash and workflow and id:

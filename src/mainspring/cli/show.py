@@ -27,9 +27,11 @@ from mainspring.core import events
 from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.branches import live
-from mainspring.engine.loader import pinned, refuse_unkept, state_of, trusted, whole_stream
+from mainspring.engine.details import read_detail
+from mainspring.engine.loader import pinned, refuse_unkept, trusted, whole_stream
+from mainspring.engine.long_streams import state_of
 from mainspring.engine.pending import moment
-from mainspring.engine.recorder import message_id_of, read_detail
+from mainspring.engine.recorder import message_id_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref

@@ -8,7 +8,7 @@ from typing import TypeVar
 from mainspring.core.definition import definition_of
 from mainspring.core.events import Event
 from mainspring.core.workflow import Workflow
-from mainspring.errors import InvalidStateError, shown
+from mainspring.errors import InvalidStateError, LeftError, shown
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -33,6 +33,10 @@ def fold(workflow: Workflow[In, State, Out], state: State, events: Iterable[Even
         except Exception as error:
             error.add_note(f"while {type(workflow).__name__} evolved {shown(state)} by {shown(event)}")
             raise
+        except KeyboardInterrupt:
+            raise  # the process is told to end, and nothing is wrong with the event
+        except BaseException as error:
+            raise LeftError(type(workflow).__name__, "evolve", error, message=event, state=state) from error
         if after is not None and after is not state:
             if type(after) not in states:
                 name = type(workflow).__name__

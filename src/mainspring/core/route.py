@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mainspring.core.workflow import Workflow
-from mainspring.errors import InvalidIdError
+from mainspring.errors import InvalidIdError, RouteError
 
 ID_CHARACTERS: Final = 1_000
 
@@ -17,7 +17,12 @@ def route(workflow: Workflow[Any, Any, Any], message: object) -> str | None:
     >>> route(Counter(), Count("c-1"))
     'c-1'
     """
-    id = workflow.route(message)
+    try:
+        id = workflow.route(message)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise RouteError(type(workflow).__name__, message, error) from error
     return None if id is None else check_id(id)
 
 

@@ -35,6 +35,7 @@ from mainspring.errors import (
     CannotBeginError,
     DecisionAfterEndError,
     InvalidDecisionError,
+    LeftError,
     TooManyOutputsError,
     UndeclaredInputError,
     UndeclaredOutputError,
@@ -124,6 +125,10 @@ def _decide(
     except Exception as error:
         error.add_note(f"while {definition.name} decided on {shown(envelope.message)} in {shown(state)}")
         raise
+    except KeyboardInterrupt:
+        raise  # the process is told to end, and nothing is wrong with the message
+    except BaseException as error:
+        raise LeftError(definition.name, "decide", error, message=envelope.message, state=state) from error
     if decisions is not None:
         return decisions
     # A timer that lost its race is no mistake of the author's: it is recorded, and nothing follows.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mainspring.engine.recorder import read_detail
+from mainspring.engine.details import read_detail
 from mainspring.port.records import EventRow
 
 

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from mainspring.codec import Codec, Encoded
 from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
+from mainspring.engine.details import Ending, encode_detail, read_detail
 from mainspring.engine.parts import PartDone, stored
 from mainspring.engine.pending import Pending, instance_id, read_context
-from mainspring.engine.recorder import Ending, answer_id, encode_detail, read_detail
+from mainspring.engine.recorder import answer_id
 from mainspring.port.records import FAN_OUT, Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
 
 CHILDREN_MARK: Final = "+children"

@@ -17,7 +17,7 @@ from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError, StoreError
+from mainspring.errors import CodecError, DamagedRecordError, StoreError
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
@@ -59,6 +59,7 @@ class Claimer:
         self._claiming = False
         # How many outputs came from the store, and how many answers of it were lost: they may have brought some.
         self.taken = 0
+        self.rounds = 0
         self.heard: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
 
@@ -122,6 +123,7 @@ class Claimer:
             try:
                 more = True
                 while more:
+                    self.rounds += 1
                     more = await self._claim(worker())
             except Exception as error:
                 # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
@@ -137,6 +139,11 @@ class Claimer:
     def idle(self) -> bool:
         """Whether nothing is being claimed, and no hint waits."""
         return not self._claiming and not self._hint.is_set()
+
+    @property
+    def oldest_round(self) -> int:
+        """The number of the round that is under way, or of the next one."""
+        return self.rounds if self._claiming else self.rounds + 1
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
@@ -182,9 +189,9 @@ class Claimer:
     def _take(self, claims: Claims) -> None:
         self.taken += len(claims.outputs)
         for claim in claims.outputs:
-            message, error = _read(self._registry.codec, claim)
+            message, own, error = _read(self._registry.codec, claim)
             if error is None:
-                self._dispatcher.begin(_with_own_context(claim), message)
+                self._dispatcher.begin(own, message)
             else:
                 self._dispatcher.bury(claim, "it cannot be read", error)
         strange: set[Ref] = set()
@@ -219,13 +226,14 @@ class Claimer:
         self._hint.set()
 
 
-def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, Exception | None]:
-    if not claim.type:
-        return None, None  # the end of an instance, which may have no result
+def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:
+    """Return an output's message and its claim with its own context, or why they cannot be read."""
     try:
-        return codec.decode(claim.type, claim.type_version, claim.body), None
-    except CodecError as error:
-        return None, error
+        own = _with_own_context(claim)
+        # The end of an instance may have no result.
+        return (codec.decode(claim.type, claim.type_version, claim.body) if claim.type else None), own, None
+    except (CodecError, DamagedRecordError) as error:
+        return None, claim, error
 
 
 def _with_own_context(claim: OutputClaim) -> OutputClaim:

@@ -8,21 +8,26 @@ Units of one instance chain: each is built on the one before it, before that is 
 protect such a chain, for somebody else's events may bring the instance to the very version that a later unit expects.
 So after a refused unit the rest of its chain is void: the store refuses what is in the same batch, and what waits for
 the next one is withdrawn here.
+
+An instance gets a share of a batch and no more, and its units stay in their order. So nobody waits for all that one
+busy instance has queued before, and no commit takes long because of it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import FaultyUnitError
-from mainspring.port.records import Committed, Conflict, Outcome, Unit
+from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, Unit
 from mainspring.port.store import Store
 
 UNITS_PER_BATCH: Final = 1_000
+# Of one instance. More would save little of what a commit costs by itself, and all others wait for its end.
+UNITS_PER_INSTANCE: Final = 100
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -42,6 +47,9 @@ class Committer:
         self._units: list[Unit] = []
         self._done: list[Done] = []
         self._under_way: list[Done] = []
+        # Batches that were sent and not reported, by their number; and units that are tried again after a while.
+        self._sent: dict[int, list[Unit]] = {}
+        self._again: dict[int, Unit] = {}
         self._task: asyncio.Task[None] | None = None
         self._awake: asyncio.Event | None = None
         self._idle = asyncio.Event()
@@ -66,10 +74,12 @@ class Committer:
                     then(outcome)
                 return
             log.warning("a commit for %s/%s failed, will be tried again: %s", unit.workflow, unit.instance, outcome)
+            self._again[id(unit)] = unit
             self._runtime.spawn(again(), "mainspring-again")
 
         async def again() -> None:
             await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self._again.pop(id(unit), None)
             self.add(unit, done)
 
         self.add(unit, done)
@@ -103,6 +113,27 @@ class Committer:
         """How many units wait for the next batch."""
         return len(self._units)
 
+    @property
+    def oldest_batch(self) -> int:
+        """The number of the oldest batch that is not reported yet, or of the next one."""
+        return min(self._sent, default=self.batches + 1)
+
+    def outputs_in_hand(self) -> set[OutputKey]:
+        """Return the outputs that are about to be settled or to be tried again."""
+        settled = {output for unit in self._in_hand() for output in unit.settles}
+        return settled | {retry.output for unit in self._in_hand() for retry in unit.retries}
+
+    def inputs_in_hand(self) -> set[int]:
+        """Return the positions of the inputs that are about to be taken or given back."""
+        taken = {unit.consumes for unit in self._in_hand() if unit.consumes is not None}
+        return taken | {position for unit in self._in_hand() for position in unit.releases}
+
+    def _in_hand(self) -> Iterator[Unit]:
+        yield from self._units
+        for sent in self._sent.values():
+            yield from sent
+        yield from self._again.values()
+
     def _start(self) -> None:
         if self._task is None or self._task.done():
             self._awake = asyncio.Event()
@@ -119,6 +150,7 @@ class Committer:
             return
         log.critical("the committer died", exc_info=error)
         waiting, self._units, self._done = self._done, [], []
+        self._sent.clear()
         self._idle.set()
         for report in (*self._under_way, *waiting):
             _tell(report, error)
@@ -140,7 +172,7 @@ class Committer:
                     self._idle.set()
                     continue
             commit, units, done = under_way
-            self._under_way = done
+            self._under_way, number = done, min(self._sent)
             outcomes = await self._outcomes(commit, len(done))
             void = _void(units, outcomes)
             withdrawn = self._withdraw(void)
@@ -150,6 +182,7 @@ class Committer:
                 await asyncio.sleep(0)
             self._under_way = []
             self._report(done, outcomes)
+            del self._sent[number]
             if self.heard is not None:
                 self.heard()
             # Until it was reported, more could be built on what was refused.
@@ -173,14 +206,28 @@ class Committer:
         """Take the next batch and commit it: in a task that starts at once, or when it is awaited."""
         if not self._units:
             return None
-        units, done = self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
-        del self._units[:UNITS_PER_BATCH], self._done[:UNITS_PER_BATCH]
+        units, done = self._take()
         self.batches += 1
+        self._sent[self.batches] = units
         self.committed += len(units)
         commit: Any = self._store.commit(self.worker, units)
         if at_once:
             commit = asyncio.get_running_loop().create_task(commit, name="mainspring-commit")
         return commit, units, done
+
+    def _take(self) -> tuple[list[Unit], list[Done]]:
+        """Take the units of the next batch out of those that wait."""
+        chosen = range(len(self._units)) if len(self._units) <= UNITS_PER_INSTANCE else _shares(self._units)
+        if len(chosen) == len(self._units):
+            taken = self._units, self._done
+            self._units, self._done = [], []
+            return taken
+        chosen = set(chosen)
+        units = [unit for at, unit in enumerate(self._units) if at in chosen]
+        done = [report for at, report in enumerate(self._done) if at in chosen]
+        self._units = [unit for at, unit in enumerate(self._units) if at not in chosen]
+        self._done = [report for at, report in enumerate(self._done) if at not in chosen]
+        return units, done
 
     async def _outcomes(self, commit: Awaitable[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
         try:
@@ -193,6 +240,20 @@ class Committer:
     def _report(self, done: list[Done], outcomes: Sequence[Outcome | Exception]) -> None:
         for report, outcome in zip(done, outcomes, strict=True):
             _tell(report, outcome)
+
+
+def _shares(units: list[Unit]) -> list[int]:
+    """Return which units make up the next batch: a share for each instance, in the order in which they came."""
+    counts: dict[tuple[str, str], int] = {}
+    shared: list[int] = []
+    for at, unit in enumerate(units):
+        name = (unit.workflow, unit.instance)
+        count = counts[name] = counts.get(name, 0) + 1
+        if count <= UNITS_PER_INSTANCE:
+            shared.append(at)
+            if len(shared) == UNITS_PER_BATCH:
+                break
+    return shared
 
 
 def _tell(report: Done, outcome: Outcome | Exception) -> None:

@@ -11,13 +11,15 @@ from typing import Any, Final, cast
 from mainspring.core.failures import SendFailed, Undone
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
+from mainspring.core.step import OUTPUTS_PER_STEP
 from mainspring.engine.committer import Committer
+from mainspring.engine.details import read_detail
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
-from mainspring.engine.recorder import answer_id, read_detail
+from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replies import Replies
 from mainspring.engine.runners import MICROSECONDS, Job, Runner
@@ -25,7 +27,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import undone_by
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
-from mainspring.errors import DoNotRetryError, MainspringError, WiringError
+from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, WiringError
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
     FAN_OUT,
@@ -161,6 +163,8 @@ class Dispatcher:
                 self.ends.start(claim, message)
             case "end":
                 self.ends.tell(claim)
+            case kind:
+                raise DamagedRecordError("outbox", f"{claim.workflow}/{claim.instance}, the kind {kind!r}")
 
     async def _undo(self, claim: OutputClaim, message: Any, undoes: int) -> None:
         """Carry a compensation out when what it undoes is over: an attempt that still runs could have its effect later.
@@ -260,7 +264,13 @@ class Dispatcher:
     def _results(
         self, handler: Handler, job: Job, result: Any, duration_us: int
     ) -> tuple[list[Pending], tuple[Remembered, ...]]:
-        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(_messages(result), 1)]
+        messages = _messages(result)
+        if len(messages) > OUTPUTS_PER_STEP:
+            raise WiringError(
+                f"{handler.name} returned {len(messages):,} messages; the limit is {OUTPUTS_PER_STEP:,}",
+                "Return one message that holds or names them.",
+            )
+        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
         remembers = () if handler.options.idempotency_key is None else (self._remembered(handler, job, inputs),)
         if job.claim.workflow == FAN_OUT:
             # What is remembered is the handler's own result: others ask for it who are no part of a fan-out.

@@ -15,12 +15,13 @@ from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.children import open_children, outcome, parent_at
+from mainspring.engine.details import Ending, read_detail
 from mainspring.engine.fan_out import chunks, joined
 from mainspring.engine.intake import Intake
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.parts import Parts
 from mainspring.engine.pending import Pending, input_of, read_context
-from mainspring.engine.recorder import Ending, answer_id, read_detail
+from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text

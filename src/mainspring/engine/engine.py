@@ -68,6 +68,8 @@ class Engine:
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
         self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
         self._strays: set[OutputKey] = set()
+        self._stray_inputs: set[tuple[Ref, int]] = set()
+        self._looked_during = (0, 0)
         self._held_nothing_at: tuple[int, int] | None = None
         self.works = False
         # Why the engine ended by itself, and whether it has ended at all.
@@ -147,9 +149,11 @@ class Engine:
             runner.closing = True
             runner.take_back()
         self.dispatcher.subscriptions.close()
-        deadline_us = self.store.now_us() + int(seconds * 1e6)
-        while self._busy() and self.store.now_us() < deadline_us:
-            await self.runtime.clock.sleep(DRAIN_CHECK_SECONDS)
+        # By the loop's time: work under way ends whether or not a test moves its clock, and a clock may leap.
+        loop = asyncio.get_running_loop()
+        deadline_seconds = loop.time() + seconds
+        while self._busy() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
+            await asyncio.sleep(DRAIN_CHECK_SECONDS)
         for runner in self.dispatcher.runners():
             if runner.active:
                 log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
@@ -174,22 +178,39 @@ class Engine:
     async def _find_strays(self) -> None:
         """Give back what the store says this worker holds, and nothing here knows of: the net under our own mistakes.
 
-        Only what was missing at the last beat too: in between, an output may just be in a commit. A worker that held
-        nothing, and has taken nothing since, does not ask: the store looks through all that waits.
+        Only what was missing at the last beat too, and not while a commit or a claim that was under way then still is:
+        what it made or took may be there before anybody here is told, as long as a lost answer takes to be looked up.
+        A worker that held nothing, and has taken nothing since, does not ask: the store looks through all that waits.
         """
         taken = (self.committer.committed, self.claimer.taken)
         if taken == self._held_nothing_at:
             return
         quiet = self.committer.idle and self.claimer.idle
-        in_hand = self.dispatcher.outputs_in_hand() | self.stepper.outputs_in_hand()
+        commits, claims = self._looked_during
+        over = self.committer.oldest_batch > commits and self.claimer.oldest_round > claims
+        in_hand = self.dispatcher.outputs_in_hand() | self.stepper.outputs_in_hand() | self.committer.outputs_in_hand()
+        inputs_in_hand = self.stepper.inputs_in_hand() | self.committer.inputs_in_hand()
         held = set(await self.store.holds(self.committer.worker))
-        self._held_nothing_at = taken if quiet and not held else None
-        strays = held - in_hand
+        inputs = await self.store.holds_inputs(self.committer.worker)
+        self._held_nothing_at = taken if quiet and not held and not inputs else None
+        strays = held - in_hand if over else set[OutputKey]()
+        self._looked_during = (self.committer.batches, self.claimer.rounds)
+        self._give_back_inputs({(ref, at) for ref, at in inputs if over and at not in inputs_in_hand})
         for output in strays & self._strays:
             log.error("output %s was lost by this worker; it will be carried out again", output)
             unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
             self.committer.add(unit, lambda _: self.due_at(0))
         self._strays = strays
+
+    def _give_back_inputs(self, strays: set[tuple[Ref, int]]) -> None:
+        lost: dict[Ref, list[int]] = {}
+        for ref, position in sorted(strays & self._stray_inputs, key=lambda stray: stray[1]):
+            log.error("input %d of %s was lost by this worker; it will be taken again", position, ref)
+            lost.setdefault(ref, []).append(position)
+        for ref, positions in lost.items():
+            unit = Unit(ref.workflow, ref.id, releases=tuple(positions))
+            self.committer.add(unit, lambda _: self.due_at(0))
+        self._stray_inputs = strays
 
     async def _relieve(self) -> None:
         try:

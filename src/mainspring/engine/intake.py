@@ -10,15 +10,20 @@ from typing import Any, Final
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context
+from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context, read_kind
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError, InvalidIdError, WiringError
+from mainspring.errors import CodecError, DamagedRecordError, InvalidIdError, WiringError
 from mainspring.port.records import Context, DeadLetter, InputRow, Ref
 from mainspring.port.store import Store
 
 INPUTS_IN_FLIGHT: Final = 10_000
+# Of those that are sent together: then others get a turn of the event loop.
+INPUTS_PER_TURN: Final = 100
 MESSAGE_ID_CHARACTERS: Final = 1_000
+ACTOR_CHARACTERS: Final = 1_000
+# The ideographic space, and the zero-width joiner and non-joiner.
+NAME_JOINERS: Final = "\u3000\u200c\u200d"
 
 
 class Intake:
@@ -56,6 +61,9 @@ class Intake:
         instance = route(entry.workflow, message) if instance is None else instance
         if instance is None:
             return None
+        checked_actor(actor)
+        if correlation_id is not None:
+            checked_message_id(correlation_id, "Correlation id")
         encoded = self._registry.codec.encode(message)
         message_id = self._runtime.new_id() if id is None else checked_message_id(id)
         return Pending(
@@ -75,6 +83,11 @@ class Intake:
     def from_inbox(self, row: InputRow) -> Pending:
         """Return a row of the inbox as an input."""
         message, unreadable = read_message(self._registry.codec, row)
+        kind, context = Kind.COMMAND, Context(row.message_id)
+        try:
+            kind, context = read_kind(row.kind), read_context(row.context)
+        except DamagedRecordError as error:
+            message, unreadable = None, error
         return Pending(
             ref=Ref(row.workflow, row.instance),
             message=message,
@@ -82,8 +95,8 @@ class Intake:
             type_version=row.type_version,
             body=row.body,
             id=row.message_id,
-            kind=Kind(row.kind),
-            context=read_context(row.context),
+            kind=kind,
+            context=context,
             time_us=row.time_us,
             actor=row.actor,
             cause=row.cause,
@@ -94,6 +107,11 @@ class Intake:
 
     def from_dead_letter(self, letter: DeadLetter) -> Pending:
         """Return a dead letter as the input that it was."""
+        if letter.workflow not in self._registry.workflows:
+            raise WiringError(
+                f"Dead letter {letter.id} was sent to {letter.workflow}, which is not part of this app",
+                f"Use the app that has it; this one knows {', '.join(self._registry.workflows) or 'none'}.",
+            )
         return Pending(
             ref=Ref(letter.workflow, letter.instance),
             message=self._registry.codec.decode(letter.type, letter.type_version, letter.body),
@@ -101,7 +119,7 @@ class Intake:
             type_version=letter.type_version,
             body=letter.body,
             id=letter.message_id,
-            kind=Kind(letter.kind),
+            kind=read_kind(letter.kind),
             context=read_context(letter.context),
             time_us=letter.time_us,
             actor=letter.actor,
@@ -157,11 +175,13 @@ class Intake:
         """Submit inputs and wait until all are durable; the first that failed tells why."""
         entered: deque[Answer] = deque()
         try:
-            for pending in pendings:
+            for number, pending in enumerate(pendings, 1):
                 while entered and self._in_flight >= INPUTS_IN_FLIGHT:
                     await self._answer(entered.popleft())
                 await self.room()
                 entered.append(self._enter(pending))
+                if number % INPUTS_PER_TURN == 0:
+                    await asyncio.sleep(0)
             while entered:
                 await self._answer(entered.popleft())
         finally:
@@ -192,7 +212,7 @@ def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
         return None, error
 
 
-def checked_message_id(id: object) -> str:
+def checked_message_id(id: object, what: str = "Message id") -> str:
     """Return a message's id as it came, if it can be one.
 
     >>> checked_message_id("order-1")
@@ -200,9 +220,34 @@ def checked_message_id(id: object) -> str:
     """
     if not isinstance(id, str) or not 0 < len(id) <= MESSAGE_ID_CHARACTERS or not id.isprintable():
         raise InvalidIdError(
-            id, "cannot be a message's id", f"Use 1 to {MESSAGE_ID_CHARACTERS:,} visible characters.", what="Message id"
+            id, "cannot be stored or shown safely", f"Use 1 to {MESSAGE_ID_CHARACTERS:,} visible characters.", what=what
         )
     return id
+
+
+def is_name(text: object) -> bool:
+    r"""Tell whether a text can name a person: visible, and with what names of some languages are joined by.
+
+    >>> is_name("山田\u3000太郎"), is_name("a\nb"), is_name("")
+    (True, False, False)
+    """
+    if not isinstance(text, str) or not 0 < len(text) <= ACTOR_CHARACTERS:
+        return False
+    return text.isprintable() or all(c.isprintable() or c in NAME_JOINERS for c in text)
+
+
+def checked_actor(actor: object) -> str | None:
+    """Return who acts, if that can be recorded; None says that nobody was named.
+
+    >>> checked_actor("ann")
+    'ann'
+    """
+    if actor is None:
+        return None
+    if not isinstance(actor, str) or not is_name(actor):
+        fix = f"Use 1 to {ACTOR_CHARACTERS:,} visible characters, or None."
+        raise InvalidIdError(actor, "cannot be recorded", fix, what="Actor")
+    return actor
 
 
 def _nowhere(_: Pending) -> None:

@@ -1,4 +1,4 @@
-"""The loader: states from the store, many instances in one read."""
+"""The loader: states from the store, many instances in one read; long streams apart, one after the other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
-from mainspring.core.fold import fold
 from mainspring.core.saga import Ledger
-from mainspring.engine.branches import abandoned, branches, live
-from mainspring.engine.children import CHILDREN_MARK, has_children
+from mainspring.engine.branches import branches
 from mainspring.engine.lanes import Lane
+from mainspring.engine.long_streams import (
+    EVENTS_AT_ONCE,
+    Folded,
+    folded_at_once,
+    folded_in_pieces,
+    is_long,
+    trusts,
+)
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
@@ -28,7 +34,7 @@ from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loade
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
-EVENTS_PER_PAGE: Final = 10_000
+EVENTS_PER_PAGE: Final = 1_000
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 # It passes, and whoever calls may wait for that.
 PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
@@ -46,7 +52,8 @@ class Loader:
         self._runtime = runtime
         self._ready = ready
         self._wanted: list[Lane] = []
-        self._running = False
+        self._long: deque[Lane] = deque()
+        self._running = self._running_long = False
 
     def request(self, lane: Lane) -> None:
         """Load a lane soon."""
@@ -65,12 +72,28 @@ class Loader:
         finally:
             self._running = False
 
+    def _load_apart(self, lane: Lane) -> None:
+        self._long.append(lane)
+        if not self._running_long:
+            self._running_long = True
+            self._runtime.spawn(self._run_long(), "mainspring-long-streams")
+
+    async def _run_long(self) -> None:
+        try:
+            while self._long:
+                await self._load_long(self._long.popleft())
+        finally:
+            self._running_long = False
+
     async def _load(self, lanes: list[Lane]) -> None:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
+            read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
+            long = {lane.ref for lane, loaded in zip(lanes, read, strict=True) if _is_long(lane, loaded)}
             found = [
-                (await trusted(self._store, pinned(lane.entry, loaded), loaded), await self._ledger(lane, loaded))
-                for lane, loaded in zip(lanes, await self._store.load([lane.ref for lane in lanes]), strict=True)
+                (lane, await trusted(self._store, pinned(lane.entry, loaded), loaded), await self._ledger(lane, loaded))
+                for lane, loaded in zip(lanes, read, strict=True)
+                if lane.ref not in long
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
             # A plain StoreError is a statement that took too long, or was refused.
@@ -82,8 +105,32 @@ class Loader:
                 for lane in lanes:
                     await self._load([lane])
         else:
-            for lane, (loaded, ledger) in zip(lanes, found, strict=True):
+            for lane in lanes:
+                if lane.ref in long:
+                    self._load_apart(lane)
+            for lane, loaded, ledger in found:
                 self._fill(lane, loaded, ledger)
+
+    async def _load_long(self, lane: Lane) -> None:
+        try:
+            # Once more: it may have moved while it waited for its turn.
+            loaded, folded = (await self._store.load([lane.ref], EVENTS_AT_ONCE))[0], None
+            entry = pinned(lane.entry, loaded)
+            if entry is not None and loaded is not None and _is_long(lane, loaded):
+                folded = await folded_in_pieces(self._store, entry, loaded)
+            if folded is None:
+                loaded = await trusted(self._store, entry, (await self._store.load([lane.ref]))[0])
+            ledger = await self._ledger(lane, loaded)
+        except Exception as error:  # noqa: BLE001  as above
+            if isinstance(error, (*PASSING, *AWAY)) or type(error) is StoreError:
+                await self._try_again([lane], error)
+            else:
+                await self._give_up(lane, error)
+        else:
+            if folded is None:
+                self._fill(lane, loaded, ledger)
+            else:
+                self._fill(lane, loaded, ledger, folded)
 
     async def _ledger(self, lane: Lane, loaded: Loaded | None) -> Ledger | None:
         if loaded is None or not (lane.wants_ledger or loaded.row.status == "compensating"):
@@ -97,17 +144,19 @@ class Loader:
             for lane in lanes:
                 self._tell_callers(lane, error)
         await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-        self._wanted[:0] = lanes
+        for lane in lanes:
+            self.request(lane)
 
     async def _give_up(self, lane: Lane, error: Exception) -> None:
         """An instance that cannot be loaded is suspended with the reason, if at least its row can be read."""
         lane.forget()
         try:
-            row = await self._row(lane.ref)
+            row = await row_alone(self._store, lane.ref)
         except Exception:
             row = None
-            log.exception("%s cannot be loaded", lane.ref)
+            log.exception("the row of %s cannot be read", lane.ref)
         if row is None:
+            log.error("%s cannot be loaded: %s", lane.ref, error)
             self._fail(lane, error)
             return
         lane.exists = True
@@ -116,15 +165,6 @@ class Loader:
         lane.fold_error = error
         lane.asked = True
         self._finish(lane)
-
-    async def _row(self, ref: Ref) -> InstanceRow | None:
-        after = 0
-        while rows := await self._store.instances(InstanceFilter(ref.workflow, id_prefix=ref.id), 100, after):
-            for row in rows:
-                if row.id == ref.id:
-                    return row
-            after = rows[-1].key
-        return None
 
     def _fail(self, lane: Lane, error: Exception) -> None:
         """Tell those who wait; what came from the store stays there and is claimed again later."""
@@ -138,7 +178,7 @@ class Loader:
                 pending.answer.fail(error)
         lane.queue = deque(pending for pending in lane.queue if pending.answer is None)
 
-    def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None) -> None:
+    def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, folded: Folded | None = None) -> None:
         lane.forget()
         lane.ledger = ledger
         if loaded is not None:
@@ -152,15 +192,10 @@ class Loader:
                 self._finish(lane)
                 return
             lane.entry = entry
-            lane.abandoned = abandoned(loaded.events)
-            # What stands before a snapshot was not read: it may have asked somebody.
-            lane.asked = loaded.snapshot is not None or any(event.event == "Asked" for event in loaded.events)
-            lane.children = has_children(loaded)
             lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
-            try:
-                lane.state, lane.snapshot_version = state_of(lane.entry, loaded)
-            except Exception as error:  # noqa: BLE001  a stream that cannot be folded blocks its own instance only
-                lane.fold_error = error
+            folded = folded or folded_at_once(entry, loaded)
+            lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
+            lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
         self._finish(lane)
 
     def _finish(self, lane: Lane) -> None:
@@ -171,6 +206,17 @@ class Loader:
         except Exception:
             # A mistake in one instance must not keep the others from being loaded.
             log.exception("%s could not go on", lane.ref)
+
+
+async def row_alone(store: Store, ref: Ref) -> InstanceRow | None:
+    """Return an instance's row without its stream, which may be damaged; None if the row is, or if there is none."""
+    after = 0
+    while rows := await store.instances(InstanceFilter(ref.workflow, id_prefix=ref.id), 100, after):
+        for row in rows:
+            if row.id == ref.id:
+                return row
+        after = rows[-1].key
+    return None
 
 
 def pinned(entry: WorkflowEntry, loaded: Loaded | None) -> WorkflowEntry | None:
@@ -202,12 +248,23 @@ def refuse_unkept(loaded: Loaded, problem: str) -> None:
         )
 
 
-def state_of(entry: WorkflowEntry, loaded: Loaded) -> tuple[Any, int]:
-    """Return the state, and the version of the snapshot that it was built on (0 for none)."""
-    snapshot = loaded.snapshot
-    state: Any = entry.workflow.initial_state if snapshot is None else entry.recorder.state(snapshot)
-    events = entry.recorder.folded(live(loaded.events))
-    return fold(entry.workflow, state, events), snapshot.version if snapshot else 0
+def _is_long(lane: Lane, loaded: Loaded | None) -> bool:
+    entry = pinned(lane.entry, loaded)
+    if entry is None or loaded is None:
+        return False
+    return is_long(entry, loaded, whole=lane.wants_ledger or loaded.row.status == "compensating")
+
+
+async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded) -> Any:
+    """Return the state of an instance of which the first events were loaded; the rest is read here."""
+    ref = Ref(loaded.row.workflow, loaded.row.id)
+    folded = await folded_in_pieces(store, entry, loaded) if is_long(entry, loaded) else None
+    if folded is None:
+        whole = (await store.load([ref]))[0] if is_long(entry, loaded) else loaded
+        folded = folded_at_once(entry, await trusted(store, entry, whole) or loaded)
+    if folded.error is not None:
+        raise folded.error
+    return folded.state
 
 
 async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
@@ -217,9 +274,7 @@ async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | No
     """
     if entry is None or loaded is None or loaded.snapshot is None or loaded.snapshot.is_all:
         return loaded
-    if loaded.snapshot.fingerprint.removesuffix(CHILDREN_MARK) == entry.fingerprint and not any(
-        branches(row) for row in loaded.events
-    ):
+    if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):
         return loaded
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
 

@@ -13,8 +13,8 @@ from mainspring.core.messages import type_of
 from mainspring.engine.asking import still_open
 from mainspring.engine.branches import branches, live
 from mainspring.engine.children import CHILDREN_MARK, has_children
+from mainspring.engine.details import read_detail
 from mainspring.engine.loader import refuse_unkept, whole_stream
-from mainspring.engine.recorder import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, OperationError
 from mainspring.port.attributes import rows_of

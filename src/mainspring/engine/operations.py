@@ -21,7 +21,8 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.saga import Ledger
 from mainspring.engine.children import ended_by_operator, parent_of
-from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, state_of, trusted, whole_stream
+from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, trusted, whole_stream
+from mainspring.engine.long_streams import state_of
 from mainspring.engine.migration import examine, registered
 from mainspring.engine.pending import read_context
 from mainspring.engine.registry import WorkflowEntry

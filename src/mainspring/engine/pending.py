@@ -6,9 +6,10 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct, json
+from msgspec import MsgspecError, Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
+from mainspring.errors import DamagedRecordError, shown
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
 
@@ -25,7 +26,22 @@ def read_context(body: bytes) -> Context:
     >>> read_context(b'{"correlation_id":"c-1"}').correlation_id
     'c-1'
     """
-    return _decode_context(body)
+    try:
+        return _decode_context(body)
+    except MsgspecError as error:
+        raise DamagedRecordError("context", f"{shown(body, 80)}: {error}") from error
+
+
+def read_kind(kind: str) -> Kind:
+    """Return a stored kind.
+
+    >>> read_kind("command").value
+    'command'
+    """
+    try:
+        return Kind(kind)
+    except ValueError as error:
+        raise DamagedRecordError("kind", shown(kind, 80)) from error
 
 
 def moment(time_us: int) -> datetime:
@@ -34,7 +50,10 @@ def moment(time_us: int) -> datetime:
     >>> moment(1_000_000).isoformat()
     '1970-01-01T00:00:01+00:00'
     """
-    return _EPOCH + timedelta(microseconds=time_us)
+    try:
+        return _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError as error:
+        raise DamagedRecordError("time", f"{time_us} microseconds") from error
 
 
 def instance_id(text: str) -> InstanceId:

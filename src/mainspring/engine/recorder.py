@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Raw, Struct, json
+from msgspec import MsgspecError, Raw
 from msgspec.structs import replace
 
 from mainspring.codec import BODY_LIMIT_BYTES, Codec, Encoded
-from mainspring.core.decisions import Value
 from mainspring.core.events import (
     Asked,
     Became,
@@ -45,9 +44,10 @@ from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
+from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
-from mainspring.engine.pending import Pending, encode_context, moment
-from mainspring.errors import BodyTooLargeError
+from mainspring.engine.pending import Pending, encode_context, moment, read_kind
+from mainspring.errors import BodyTooLargeError, DamagedRecordError, UnknownTypeError
 from mainspring.port.digests import digested
 from mainspring.port.records import EventRow, Ref, Snapshot
 
@@ -84,80 +84,12 @@ _FOLDED: Final = frozenset(
     )
 )
 
+# What stands in a stream and is not folded.
+_BESIDE: Final = frozenset(
+    cls.__name__ for cls in (Suspended, Resumed, Cancelled, Terminated, Skipped, Kept, Reset, Migrated, Retried, Resent)
+)
+
 _SEND_FAILED: Final = type_of(SendFailed).name
-
-
-class Packed(Struct, frozen=True):
-    """A second message of an event, as it is stored in its detail.
-
-    >>> Packed("Refund", 1, Raw(b"{}")).type
-    'Refund'
-    """
-
-    type: str
-    version: int
-    body: Raw
-
-
-class Ending(Struct, frozen=True, omit_defaults=True):
-    """Who is to be told of an instance's end: the parent that began it, and children that it began.
-
-    >>> Ending("failed", "Orders/o-1/3").children
-    False
-    """
-
-    status: str
-    parent: str | None = None
-    children: bool = False
-
-
-class Detail(Struct, frozen=True, omit_defaults=True):
-    """What an event says beside its message, stored as one JSON object.
-
-    `compensate` undoes what was sent, `undoes` is the version that is undone, `result` what came of that, `failed` the
-    version of what failed, `cancelled` says that a compensation was begun from outside. `unkept` is the type of a
-    message that is not kept.
-
-    >>> json.encode(Detail(key="payment"))
-    b'{"key":"payment"}'
-    """
-
-    key: str | None = None
-    after_us: int | None = None
-    at: datetime | None = None
-    to: str | None = None
-    reason: str | None = None
-    reply_to: str | None = None
-    undelivered: bool = False
-    version: int | None = None
-    title: str | None = None
-    answers: tuple[str, ...] = ()
-    role: str | None = None
-    person: str | None = None
-    excludes: tuple[str, ...] = ()
-    reject: str | None = None
-    data: dict[str, Value] = {}
-    abandon: bool = False
-    end: Ending | None = None
-    compensate: Packed | None = None
-    undoes: int | None = None
-    result: Packed | None = None
-    failed: int | None = None
-    cancelled: bool = False
-    unkept: str | None = None
-
-
-encode_detail = json.Encoder().encode
-_decode_detail = json.Decoder(Detail).decode
-
-
-def read_detail(body: bytes | None) -> Detail:
-    """Return a stored detail; nothing stored says nothing.
-
-    >>> read_detail(None).key is None
-    True
-    """
-    return Detail() if body is None else _decode_detail(body)
 
 
 class Recorder:
@@ -274,16 +206,23 @@ class Recorder:
         return replace(row, kind=Kind.RESULT.value, actor=actor)
 
     def event(self, row: EventRow) -> StreamEvent[Any, Any]:
-        """Return the event of a row."""
+        """Return the event of a row. One that passes the checksum and makes no sense is damaged all the same."""
         codec = self._states if row.event == "Became" else self._codec
         message: Any = None
-        if row.type is not None:
-            message = codec.decode(row.type, row.type_version, row.body or b"")
-        elif is_unkept(row):
-            message = NotKept(read_detail(row.detail).unkept or "")
-        carrier = _CARRIERS.get(row.event)
-        if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
-            return carrier(message)
+        try:
+            if row.type is not None:
+                message = codec.decode(row.type, row.type_version, row.body or b"")
+            elif is_unkept(row):
+                message = NotKept(read_detail(row.detail).unkept or "")
+            carrier = _CARRIERS.get(row.event)
+            if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
+                return carrier(message)
+            return self._detailed(row, message)
+        except (MsgspecError, AttributeError, OverflowError) as error:
+            raise DamagedRecordError("events", f"version {row.version}, {row.event}: {error}") from error
+
+    def _detailed(self, row: EventRow, message: Any) -> StreamEvent[Any, Any]:
+        """Return an event that says more than its message."""
         detail = read_detail(row.detail)
         match row.event:
             case "Began":
@@ -323,8 +262,10 @@ class Recorder:
                 return Migrated(detail.version or 0)
             case "Retried":
                 return Retried(detail.version or 0)
-            case _:
+            case "Failed" | "Cancelled" | "Terminated":
                 return _REASONED[row.event](detail.reason or "")
+            case _:
+                raise _unknown(row)
 
     def message(self, type: str, type_version: int, body: bytes) -> Any:
         """Return the message that waits somewhere, as in an inbox."""
@@ -341,11 +282,17 @@ class Recorder:
 
     def folded(self, rows: Sequence[EventRow]) -> list[Any]:
         """Return the events of those rows that a fold sees. Which of a whole stream count, `branches` says."""
-        return [self.event(row) for row in rows if row.event in _FOLDED]
+        folded: list[Any] = []
+        for row in rows:
+            if row.event in _FOLDED:
+                folded.append(self.event(row))
+            elif row.event not in _BESIDE:
+                raise _unknown(row)
+        return folded
 
     def entry(self, ref: Ref, row: EventRow) -> Entry:
         """Return a row as a line of the stream that people read."""
-        kind = None if row.kind is None else Kind(row.kind)
+        kind = None if row.kind is None else read_kind(row.kind)
         return Entry(
             row.version,
             self.event(row),
@@ -404,6 +351,14 @@ class Recorder:
             None if detail is None else encode_detail(detail),
             cause=cause,
         )
+
+
+def _unknown(row: EventRow) -> UnknownTypeError:
+    return UnknownTypeError(
+        row.event,
+        f"stands at version {row.version}, and is no event that this release of mainspring knows",
+        "Upgrade mainspring here to the release that wrote it; restore a backup if it was written by hand.",
+    )
 
 
 def _asked_detail(event: Asked) -> Detail:

@@ -10,10 +10,10 @@ from msgspec import Raw, Struct, json
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
+from mainspring.engine.details import read_detail
 from mainspring.engine.intake import Intake
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import input_of, instance_id, read_context
-from mainspring.engine.recorder import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit

@@ -17,9 +17,10 @@ from mainspring.core.messages import Kind
 from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
 from mainspring.engine.children import STARTS, open_children, parent_at
+from mainspring.engine.details import Detail, encode_detail, read_detail
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, moment, read_context
-from mainspring.engine.recorder import Detail, answer_id, encode_detail, read_detail
+from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
 from mainspring.port.attributes import rows_of

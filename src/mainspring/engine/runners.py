@@ -261,7 +261,11 @@ class Runner:
                 self._report_success(jobs, result)
         except asyncio.CancelledError:
             self._ended_by_cancellation(task, jobs)
-        except (Exception, SystemExit) as error:  # noqa: BLE001  a handler may fail in any way
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a handler may fail in any way
+            if isinstance(error, GeneratorExit) and not _is_current(task):
+                raise  # nobody raised it: the task itself is being closed
             self._report_failure(jobs, _as_exception(self.handler, error))
         finally:
             del self.running[task]
@@ -417,10 +421,17 @@ def _is_doomed(job: Job, ref: Ref, which: Doomed) -> bool:
     return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None
 
 
-def _as_exception(handler: Handler, error: Exception | SystemExit) -> Exception:
+def _is_current(task: asyncio.Task[Any]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no loop runs
+        return False
+
+
+def _as_exception(handler: Handler, error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
-    wrapped = RuntimeError(f"{handler.name} raised SystemExit")
+    wrapped = RuntimeError(f"{handler.name} raised {type(error).__name__}")
     wrapped.__cause__ = error
     return wrapped
 

@@ -7,8 +7,9 @@ from typing import Literal, TypeAlias
 
 from mainspring.core.messages import InstanceId, Kind, output_id
 from mainspring.core.saga import Ledger
+from mainspring.engine.details import read_detail
 from mainspring.engine.pending import encode_context
-from mainspring.engine.recorder import Recorder, matters_to_ledger, read_detail
+from mainspring.engine.recorder import Recorder, matters_to_ledger
 from mainspring.errors import OperationError
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref
 

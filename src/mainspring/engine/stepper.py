@@ -13,7 +13,7 @@ from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.engine.children import parent_of
-from mainspring.engine.committer import Committer
+from mainspring.engine.committer import UNITS_PER_INSTANCE, Committer
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
@@ -26,6 +26,9 @@ from mainspring.port.store import Store
 from mainspring.port.tasks import RefusalReason, Refused
 
 CONFLICTS_BEFORE_QUEUEING: Final = 5
+# Of one instance, so that a burst for it leaves turns and commits to the others. Two commits' worth: one is under way
+# while the other is made.
+STEPS_UNDER_WAY: Final = 2 * UNITS_PER_INSTANCE
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -94,6 +97,11 @@ class Stepper:
         waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
         return {pending.settles for pending in waiting if pending.settles is not None}
 
+    def inputs_in_hand(self) -> set[int]:
+        """Return the positions of the inputs that wait in a lane, of those that came from an inbox."""
+        waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
+        return {pending.position for pending in waiting if pending.position is not None}
+
     @property
     def in_hand(self) -> int:
         """How many inputs wait or are under way in lanes."""
@@ -124,7 +132,7 @@ class Stepper:
                 self._loader.request(lane)
                 return
         # What is called late cannot be called back when the end loses its race: so the end must be durable first.
-        while lane.queue and lane.loaded and not lane.broken and not lane.ending:
+        while lane.queue and lane.loaded and not lane.broken and not lane.ending and lane.under_way < STEPS_UNDER_WAY:
             self._take(lane, lane.queue.popleft())
         if lane.queue and not lane.loaded:
             self.advance(lane)
@@ -347,6 +355,8 @@ class Stepper:
                 self._refused(lane, pending, outcome)
             if not lane.under_way:
                 self._settle(lane)
+            elif lane.queue and lane.loaded:
+                self.advance(lane)
 
         self._committer.add(unit, came_back)
 
@@ -380,6 +390,8 @@ class Stepper:
                     self._queue(pending)
             case Conflict("inbox") if pending.position is None:
                 self._queue(pending)
+            case Conflict("inbox"):
+                self._wait_for_turn(pending)
             case Conflict():
                 # Somebody else took the input, or relieved us of the output that it answers: theirs is the outcome.
                 log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
@@ -415,6 +427,14 @@ class Stepper:
                         self._later(lambda: self._queue(pending, claimed=claimed))
 
         self._committer.add(self._units.accepted(pending, claimed=claimed), came_back)
+
+    def _wait_for_turn(self, pending: Pending) -> None:
+        """Give back an input that somebody else took, or that came before its turn: it comes again behind the others.
+
+        After a while: what waits before it may be in the hands of this very worker, whose claim lost its answer.
+        """
+        unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
+        self._later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)))
 
     def _repeated(self, pending: Pending, same: bool) -> None:
         if pending.settles is not None or pending.position is not None:

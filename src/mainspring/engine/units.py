@@ -40,7 +40,7 @@ from mainspring.engine.pending import Pending, encode_context, instance_id, read
 from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
-from mainspring.errors import OperationError, shown
+from mainspring.errors import OperationError, told
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import (
     ARMED,
@@ -73,18 +73,7 @@ def error_text(error: BaseException) -> str:
     >>> error_text(ValueError("no"))
     'ValueError: no'
     """
-    try:
-        text = f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001  an error that cannot even be shown is told by its type
-        text = type(error).__name__
-    return shown(_Plain(text), ERROR_CHARACTERS)
-
-
-class _Plain(str):
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+    return told(error, ERROR_CHARACTERS)
 
 
 class _Written:

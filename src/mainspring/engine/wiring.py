@@ -135,8 +135,8 @@ def _placed(cls: type[Any], outputs: dict[type[Any], str], decisions: tuple[type
     namespace = {} if module is None else vars(module)
     placed: set[str] = set()
     for tree in _trees((cls,)):
-        for node in ast.walk(tree):
-            if not isinstance(node, ast.Call) or _resolved(node.func, namespace) not in decisions:
+        for node in _calls(tree):
+            if _resolved(node.func, namespace) not in decisions:
                 continue
             for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
                 target = _resolved(argument.func, namespace) if isinstance(argument, ast.Call) else None
@@ -158,6 +158,11 @@ def _tree(cls: type[Any]) -> ast.Module | None:
         return ast.parse(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError, SystemError):
         return None
+
+
+@lru_cache(maxsize=SOURCES_KEPT)
+def _calls(tree: ast.Module) -> list[ast.Call]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
 
 
 def _resolved(node: ast.expr, namespace: dict[str, Any]) -> Any:

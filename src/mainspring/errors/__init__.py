@@ -5,6 +5,7 @@ MainspringError
 ├── InvalidDecisionError        a decision was built or returned wrongly
 ├── AttributeValueError         an attribute that cannot be indexed or searched for
 ├── StepError                   a step could not be taken; nothing was recorded
+│   ├── LeftError               decide or evolve was left by what ends a process or a task
 │   ├── UnknownTransitionError  decide has no case for this message in this state
 │   ├── UndeclaredInputError    the message's type is not among the workflow's inputs
 │   ├── CannotBeginError        the message may not begin an instance
@@ -13,6 +14,7 @@ MainspringError
 │   ├── TooManyOutputsError     one step decided more than the limit
 │   ├── InvalidStateError       evolve returned something that is not a declared state
 │   └── InstanceEndedError      the instance completed or failed before this message came
+├── RouteError                  route raised, and the message went nowhere
 ├── InvalidIdError              an id that cannot be stored or shown safely
 ├── WiringError                 the parts of an app do not fit together
 ├── DuplicateIdError            a message id was used before, for another message
@@ -58,13 +60,15 @@ from mainspring.errors.authoring import (
     InvalidDecisionError,
     InvalidIdError,
     InvalidStateError,
+    LeftError,
+    RouteError,
     StepError,
     TooManyOutputsError,
     UndeclaredInputError,
     UndeclaredOutputError,
     UnknownTransitionError,
 )
-from mainspring.errors.base import MainspringError, names, shown
+from mainspring.errors.base import MainspringError, names, shown, told
 from mainspring.errors.encoding import (
     ERASED_TYPE,
     BodyTooLargeError,
@@ -127,6 +131,7 @@ __all__ = [
     "InvalidDecisionError",
     "InvalidIdError",
     "InvalidStateError",
+    "LeftError",
     "LendingError",
     "MainspringError",
     "NewerSchemaError",
@@ -134,6 +139,7 @@ __all__ = [
     "NoSuchTaskError",
     "OperationError",
     "RegistrationError",
+    "RouteError",
     "SettingError",
     "SimulationError",
     "StepError",
@@ -154,4 +160,5 @@ __all__ = [
     "WiringError",
     "names",
     "shown",
+    "told",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mainspring.errors.base import MainspringError, names, shown
+from mainspring.errors.base import MainspringError, names, shown, told
 
 _TAKE_OR_ASK: Final = "Take the value from the message, or ask a handler for it."
 _PARAMETERS: Final = {"inputs": "first", "states": "second", "outputs": "third"}
@@ -64,6 +64,39 @@ class StepError(MainspringError):
         self.message = message
         self.state = state
         super().__init__(f"{workflow} {problem}\n  message: {shown(message)}\n  state:   {shown(state)}\n{fix}")
+
+
+class LeftError(StepError):
+    """decide or evolve was left by what ends a process or a task: SystemExit, CancelledError and the like.
+
+    >>> LeftError("Orders", "decide", SystemExit(3), message=None, state=None).method
+    'decide'
+    """
+
+    def __init__(self, workflow: str, method: str, cause: BaseException, *, message: object, state: object) -> None:
+        self.method = method
+        super().__init__(
+            workflow,
+            f"left {method} by {type(cause).__name__}.",
+            "Raise an ordinary exception, or return [Fail(reason)] to end the instance.",
+            message=message,
+            state=state,
+        )
+
+
+class RouteError(MainspringError):
+    """route raised. The message went nowhere, and nothing was recorded.
+
+    >>> str(RouteError("Orders", "go", KeyError("id")))
+    "Orders could not route 'go': KeyError: 'id'. Correct its route, or the message."
+    """
+
+    def __init__(self, workflow: str, message: object, cause: BaseException) -> None:
+        self.workflow = workflow
+        self.message = message
+        super().__init__(
+            f"{workflow} could not route {shown(message, 200)}: {told(cause, 500)}. Correct its route, or the message."
+        )
 
 
 class UnknownTransitionError(StepError):

@@ -20,6 +20,23 @@ def shown(value: object, limit: int = SHOWN_CHARACTERS) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"
 
 
+def told(error: BaseException, limit: int = SHOWN_CHARACTERS) -> str:
+    r"""Return an error's type and text, shortened, as every store can keep it: NUL and lone surrogates are escaped.
+
+    >>> told(ValueError("no"))
+    'ValueError: no'
+    >>> told(ValueError("\0 \ud800"))
+    'ValueError: \\x00 \\ud800'
+    """
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  an error that cannot even be shown is told by its type
+        return type(error).__name__
+    size = len(text)
+    text = text[:limit].encode(errors="backslashreplace").decode().replace("\0", "\\x00")
+    return text if size <= limit else f"{text}… ({size} characters)"
+
+
 def names(types: Any) -> str:
     """Return the names of some types as an English list.
 

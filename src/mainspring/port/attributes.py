@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.errors import AttributeValueError
+from mainspring.errors import AttributeValueError, shown
 
 AttributeKind: TypeAlias = Literal["text", "number", "flag", "time"]
 Value: TypeAlias = str | int | float | bool | datetime
@@ -121,8 +121,14 @@ def conditions_of(
         return ()
     if isinstance(attributes, Mapping):
         given: list[Condition] = [(name, "=", value) for name, value in attributes.items()]
-    else:
+    elif isinstance(attributes, Sequence) and all(
+        isinstance(each, tuple | list) and len(each) == 3 for each in attributes
+    ):  # pyright: ignore[reportUnnecessaryIsInstance]  it may be anything
         given = list(attributes)
+    else:
+        raise AttributeValueError(
+            shown(attributes, 80), "is no search", 'Use {"customer": "c-7"}, or [("amount", ">=", 1000)].'
+        )
     if len(given) > ATTRIBUTES:
         raise AttributeValueError(
             given[0][0], f"is one of {len(given)} that are asked for", f"Ask for {ATTRIBUTES} at most."
@@ -131,7 +137,7 @@ def conditions_of(
 
 
 def _row(name: Any, value: Any) -> AttributeRow:
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or "\0" in name:
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS or "\0" in name or not _is_unicode(name):
         raise AttributeValueError(
             repr(name)[:NAME_CHARACTERS], "is no name", f"Use a text of 1 to {NAME_CHARACTERS} characters."
         )

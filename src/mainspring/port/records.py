@@ -227,15 +227,16 @@ class Unit(Struct, frozen=True, gc=False):
     were when it began.
 
     `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
-    waits in the instance's inbox. `consumes` is the inbox position that the step takes; `releases` are positions that
-    this worker held and gives back, in their old order. `settles` are outputs that must still be this worker's, and so
-    must those of `retries`. `cancels` are keys of timers, both waiting and fired but not stepped; `cancel_all` is all
-    timers, or all outputs that no worker holds, or what goes no further when an instance is compensated: all timers,
-    and the sends with the key ARMED that no worker holds. `accepts` go into the inbox; one that is there already is
-    skipped (its position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own
-    input where that is a dead letter already. `discards` are ids of dead letters to remove. `tasks` is what
-    becomes of its tasks.
-    `attributes` are all that the instance has from now on; None leaves them as they are.
+    waits in the instance's inbox. `consumes` is the inbox position that the step takes: the first that waits by then.
+    `releases` are positions that this worker held and gives back, in their old order; the input that fails in its step
+    is given back by a unit that moves its instance, and must be the first that waits, too. `settles` are outputs that
+    must still be this worker's, and so must those of `retries`. `cancels` are keys of timers, both waiting and fired
+    but not stepped; `cancel_all` is all timers, or all outputs that no worker holds, or what goes no further when an
+    instance is compensated: all timers, and the sends with the key ARMED that no worker holds. `accepts` go into the
+    inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a Duplicate;
+    so is a unit that buries its own input where that is a dead letter already. `discards` are ids of dead letters to
+    remove. `tasks` is what becomes of its tasks. `attributes` are all that the instance has from now on; None leaves
+    them as they are.
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
@@ -273,6 +274,13 @@ class Unit(Struct, frozen=True, gc=False):
     tasks: TaskWork | None = None
     attributes: tuple[AttributeRow, ...] | None = None
     trims: bool = False
+
+    @property
+    def takes(self) -> int | None:
+        """The inbox position whose turn it must be, if any."""
+        if self.consumes is None and self.releases and self.expected_version is not None:
+            return self.releases[0]
+        return self.consumes
 
 
 class Committed(Struct, frozen=True, gc=False):

@@ -91,8 +91,11 @@ class Store(Protocol):
         """
         ...
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        """Return what is needed to fold each instance, or None where there is none."""
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        """Return what is needed to fold each instance, or None where there is none.
+
+        With `most`, only so many events of each, the first behind its snapshot: the others can be read by `stream`.
+        """
         ...
 
     async def remembered(self, key: str) -> Remembered | None:
@@ -158,6 +161,10 @@ class Store(Protocol):
         """Return the outputs that a worker holds."""
         ...
 
+    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
+        """Return the inputs that a worker holds: for which instance, and at which position, in their order."""
+        ...
+
     async def attributes(self, ref: Ref) -> list[AttributeRow]:
         """Return the attributes of an instance, by name."""
         ...
@@ -179,7 +186,7 @@ class Store(Protocol):
         ...
 
     async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
-        """Remove so many documents of a retired generation, and its checkpoint with the last. Return how many."""
+        """Remove so many documents of a retired generation; if there are fewer, its checkpoint too. Return how many."""
         ...
 
     async def behind(self, position: int, limit: int) -> Behind:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from mainspring.errors import SettingError
+from mainspring.errors import DamagedRecordError, SettingError
 
 KEY_BYTES: Final = 32
 _ENDING: Final = ".key"
@@ -85,8 +85,12 @@ class FileKeys:
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._salt = self._secret(".salt")
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._salt = self._secret(".salt")
+        except OSError as error:
+            fix = f"It cannot be used ({error.strerror}). Name a directory that this user may write."
+            raise SettingError("The directory of keys", str(directory), fix) from error
         self._known: dict[str, bytes] = {}
 
     def current(self, subject: str | None) -> Key:
@@ -107,7 +111,7 @@ class FileKeys:
             self._known.pop(id, None)
             return None
         if id not in self._known:
-            self._known[id] = path.read_bytes()
+            self._known[id] = _whole(path)
         return self._known[id]
 
     def destroy(self, subject: str) -> int:
@@ -151,7 +155,7 @@ class FileKeys:
             finally:
                 draft.unlink()
             self._sync()
-        return path.read_bytes()
+        return _whole(path)
 
     def _sync(self) -> None:
         handle = os.open(self._directory, os.O_RDONLY)
@@ -159,6 +163,14 @@ class FileKeys:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _whole(path: Path) -> bytes:
+    """Return the secret in a file. What is cut short, or was edited, opens nothing, and must not seal anything."""
+    secret = path.read_bytes()
+    if len(secret) != KEY_BYTES:
+        raise DamagedRecordError("keys", f"{path.name} has {len(secret)} bytes, not {KEY_BYTES}")
+    return secret
 
 
 def _check(id: str, secret: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote, urlsplit
 
 from mainspring.errors import SettingError
@@ -16,7 +17,19 @@ def open_store(url: str, clock: Clock) -> Store:
     >>> type(open_store("memory://", VirtualClock())).__name__
     'MemoryStore'
     """
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        for host in parts.netloc.rpartition("@")[2].split(","):  # several are tried in turn
+            urlsplit(f"//{host}").port  # noqa: B018  a port that is no number is found when it is asked for
+        url.encode()
+    except (ValueError, AttributeError, TypeError):
+        # Not what Python says of it: that may quote a password.
+        raise SettingError(
+            "The store's URL",
+            _without_password(url),
+            "It cannot be read. Write sqlite:///orders.db or postgresql://user:password@host:5432/database, "
+            "and in user and password %40 for @, %3A for :, %2F for /, %23 for #, %3F for ?, %5B for [.",
+        ) from None
     match parts.scheme:
         case "memory":
             from mainspring.stores.memory import MemoryStore  # noqa: PLC0415  a store is imported when it is used
@@ -26,17 +39,26 @@ def open_store(url: str, clock: Clock) -> Store:
             from mainspring.stores.sqlite import SqliteStore  # noqa: PLC0415  a store is imported when it is used
 
             path = unquote(parts.path)[1:]
-            if parts.netloc or not path:
+            if parts.netloc or not path.strip("/") or "\0" in path:
                 raise SettingError(
-                    "The store's URL", url, "Write sqlite:///orders.db, or sqlite:////var/lib/orders.db from the root."
+                    "The store's URL",
+                    _without_password(url),
+                    "Write sqlite:///orders.db, or sqlite:////var/lib/orders.db from the root.",
                 )
             return SqliteStore(path, clock)
         case "postgresql" | "postgres":
             return _postgres(url, clock)
         case _:
             raise SettingError(
-                "The store's URL", url, "Use memory://, sqlite:///orders.db or postgresql://user@host/database."
+                "The store's URL",
+                _without_password(url),
+                "Use memory://, sqlite:///orders.db or postgresql://user@host/database.",
             )
+
+
+def _without_password(url: object) -> object:
+    """Return a URL as errors and logs may show it."""
+    return re.sub(r"(?<=://).*(?=@)|(?<=password=)[^&]*", "***", url, flags=re.DOTALL) if isinstance(url, str) else url
 
 
 def _postgres(url: str, clock: Clock) -> Store:

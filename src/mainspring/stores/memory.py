@@ -109,6 +109,10 @@ class MemoryStore(ProjectionTables):
     async def holds(self, worker: int) -> list[OutputKey]:
         return [key for key, output in self._outbox.items() if output.owner == worker]
 
+    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
+        held = [waiting.row for waiting in self._inbox.values() if waiting.owner == worker]
+        return [(Ref(row.workflow, row.instance), row.position) for row in held]
+
     # ---- commit
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -131,7 +135,7 @@ class MemoryStore(ProjectionTables):
         for key in (*unit.settles, *(retry.output for retry in unit.retries)):
             if key not in self._outbox or self._outbox[key].owner != worker:
                 return Conflict("lost")
-        if unit.consumes is not None and unit.consumes not in instance.inbox:
+        if unit.takes is not None and unit.takes not in instance.inbox:
             return Conflict("inbox")
         if unit.expected_version is not None and (
             unit.expected_version != instance.version or Ref(unit.workflow, unit.instance) in void
@@ -140,6 +144,8 @@ class MemoryStore(ProjectionTables):
         if unit.expected_version == 0 and unit.key is None and instance.row is not None:
             return Conflict("version")
         if unit.direct and instance.inbox:
+            return Conflict("inbox")
+        if unit.takes is not None and unit.takes != next(iter(instance.inbox)):
             return Conflict("inbox")
         return None
 
@@ -181,6 +187,9 @@ class MemoryStore(ProjectionTables):
             output = settled.get(letter.output) if letter.output else None
             self._dead[self._letters_died] = (replace(letter, id=self._letters_died), output)
         self._remembered |= {result.key: result for result in unit.remembers}
+        if unit.trims:
+            # Last, for it is what is left in the outbox and among the dead letters that counts.
+            self._at(ref).trim(unit, self._pinned(ref, self._at(ref)))
         return Committed(key, positions, unclaimed)
 
     def _take_away(self, worker: int, unit: Unit, ref: Ref) -> dict[OutputKey, Output]:
@@ -226,6 +235,7 @@ class MemoryStore(ProjectionTables):
         told: dict[str, Any] = {"status": unit.status, "state": unit.state, "error": unit.error}
         if unit.renews:
             told |= {"definition_version": unit.definition_version, "context": unit.context or b"{}"}
+            self._tasks.renew(ref, told["context"])
         instance.takes(
             replace(instance.row, version=instance.row.version + len(unit.events), updated_us=now_us, **told)
         )
@@ -236,8 +246,6 @@ class MemoryStore(ProjectionTables):
             due_us = now_us + output.after_us if output.at_us is None else output.at_us
             owner = self._owner(worker, claimed=output.claimed)
             self._put_output(OutputKey(instance.row.key, output.version), Output(ref, output, due_us, owner))
-        if unit.trims:
-            instance.trim(unit, self._pinned(ref, instance))
         if instance.inbox and not instance.suspended:
             self._news.set()  # resumed, or the next input is free now
         return instance.row.key
@@ -358,14 +366,14 @@ class MemoryStore(ProjectionTables):
 
     # ---- reading
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        return [self._loaded(self._at(ref)) for ref in refs]
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        return [self._loaded(self._at(ref), most) for ref in refs]
 
-    def _loaded(self, instance: Instance) -> Loaded | None:
+    def _loaded(self, instance: Instance, most: int | None) -> Loaded | None:
         if instance.row is None:
             return None
         after = instance.snapshot.version if instance.snapshot else 0
-        return Loaded(instance.row, instance.snapshot, instance.behind(after))
+        return Loaded(instance.row, instance.snapshot, instance.behind(after, most))
 
     async def remembered(self, key: str) -> Remembered | None:
         result = self._remembered.get(key)

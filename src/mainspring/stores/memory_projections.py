@@ -72,7 +72,7 @@ class ProjectionTables:
         gone = list(kept)[:limit]
         for key in gone:
             del kept[key]
-        if not kept:
+        if len(gone) < limit:
             self._documents.pop(place, None)
             del self._checkpoints[place]
         return len(gone)

@@ -43,6 +43,12 @@ class MemoryTasks:
         for opening in work.opens:
             own[opening.version] = key, opened(opening, unit.workflow, unit.instance, now_us, context)
 
+    def renew(self, ref: Ref, context: bytes) -> None:
+        """Take over the context of an instance that began anew."""
+        own = self._tasks.get(ref, {})
+        for version, (key, task) in own.items():
+            own[version] = key, replace(task, context=context)
+
     def purge(self, ref: Ref) -> None:
         """Forget the tasks of an instance."""
         self._tasks.pop(ref, None)

@@ -9,8 +9,8 @@ from zlib import crc32
 from msgspec import msgpack
 from msgspec.structs import astuple
 
-from mainspring.errors import DamagedRecordError
-from mainspring.port.records import Cause, DeadLetter, EventRow, InputRow, OutputClaim, OutputKey, Snapshot
+from mainspring.errors import DamagedRecordError, shown
+from mainspring.port.records import Cause, DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, OutputKey, Snapshot
 
 # Where, in a row of an output, its causing input and its event begin.
 _INPUT, _EVENT = 10, 14
@@ -19,6 +19,7 @@ _INPUT, _EVENT = 10, 14
 EVENT_COLUMNS: Final = 17
 INPUT_FIELDS: Final = 12
 DEAD_LETTER_FIELDS: Final = 13
+NAME_CHARACTERS: Final = 120
 
 # MessagePack says the type and the length of everything, so that no two rows have the same bytes.
 _bytes_of = msgpack.Encoder().encode
@@ -113,6 +114,48 @@ def read_snapshot(row: Sequence[Any]) -> Snapshot | None:
     if row[0] is None or crc32(_bytes_of(row[:-1])) != row[-1]:
         return None
     return Snapshot(*row[1:-1])
+
+
+def born_checksum(key: int, workflow: str, id: str, definition_version: int, context: bytes, created_us: int) -> int:
+    """Return the checksum of what a step leaves as it is in the row of an instance."""
+    return crc32(_bytes_of((key, workflow, id, definition_version, context, created_us)))
+
+
+def moved_checksum(key: int, version: int, status: str, state: str | None, error: str | None, updated_us: int) -> int:
+    """Return the checksum of what a step writes into the row of an instance."""
+    return crc32(_bytes_of((key, version, status, state, error, updated_us)))
+
+
+def read_instance(row: Sequence[Any]) -> InstanceRow:
+    """Return the instance of a row that ends with its two checksums, or raise DamagedRecordError.
+
+    >>> born, moved = born_checksum(7, "W", "i", 1, b"{}", 0), moved_checksum(7, 3, "running", None, None, 0)
+    >>> read_instance((7, "W", "i", 3, "running", None, None, 1, b"{}", 0, 0, None, born, moved)).version
+    3
+    """
+    *fields, born, moved = row
+    found = InstanceRow(*fields)
+    if born is not None and born != born_checksum(
+        found.key, found.workflow, found.id, found.definition_version, found.context, found.created_us
+    ):
+        raise _damaged(found)
+    if moved is not None and moved != moved_checksum(
+        found.key, found.version, found.status, found.state, found.error, found.updated_us
+    ):
+        raise _damaged(found)
+    return found
+
+
+def _damaged(row: InstanceRow) -> DamagedRecordError:
+    name = shown(f"{row.workflow}/{row.id}", NAME_CHARACTERS)
+    return DamagedRecordError("instances", f"key {row.key}, {name}")
+
+
+def output_checksum(
+    instance: int, version: int, kind: str, destination: str, due_us: int, priority: int, key: str | None, attempts: int
+) -> int:
+    """Return the checksum of an outbox row."""
+    return crc32(_bytes_of((instance, version, kind, destination, due_us, priority, key, attempts)))
 
 
 def check_complete(events: list[EventRow], after: int, key: int, version: int) -> None:

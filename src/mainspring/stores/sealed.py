@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from mainspring.errors import ERASED_TYPE
+from mainspring.errors import ERASED_TYPE, FaultyUnitError, MainspringError, StoreError, told
 from mainspring.port.digests import same_message
 from mainspring.port.lending import Connection, Loan
+from mainspring.port.pages import Page
 from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
     FAN_OUT,
@@ -31,6 +33,8 @@ from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.sealing.seals import ERASED, About, Seal
 
 PAGE: Final = 1_000
+
+_log = logging.getLogger(__name__)
 
 R = TypeVar("R", EventRow, InputRow, DeadLetter, OutputClaim, Remembered, Snapshot, Document)
 
@@ -62,12 +66,35 @@ class SealedStore:
     # ---- in
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        outcomes = await self._store.commit(worker, [self._closed(unit) for unit in units])
+        outcomes = await self._committed(worker, units)
         for place, outcome in enumerate(outcomes):
             # Under a newer key the same message has other bytes.
             if isinstance(outcome, Duplicate) and not outcome.same and await self._repeats(units[place]):
                 outcomes[place] = Duplicate(same=True)
         return outcomes
+
+    async def _committed(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        """Commit what can be sealed: whose subject or key fails is at fault alone."""
+        closed: list[Unit] = []
+        faults: dict[int, Exception] = {}
+        void: set[Ref] = set()
+        for place, unit in enumerate(units):
+            ref = Ref(unit.workflow, unit.instance)
+            if unit.expected_version is not None and ref in void:
+                faults[place] = StoreError(str(ref), "could not be sealed before", "See the error before this one.")
+                continue
+            try:
+                closed.append(self._closed(unit))
+            except Exception as error:  # noqa: BLE001  an author's subject may fail in any way
+                faults[place] = _unsealed(ref, error)
+                void.add(ref)
+        if not faults:
+            return await self._store.commit(worker, closed)
+        try:
+            rest = iter(await self._store.commit(worker, closed) if closed else [])
+        except FaultyUnitError as error:
+            rest = iter(error.outcomes)
+        raise FaultyUnitError(str(self), [faults[n] if n in faults else next(rest) for n in range(len(units))])
 
     async def advance(self, move: Advance) -> bool:
         documents = tuple(self._close(each, About("", each.key)) for each in move.documents)
@@ -138,10 +165,10 @@ class SealedStore:
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         claims = await self._store.claim(worker, destinations, workflows, limit)
-        return Claims(self._opened(claims.outputs), self._opened(claims.inputs), claims.next_due_us)
+        return Claims(self._held(claims.outputs), self._held(claims.inputs), claims.next_due_us)
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        found = await self._store.load(refs)
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        found = await self._store.load(refs, most)
         return [None if loaded is None else self._loaded(loaded) for loaded in found]
 
     async def remembered(self, key: str) -> Remembered | None:
@@ -171,10 +198,16 @@ class SealedStore:
         return self._opened(await self._store.outputs(ref, timers, limit))
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
-        return self._opened(await self._store.dead_letters(limit, after, ids))
+        found = await self._store.dead_letters(limit, after, ids)
+        return self._opened(found) if ids is not None else self._held(found)
 
     async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
-        return [self._shown(task) for task in await self._store.tasks(where, limit, after)]
+        page = Page[TaskRow, TaskRow](limit, self._shown)
+        while page.wants:
+            page.take(await self._store.tasks(where, page.wants, after))
+            if page.last is not None:
+                after = (Ref(page.last.workflow, page.last.instance), page.last.version)
+        return page.records
 
     async def task(self, ref: Ref, version: int) -> TaskRow | None:
         task = await self._store.task(ref, version)
@@ -198,6 +231,17 @@ class SealedStore:
 
     def _opened(self, records: Sequence[R]) -> list[R]:
         return [self._open(each, _about(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
+
+    def _held(self, records: Sequence[R]) -> list[R]:
+        """Open what can be opened. The rest stays as it is: each fails where it is read, and no other with it."""
+        held: list[R] = []
+        for record in records:
+            try:
+                held += self._opened((record,))
+            except MainspringError as error:
+                _log.error("cannot be opened: %s", error)
+                held.append(record)
+        return held
 
     def _open(self, record: R, about: About) -> R:
         changes: dict[str, Any] = {}
@@ -232,6 +276,14 @@ class _SealedLoan:
 
     async def roll_back(self) -> None:
         await self._loan.roll_back()
+
+
+def _unsealed(ref: Ref, cause: Exception) -> Exception:
+    if isinstance(cause, MainspringError):
+        return cause
+    error = StoreError(str(ref), f"cannot be sealed ({told(cause, 200)})", "Correct the seal's `subject`, or its keys.")
+    error.__cause__ = cause
+    return error
 
 
 def _about(workflow: str, instance: str) -> About:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
-from msgspec import json
+from msgspec import MsgspecError, json
 
-from mainspring.port.tasks import TaskOpening, TaskRow
+from mainspring.errors import DamagedRecordError
+from mainspring.port.tasks import TaskOpening, TaskRow, TaskStatus
 
 NEVER_US: Final = 2**62
 
 _texts = json.Decoder(tuple[str, ...]).decode
 
-# Where, in a row, the lists and the due time stand.
-_ANSWERS, _EXCLUDES, _DUE = 5, 9, 12
+# Where, in a row, the lists, the due time and the status stand.
+_ANSWERS, _EXCLUDES, _DUE, _STATUS = 5, 9, 12, 13
 
 
 def task_values(instance: int, task: TaskOpening, now_us: int) -> tuple[Any, ...]:
@@ -41,9 +42,14 @@ def task_values(instance: int, task: TaskOpening, now_us: int) -> tuple[Any, ...
 
 
 def read_task(row: Sequence[Any]) -> TaskRow:
-    """Return the task of a row."""
+    """Return the task of a row, or raise DamagedRecordError."""
     values = list(row)
-    values[_ANSWERS], values[_EXCLUDES] = _texts(values[_ANSWERS]), _texts(values[_EXCLUDES])
+    try:
+        values[_ANSWERS], values[_EXCLUDES] = _texts(values[_ANSWERS]), _texts(values[_EXCLUDES])
+    except MsgspecError as error:
+        raise DamagedRecordError("tasks", f"{row[0]}/{row[1]}/{row[2]}: {error}") from error
+    if values[_STATUS] not in get_args(TaskStatus):
+        raise DamagedRecordError("tasks", f"{row[0]}/{row[1]}/{row[2]}: it is {values[_STATUS]!r:.40}")
     if values[_DUE] == NEVER_US:
         values[_DUE] = None
     return TaskRow(*values)

@@ -1,4 +1,4 @@
-"""The testing kit: given / when / then, property fuzzing, purity, rehearsals, envelopes, and whole-app simulation."""
+"""The testing kit: given / when / then, property fuzzing, purity, rehearsals, histories, and whole-app simulation."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,15 +10,35 @@ from mainspring.testing.rehearsal import Rehearsal
 from mainspring.testing.scenario import given
 
 if TYPE_CHECKING:
+    from mainspring.testing.histories import HistoryChanged, replay_histories, save_histories
     from mainspring.testing.simulation import World, simulate
 
-__all__ = ["FuzzFailure", "Fuzzed", "Rehearsal", "World", "assert_pure", "envelope", "fuzz", "given", "simulate"]
+__all__ = [
+    "FuzzFailure",
+    "Fuzzed",
+    "HistoryChanged",
+    "Rehearsal",
+    "World",
+    "assert_pure",
+    "envelope",
+    "fuzz",
+    "given",
+    "replay_histories",
+    "save_histories",
+    "simulate",
+]
 
-# A workflow's own tests need the pure core only: the engine is imported when somebody simulates.
-_LATER = {"World", "simulate"}
+# A workflow's own tests need the pure core only: the engine is imported when somebody simulates, or replays histories.
+_LATER = {
+    "HistoryChanged": "histories",
+    "World": "simulation",
+    "replay_histories": "histories",
+    "save_histories": "histories",
+    "simulate": "simulation",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
-        return getattr(import_module("mainspring.testing.simulation"), name)
+        return getattr(import_module(f"mainspring.testing.{_LATER[name]}"), name)
     raise AttributeError(f"module 'mainspring.testing' has no attribute {name!r}")

@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+
 from mainspring.errors import FaultyUnitError, StoreError, StoreUnreachableError
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.postgres.address import Address
@@ -18,6 +20,7 @@ from mainspring.stores.postgres.transaction import Transaction, Transactions
 
 TRIES: Final = 8
 LONGEST_PAUSE_SECONDS: Final = 1.0
+TRIES_TOGETHER: Final = 4
 
 
 class Committer:
@@ -46,6 +49,10 @@ class Committer:
                 return await self._unit_by_unit(worker, units)
             except (*AGAIN, *LOST, StoreUnreachableError) as error:
                 # What was lost was not committed: that has been asked.
+                if isinstance(error, asyncpg.UniqueViolationError) and left <= TRIES - TRIES_TOGETHER:
+                    # Somebody else's row is a fact the next time. What is still in the way now is a row that does not
+                    # fit the others, and the neighbours' units must not wait for it.
+                    return await self._unit_by_unit(worker, units)
                 if not left:
                     raise
                 # Whoever was in the way has just ended; a server that was lost takes longer to come back. Not the same
@@ -97,7 +104,7 @@ class Committer:
                 await transaction.session.run("SAVEPOINT unit")
                 try:
                     (outcome,), changes = await self._apply(transaction, worker, [unit], void, events)
-                except FAULTY as fault:
+                except (*FAULTY, asyncpg.UniqueViolationError) as fault:
                     await transaction.session.run("ROLLBACK TO SAVEPOINT unit")
                     if unit.expected_version is not None:
                         void.add((unit.workflow, unit.instance))

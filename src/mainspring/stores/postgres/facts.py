@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -88,7 +89,7 @@ class Questions:
         self.known: list[Known] = []
         self.inputs: list[tuple[Known, str]] = []
         self.consumed: list[tuple[int, bytes]] = []
-        self.direct: list[Known] = []
+        self.direct: dict[bytes, Known] = {}
         self.claiming: dict[bytes, Known] = {}
         self.outputs: dict[Spot, bool] = {}
         self.letters: list[tuple[str, str, str]] = []
@@ -118,7 +119,7 @@ class Questions:
             if unit.dedupe is not None:
                 self.inputs.append((known, unit.dedupe))
             if unit.direct:
-                direct.append(known)
+                direct[known.name] = known
             if unit.expected_version == 0:
                 self._beginning.add(known.name)
             for output in unit.settles:
@@ -185,6 +186,10 @@ class Facts:
         self.holders: dict[tuple[int, bytes], int | None] = {}
         self.others: dict[bytes, list[tuple[str | None, int]]] = {}
         self.queued: dict[bytes, list[tuple[str | None, int]]] = {}
+        # The inputs to be taken or given back, in their order; and the first of others that wait before the last of
+        # these, by timer key.
+        self.turns: dict[bytes, deque[int]] = {}
+        self.left: dict[bytes, list[tuple[str | None, int]]] = {}
         self.outputs: dict[Spot, OutputFact] = {}
         self.letters: dict[tuple[str, str, str], list[tuple[int, Message]]] = {}
         self.tasks = TaskBook()
@@ -221,21 +226,20 @@ class Facts:
         if asked := [(known.key, version) for known, version in q.asked if known.key]:
             await self.tasks.lock(transaction, asked)
         begun = [(known, message_id) for known, message_id in q.inputs if known.key]
-        spots = list(q.outputs)
+        spots, direct, claiming = list(q.outputs), list(q.direct), list(q.claiming)
         rows = await transaction.rows(
             "facts",
             packed([(known.key, message_id) for known, message_id in begun]),
             packed([(known.name, digest(message_id)) for known, message_id in q.inputs]),
             packed(q.consumed),
-            packed([known.name for known in q.direct]),
+            packed(direct),
             packed([(*spot, wanted) for spot, wanted in q.outputs.items()]),
             self._worker,
             packed(q.letters),
             q.accepts,
             q.new_keys,
-            packed(list(q.claiming)),
+            packed(claiming),
         )
-        claiming = list(q.claiming)
         for question, place, number, other, first, second, third, body, positions, keys in rows:
             at: int = (place or 0) - 1
             match question:
@@ -249,17 +253,19 @@ class Facts:
                     self.consumable[q.consumed[at]] = first
                     self.holders[q.consumed[at]] = other
                 case 4:
-                    queue = self.queued.setdefault(q.direct[at].name, [])
-                    if (first, number) not in queue:  # of one that is asked for twice
-                        queue.append((first, number))
+                    self.queued.setdefault(direct[at], []).append((first, number))
                 case 5:
                     self.outputs[spots[at]] = OutputFact(number, other, first, second, third)
                 case 6:
                     self.letters.setdefault(q.letters[at], []).append((number, (second, body)))
+                case 9:
+                    self.left.setdefault(q.consumed[at][1], []).append((first, number))
                 case 8:
                     self.others.setdefault(claiming[at], []).append((first, number))
                 case _:
                     self.positions, self.keys = iter(positions), iter(keys)
+        for position, name in sorted(self.consumable):
+            self.turns.setdefault(name, deque()).append(position)
 
 
 def _spot(output: OutputKey) -> Spot:

@@ -8,6 +8,7 @@ from typing import Final
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import (
+    DamagedRecordError,
     DamagedStoreError,
     StoreBusyError,
     StoreError,
@@ -54,6 +55,9 @@ LOST: Final = (
     asyncpg.DatabaseDroppedError,
 )
 
+# The session is well, and of no use: it may never write, while a new one may, here or on the server that took over.
+USELESS: Final = (asyncpg.ReadOnlySQLTransactionError,)
+
 # The caller gave something that cannot be stored; the database is well.
 FAULTY: Final = (
     ValueError,  # before a word was said to the server: of text that is none
@@ -69,6 +73,8 @@ def translated(store: str, cause: BaseException) -> StoreError:
 
     >>> str(translated("postgresql://db/shop", ConnectionRefusedError("refused")))
     'postgresql://db/shop cannot be reached (refused). It is tried again; look at the server and the network.'
+    >>> str(translated("postgresql://db/shop", asyncpg.OutOfMemoryError()))
+    'postgresql://db/shop has no memory left for a statement. Try again; give the server more memory.'
     """
     if isinstance(cause, StoreError):
         return cause
@@ -83,6 +89,8 @@ def _translated(store: str, cause: BaseException) -> StoreError:
             return StoreUnreachableError(store, "it has no connection left")
         case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError() | asyncpg.SerializationError():
             return StoreBusyError(store, LOCK_SECONDS)
+        case asyncpg.UniqueViolationError(constraint_name="events_by_version"):
+            return DamagedRecordError("instances", "the version of one is not that of its stream")
         case Surprise() | asyncpg.UniqueViolationError():
             return StoreBusyError(store, 0)
         case asyncpg.QueryCanceledError():
@@ -90,8 +98,10 @@ def _translated(store: str, cause: BaseException) -> StoreError:
             return StoreError(
                 store, f"took more than {STATEMENT_SECONDS:g} s for a statement, or was told to stop", fix
             )
-        case asyncpg.DiskFullError() | asyncpg.OutOfMemoryError():
+        case asyncpg.DiskFullError():
             return StoreFullError(store)
+        case asyncpg.OutOfMemoryError():
+            return StoreError(store, "has no memory left for a statement", "Try again; give the server more memory.")
         case asyncpg.ReadOnlySQLTransactionError():
             return StoreReadOnlyError(store, LET_WRITE)
         case asyncpg.UndefinedObjectError() if "configuration parameter" in str(cause):
@@ -106,6 +116,8 @@ def _translated(store: str, cause: BaseException) -> StoreError:
             return DamagedStoreError(store, str(cause))
         case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
             return DamagedStoreError(store, str(cause))
+        case asyncpg.ClientConfigurationError():
+            return StoreError(store, f"cannot be connected to as its URL says ({cause})", "Correct the URL.")
         case _ if isinstance(cause, LOST):
             return StoreUnreachableError(store, str(cause) or type(cause).__name__)
         case _:

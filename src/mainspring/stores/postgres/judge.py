@@ -54,7 +54,8 @@ class Judge:
             for retry in unit.retries:
                 if not self._owns((retry.output.instance, retry.output.version)):
                     return Conflict("lost")
-        if unit.consumes is not None and not self._waits(known, unit.consumes):
+        takes = unit.takes
+        if takes is not None and not self._waits(known, takes):
             return Conflict("inbox")
         if unit.expected_version is not None and (
             unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
@@ -62,6 +63,8 @@ class Judge:
             return Conflict("version")
         if unit.expected_version == 0 and unit.key is None and known.key:
             return Conflict("version")  # it has no events, but it is there
+        if takes is not None and not self._is_next(known, takes):
+            return Conflict("inbox")
         if unit.direct and (known.accepted or (self._facts.queued and self._queue_is_left(known))):
             return Conflict("inbox")
         return None
@@ -131,6 +134,15 @@ class Judge:
         if spot not in self._facts.consumable or position in known.consumed:
             return False
         return not known.cancelled_fired(self._facts.consumable[spot])
+
+    def _is_next(self, known: Known, position: int) -> bool:
+        """Tell whether no input waits before one that is to be taken."""
+        turns, left = self._facts.turns[known.name], self._facts.left.get(known.name, ())
+        while turns[0] != position and not self._waits(known, turns[0]):
+            turns.popleft()
+        return turns[0] == position and not any(
+            first < position and not known.cancelled_fired(timer_key) for timer_key, first in left
+        )
 
     def _queue_is_left(self, known: Known) -> bool:
         """Tell whether inputs wait for an instance, of those that waited before this batch."""

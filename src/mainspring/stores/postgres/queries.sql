@@ -90,7 +90,10 @@ SELECT pg_advisory_xact_lock($1::integer, $2::integer);
 -- there · 4 how many inputs wait for instances that want to be stepped directly, by timer key · 5 outputs that are not
 -- this worker's, and those whose rows are wanted anyway · 6 messages that nobody took and that are kept already · 7 new
 -- positions in the inbox and new keys of instances · 8 how many inputs that are not this worker's wait for instances for
--- which it wants to hold new ones, by timer key
+-- which it wants to hold new ones, by timer key · 9 the first inputs that wait before the last of those to be consumed
+-- and are none of them, by timer key
+-- An input is looked up as the first in the order of its index: while the inbox is empty, any index by name is as good as
+-- another to the planner, and the plan it makes then reads all that waits for an instance, for each of its inputs.
 SELECT 1, n.place, NULL::bigint, NULL::bigint, NULL::text, e.type, NULL::text, e.body, NULL::bigint[], NULL::bigint[]
 FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
@@ -104,16 +107,19 @@ SELECT 2, n.place, b.position, NULL, b.timer_key, b.type, NULL, b.body, NULL, NU
 FROM jsonb_array_elements($2::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
     SELECT * FROM mainspring.inbox
-    WHERE name = decode(n.row ->> 0, 'base64') AND message = decode(n.row ->> 1, 'base64')
-    OFFSET 0
+    WHERE name = decode(n.row ->> 0, 'base64') AND message >= decode(n.row ->> 1, 'base64')
+    ORDER BY name, message LIMIT 1
 ) AS b
+WHERE b.message = decode(n.row ->> 1, 'base64')
 UNION ALL
 SELECT 3, n.place, b.position, b.owner, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS n (row, place)
 CROSS JOIN LATERAL (
-    SELECT * FROM mainspring.inbox WHERE position = (n.row ->> 0)::bigint AND name = decode(n.row ->> 1, 'base64')
-    OFFSET 0
+    SELECT * FROM mainspring.inbox
+    WHERE name = decode(n.row ->> 1, 'base64') AND position >= (n.row ->> 0)::bigint
+    ORDER BY name, position LIMIT 1
 ) AS b
+WHERE b.position = (n.row ->> 0)::bigint
 UNION ALL
 SELECT 4, n.place, b.count, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
 FROM jsonb_array_elements_text($4::jsonb) WITH ORDINALITY AS n (name, place)
@@ -149,6 +155,22 @@ FROM jsonb_array_elements_text($10::jsonb) WITH ORDINALITY AS n (name, place)
 CROSS JOIN LATERAL (
     SELECT count(*) AS count, timer_key FROM mainspring.inbox
     WHERE name = decode(n.name, 'base64') AND owner IS DISTINCT FROM $6::bigint GROUP BY timer_key
+    OFFSET 0
+) AS b
+UNION ALL
+SELECT 9, n.place, b.position, NULL, b.timer_key, NULL, NULL, NULL, NULL, NULL
+FROM (
+    SELECT DISTINCT ON (c.row ->> 1) c.row ->> 1 AS name, (c.row ->> 0)::bigint AS last, c.place
+    FROM jsonb_array_elements($3::jsonb) WITH ORDINALITY AS c (row, place)
+    ORDER BY c.row ->> 1, (c.row ->> 0)::bigint DESC
+) AS n
+CROSS JOIN LATERAL (
+    SELECT min(position) AS position, timer_key FROM mainspring.inbox
+    WHERE name = decode(n.name, 'base64') AND position < n.last
+        AND (position, name) NOT IN (
+            SELECT (c.row ->> 0)::bigint, decode(c.row ->> 1, 'base64') FROM jsonb_array_elements($3::jsonb) AS c (row)
+        )
+    GROUP BY timer_key
     OFFSET 0
 ) AS b;
 
@@ -513,8 +535,10 @@ DELETE FROM mainspring.results WHERE name = ANY (ARRAY(
 SELECT pg_xact_status($1::text::xid8);
 
 -- name: end_transaction
--- End the session in which a transaction is still open, if there is one. Nobody will ever commit it.
-SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_xid = $1::text::xid8::xid;
+-- End the session in which a transaction is still open, if there is one. Nobody will ever commit it. One that waits for a
+-- synchronous standby is committed as soon as that has it; to end it would be to do without.
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE backend_xid = $1::text::xid8::xid AND wait_event IS DISTINCT FROM 'SyncRep';
 
 
 -- ---------------------------------------------------------------- claiming
@@ -714,7 +738,8 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, max(version) F
 
 -- name: gone_workers
 -- Workers out of their lease, and those whose session is gone. Shortly after a start of the server all sessions are gone,
--- and their workers are about to be back. The locks that are found free are kept until the transaction ends.
+-- and their workers are about to be back. The locks that are found free are kept until the transaction ends. One whose row
+-- is in a transaction just now is left for the next look: it may be stopped there, and who looks must not wait with it.
 SELECT key FROM mainspring.workers
 WHERE ends_us <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) OR CASE
     WHEN NOT session OR key = ANY ($4::bigint[]) OR 
@@ -722,7 +747,7 @@ WHERE ends_us <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1
     THEN false
     ELSE pg_try_advisory_xact_lock($3::integer, key::integer)
 END
-ORDER BY key;
+ORDER BY key FOR UPDATE SKIP LOCKED;
 
 -- name: delete_workers
 -- Forget them; their keys are never given again. First of all: it waits for what they are about to commit.
@@ -928,6 +953,10 @@ SELECT key, type, type_version, body, expires_us FROM mainspring.results WHERE n
 -- name: holds
 -- The outputs that a worker holds. A scan, like free_outputs.
 SELECT instance, version FROM mainspring.outbox WHERE owner = $1 ORDER BY instance, version;
+
+-- name: holds_inputs
+-- The inputs that a worker holds, in their order. A scan of those that anybody holds.
+SELECT workflow, instance, position FROM mainspring.inbox WHERE owner = $1 ORDER BY position;
 
 -- name: status_counts
 -- How many instances have each status.

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.pages import Page
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -40,27 +41,27 @@ _INSTANCE = slice(1, 13)
 _SNAPSHOT = slice(13, 20)
 
 
-async def load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
-    """Return each instance with what is needed to fold it: events up to the version that its row has."""
+async def load(ask: Ask, refs: Sequence[Ref], most: int | None) -> list[Loaded | None]:
+    """Return each instance with what is needed to fold it: events up to the version that its row has, or the first."""
     try:
-        return await _load(ask, refs)
+        return await _load(ask, refs, most)
     except DamagedRecordError:
         # One may have been purged between the two statements: then it is a tombstone now.
-        return await _load(ask, refs)
+        return await _load(ask, refs, most)
 
 
-async def _load(ask: Ask, refs: Sequence[Ref]) -> list[Loaded | None]:
+async def _load(ask: Ask, refs: Sequence[Ref], most: int | None) -> list[Loaded | None]:
     found: dict[int, Loaded] = {}
     for row in await ask("load_instances", [name_of(ref.workflow, ref.id) for ref in refs]):
         found[row[0] - 1] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
     by_key = {loaded.row.key: loaded for loaded in found.values()}
     whole = [loaded for loaded in by_key.values() if loaded.row.purged_us is None]
     if whole:
-        keys, last = [loaded.row.key for loaded in whole], [loaded.row.version for loaded in whole]
+        keys, last = [loaded.row.key for loaded in whole], [_last(loaded, most) for loaded in whole]
         for row in await ask("load_events", keys, [_after(loaded) for loaded in whole], last):
             by_key[row[0]].events.append(read_event(row))
     for loaded in whole:
-        check_complete(loaded.events, _after(loaded), loaded.row.key, loaded.row.version)
+        check_complete(loaded.events, _after(loaded), loaded.row.key, _last(loaded, most))
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 
 
@@ -127,7 +128,12 @@ async def outputs(ask: Ask, ref: Ref | None, timers: bool, limit: int) -> list[O
 
 async def dead_letters(ask: Ask, limit: int, after: int, ids: Sequence[int] | None) -> list[DeadLetter]:
     """Return dead letters, all or some."""
-    return [read_dead_letter(row) for row in await ask("dead_letters", after, limit, ids)]
+    if ids is not None:
+        return [read_dead_letter(row) for row in await ask("dead_letters", after, limit, ids)]
+    page = Page[Row, DeadLetter](limit, read_dead_letter)
+    while page.wants:
+        page.take(await ask("dead_letters", page.last[-1] if page.last else after, page.wants, None))
+    return page.records
 
 
 async def remembered(ask: Ask, key: str, now_us: int) -> Remembered | None:
@@ -141,6 +147,11 @@ async def holds(ask: Ask, worker: int) -> list[OutputKey]:
     return [OutputKey(*row) for row in await ask("holds", worker)]
 
 
+async def holds_inputs(ask: Ask, worker: int) -> list[tuple[Ref, int]]:
+    """Return the inputs that a worker holds, in their order."""
+    return [(Ref(workflow, id), position) for workflow, id, position in await ask("holds_inputs", worker)]
+
+
 async def stats(ask: Ask, now_us: int) -> Stats:
     """Return depths and ages."""
     counts = {row[0]: row[1] for row in await ask("status_counts")}
@@ -150,6 +161,11 @@ async def stats(ask: Ask, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _last(loaded: Loaded, most: int | None) -> int:
+    version = loaded.row.version
+    return version if most is None else min(version, _after(loaded) + most)
 
 
 def _is_number(wanted: AttributeFilter) -> bool:

@@ -13,14 +13,26 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import StoreClosedError
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.faults import FAULTY, IDLE_SECONDS, LOCK_SECONDS, LOST, STATEMENT_SECONDS, translated
+from mainspring.stores.postgres.faults import (
+    FAULTY,
+    IDLE_SECONDS,
+    LOCK_SECONDS,
+    LOST,
+    STATEMENT_SECONDS,
+    USELESS,
+    translated,
+)
 
 CONNECT_SECONDS: Final = 5.0
 FIRST_PAUSE_SECONDS: Final = 0.05
 LONGEST_PAUSE_SECONDS: Final = 2.0
+# Others may have none: a server has only so many connections.
+IDLE_BEFORE_CLOSED_SECONDS: Final = 10.0
 STATEMENTS_CACHED: Final = 200
 # The server itself ends a statement before: who has no answer by then has no connection.
 ANSWER_SECONDS: Final = STATEMENT_SECONDS + 10
+FOREVER_SECONDS: Final = 86_400.0
+COMMIT: Final = "SET LOCAL statement_timeout = 0;COMMIT"
 
 # Every statement here is made for an index; but statistics of a queue are mostly those of another moment, and a plan
 # made for an empty table would scan a full one. So plans are made once, without looking at the values, and row by row.
@@ -60,6 +72,8 @@ class Session:
         self.raw = raw
         # In which life of the server it was opened, as far as that can be seen.
         self.life: str | None = None
+        # Since when nobody has used it.
+        self.idle_since = 0.0
 
     async def rows(self, statement: str, *values: Any) -> list[Row]:
         """Return all rows of a statement: one round trip, once it is prepared."""
@@ -76,6 +90,28 @@ class Session:
     async def run(self, script: str) -> None:
         """Execute statements without values: one round trip for all of them."""
         await self.raw.execute(script)
+
+    async def commit(self) -> None:
+        """Commit. A wait for a synchronous standby is never cut short: whoever does that has it committed without.
+
+        So the server sets no limit to it, and an answer that does not come is not asked to hurry, as any other would
+        be: the connection is dropped without a word, and the server is asked what became of it.
+        """
+        committing = asyncio.ensure_future(self.raw.execute(COMMIT, timeout=FOREVER_SECONDS))
+        try:
+            done, _ = await asyncio.wait((committing,), timeout=ANSWER_SECONDS)
+        except BaseException:
+            await self._abandon(committing)
+            raise
+        if not done:
+            await self._abandon(committing)
+            raise TimeoutError
+        committing.result()
+
+    async def _abandon(self, committing: asyncio.Future[Any]) -> None:
+        self.drop()
+        await asyncio.wait((committing,))
+        committing.exception()  # as expected: its connection is gone
 
     @property
     def closed(self) -> bool:
@@ -164,7 +200,7 @@ class Pool:
             try:
                 yield session
             except Exception as error:
-                if isinstance(error, LOST) and not isinstance(error, FAULTY):
+                if isinstance(error, USELESS) or (isinstance(error, LOST) and not isinstance(error, FAULTY)):
                     session.drop()
                 raise
             except BaseException:
@@ -181,11 +217,18 @@ class Pool:
         elif self._closed:
             await session.close()
         else:
+            session.idle_since = time.monotonic()
             self._free.append(session)
+            await self._close_one_idle()
+
+    async def _close_one_idle(self) -> None:
+        """Give a connection back to the server that was wanted in a busy moment and has been idle since."""
+        if self._free[0].idle_since < time.monotonic() - IDLE_BEFORE_CLOSED_SECONDS:
+            await self._free.pop(0).close()
 
     async def _take(self) -> Session:
         while self._free:
-            # The one used last: the others may be closed by whoever closes idle connections.
+            # The one used last, so that those which are not needed become idle.
             if not (session := self._free.pop()).closed:
                 return session
         if self._closed:

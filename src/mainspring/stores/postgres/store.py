@@ -168,6 +168,9 @@ class PostgresStore:
     async def holds(self, worker: int) -> list[OutputKey]:
         return await reads.holds(self._ask, worker)
 
+    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
+        return await reads.holds_inputs(self._ask, worker)
+
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -216,8 +219,8 @@ class PostgresStore:
 
     # ---- reading
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        return await reads.load(self._ask, refs)
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        return await reads.load(self._ask, refs, most)
 
     async def remembered(self, key: str) -> Remembered | None:
         return await reads.remembered(self._ask, key, self.now_us())

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from mainspring.port.pages import Page
 from mainspring.port.records import Ref
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import (
@@ -22,6 +23,7 @@ from mainspring.port.tasks import (
     refusal,
 )
 from mainspring.stores.postgres.reads import Ask
+from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import name_of
 from mainspring.stores.postgres.transaction import Transaction
 from mainspring.stores.task_rows import read_task, task_values
@@ -93,8 +95,13 @@ async def get(ask: Ask, ref: Ref, version: int) -> TaskRow | None:
 async def listed(ask: Ask, where: TaskFilter, limit: int, after: TaskSpot | None) -> list[TaskRow]:
     """Return open tasks that match, by urgency."""
     behind = (None, None) if after is None else (name_of(after[0].workflow, after[0].id), after[1])
-    asked = (where.workflow, where.due_before_us, where.person, list(where.roles), limit, *behind)
-    return [read_task(row) for row in await ask("open_tasks", *asked)]
+    asked = (where.workflow, where.due_before_us, where.person, list(where.roles))
+    page = Page[Row, TaskRow](limit, read_task)
+    while page.wants:
+        page.take(await ask("open_tasks", *asked, page.wants, *behind))
+        if page.last:
+            behind = (name_of(page.last[0], page.last[1]), page.last[2])
+    return page.records
 
 
 async def hand(transaction: Transaction, ref: Ref, version: int, hand: Hand, now_us: int) -> TaskRow | Refused:

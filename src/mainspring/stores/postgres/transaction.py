@@ -70,7 +70,7 @@ class Transactions:
                         await session.run("ROLLBACK")
                     raise
                 committing = True
-                await session.run("COMMIT")
+                await session.commit()
         except LOST as cause:
             if not committing or transaction is None or transaction.xid is None:
                 raise

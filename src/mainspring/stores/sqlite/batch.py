@@ -85,7 +85,7 @@ class Segment:
         inbox = self._facts.inbox_has_rows
         if (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
             return True
-        if inbox and known.cancelled and (unit.direct or unit.consumes is not None):
+        if inbox and known.cancelled and (unit.direct or unit.takes is not None):
             return True
         if known.asked and unit.tasks is not None:
             return True
@@ -123,19 +123,30 @@ class Segment:
             for retry in unit.retries:
                 if not self._owns(worker, (retry.output.instance, retry.output.version)):
                     return Conflict("lost")
-        consumes = unit.consumes
-        if consumes is not None and (consumes in self._facts.not_waiting or consumes in self.changes.consumed):
-            return Conflict("inbox")
+        takes = unit.takes
+        if takes is not None:
+            spot = (takes, known.workflow, known.id)
+            if spot in self._facts.not_waiting or takes in self.changes.consumed:
+                return Conflict("inbox")
         if unit.expected_version is not None and (
             unit.expected_version != known.version or (self._void and (known.workflow, known.id) in self._void)
         ):
             return Conflict("version")
         if unit.expected_version == 0 and unit.key is None and known.key:
             return Conflict("version")
+        if takes is not None and not self._is_next((known.workflow, known.id), takes):
+            return Conflict("inbox")
         queued = self._facts.queued
         if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
             return Conflict("inbox")
         return None
+
+    def _is_next(self, name: Name, position: int) -> bool:
+        """Tell whether no input waits before one that is to be taken."""
+        turns = self._facts.turns[name]
+        while turns[0] in self.changes.consumed:
+            turns.popleft()
+        return turns[0] == position and self._facts.left.get(name, position) >= position
 
     def _duplicate(self, unit: Unit) -> Duplicate | None:
         if unit.dedupe is not None:
@@ -159,7 +170,8 @@ class Segment:
         for letter in unit.dead_letters:
             if letter.message_id == unit.dedupe and letter.output is None:
                 spot = ((letter.workflow, letter.instance), letter.message_id)
-                return self._letters.get(spot) or self._facts.letters.get(spot)
+                kept = (m for id, m in self._facts.letters.get(spot, ()) if id not in self.changes.discarded)
+                return self._letters.get(spot) or next(kept, None)
         return None
 
     def _message(
@@ -199,7 +211,8 @@ class Segment:
             changes.release(unit.releases, worker)
             known.released = self._delicate = True
         for retry in unit.retries:
-            changes.retry(retry)
+            spot = (retry.output.instance, retry.output.version)
+            changes.retry(retry, self._facts.outputs.get(spot, ()), damaged=spot in self._facts.damaged)
         if unit.cancels or unit.cancel_all:
             self._cancel(unit, known)
         if unit.expected_version is not None:
@@ -258,7 +271,7 @@ class Segment:
         known.status, known.state, known.error = unit.status, unit.state, unit.error
         if unit.renews:
             known.definition_version, known.context = unit.definition_version, unit.context or b"{}"
-            changes.renewed[known.key] = (known.definition_version, known.context)
+            changes.renewed.add(known)
         for output in unit.outputs:
             owner = worker if output.claimed and worker in self._facts.workers else None
             changes.output(known.key, output, owner)

@@ -21,10 +21,20 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.trimming import trim_after
-from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
+from mainspring.stores.rows import (
+    born_checksum,
+    dead_letter_values,
+    input_values,
+    moved_checksum,
+    output_checksum,
+    snapshot_values,
+)
 from mainspring.stores.sqlite.facts import Known, Name, Spot
-from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed
+from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, scalar
 from mainspring.stores.sqlite.tasks import TaskChanges
+
+# No row has it.
+NO_CHECKSUM: Final = -1
 
 _INSTANCES: Final = Ladder(QUERIES["insert_instances"])
 _EVENTS: Final = Ladder(QUERIES["insert_events"])
@@ -55,7 +65,7 @@ class Changes:
         self.events: list[Any] = []
         self.outputs: dict[Spot, tuple[Any, ...]] = {}
         self.settled: set[Spot] = set()
-        self.retried: dict[Spot, tuple[int, int, int, int, str | None]] = {}
+        self.retried: dict[Spot, tuple[int, int, int, int, str | None, int]] = {}
         self._cancelled_keys: list[tuple[int, str]] = []
         self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": [], "forward": []}
         self._fired: list[tuple[str, str, str | None]] = []
@@ -64,11 +74,11 @@ class Changes:
         self._inputs: list[Any] = []
         self._receivers: set[Name] = set()
         self._first_position = 0
-        self._discarded: list[int] = []
+        self.discarded: list[int] = []
         self._dead_letters: list[Any] = []
         self._results: dict[str, tuple[Any, ...]] = {}
         self._snapshots: dict[int, tuple[Any, ...]] = {}
-        self.renewed: dict[int, tuple[int, bytes]] = {}
+        self.renewed: set[Known] = set()
         self._trimmed: dict[int, tuple[int, int]] = {}
         self.tasks = TaskChanges()
         self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
@@ -86,6 +96,7 @@ class Changes:
             owner,
             0,
             None,
+            output_checksum(key, row.version, row.kind, row.destination, due_us, row.priority, row.key, 0),
         )
         if owner is None:
             self.news = True
@@ -103,14 +114,21 @@ class Changes:
             self.settled.add(spot)
         return born
 
-    def retry(self, retry: Retry) -> None:
+    def retry(self, retry: Retry, row: Sequence[Any], *, damaged: bool) -> None:
+        """Let an output be due later. `row` is what the outbox says of it; nothing if it is not there yet."""
         spot = (retry.output.instance, retry.output.version)
         due_us = self.now_us + retry.after_us
         self.news = True
-        if born := self.outputs.get(spot):
-            self.outputs[spot] = (*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error)
+        born = self.outputs.get(spot)
+        kind, destination, priority, key = row if born is None else (*born[2:4], *born[5:7])
+        # What is damaged must stay so: a new checksum over it would have it believed.
+        checksum = (
+            NO_CHECKSUM if damaged else output_checksum(*spot, kind, destination, due_us, priority, key, retry.attempts)
+        )
+        if born is not None:
+            self.outputs[spot] = (*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error, checksum)
         else:
-            self.retried[spot] = (*spot, due_us, retry.attempts, retry.error)
+            self.retried[spot] = (*spot, due_us, retry.attempts, retry.error, checksum)
 
     def cancel(self, known: Known, keys: Sequence[str], everything: str | None) -> None:
         """Remove timers, or all that nobody holds, both from the database and from what is new."""
@@ -139,7 +157,7 @@ class Changes:
             self.news = True
 
     def discard(self, ids: Sequence[int]) -> None:
-        self._discarded += ids
+        self.discarded += ids
 
     def bury(self, letter: DeadLetter, output: Sequence[Any] | None) -> None:
         self._dead_letters += dead_letter_values(letter, output)
@@ -161,7 +179,7 @@ class Changes:
             ("cancel_forward", self._cancelled["forward"]),
             ("delete_inputs", list(self.consumed)),
             ("cancel_fired", self._fired),
-            ("delete_dead_letters", self._discarded),
+            ("delete_dead_letters", self.discarded),
         ):
             if values:
                 change(connection, query, packed(values))
@@ -219,13 +237,28 @@ class Changes:
                 now_us,
                 now_us,
                 i.context_version,
+                born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, now_us),
+                moved_checksum(i.key, i.version, i.status, i.state, i.error, now_us),
             )
         _INSTANCES.insert(connection, begun)
         if self.moved:
-            moved = [(i.key, i.version, i.status, i.state, i.error, i.context_version) for i in self.moved]
+            moved = [
+                (
+                    i.key,
+                    i.version,
+                    i.status,
+                    i.state,
+                    i.error,
+                    i.context_version,
+                    moved_checksum(i.key, i.version, i.status, i.state, i.error, now_us),
+                )
+                for i in self.moved
+            ]
             change(connection, "update_instances", packed(moved), now_us)
-        for key, renewed in self.renewed.items():
-            change(connection, "renew_instance", key, *renewed)
+        for i in self.renewed:
+            created_us = scalar(connection, "created", i.key)
+            checksum = born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, created_us)
+            change(connection, "renew_instance", i.key, i.definition_version, i.context, checksum)
 
 
 def _flat(rows: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Final
 import apsw
 
 from mainspring.errors import (
+    DamagedRecordError,
     DamagedStoreError,
     StoreBusyError,
     StoreError,
@@ -120,8 +121,10 @@ class Place:
                 return StoreFullError(str(self))
             case apsw.ReadOnlyError() | apsw.PermissionsError():
                 return StoreReadOnlyError(str(self), LET_WRITE)
-            case apsw.CorruptError() | apsw.NotADBError():
+            case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():  # a text that was not written so
                 return DamagedStoreError(str(self), str(cause))
+            case apsw.ConstraintError() if "events.version" in str(cause):
+                return DamagedRecordError("instances", "the version of one is not that of its stream")
             case apsw.CantOpenError():
                 return StoreError(
                     str(self), f"cannot be opened ({cause})", "Let this user read and write the file and its directory."

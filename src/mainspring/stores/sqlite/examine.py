@@ -10,6 +10,7 @@ from typing import Final
 import apsw
 
 from mainspring.port.findings import Examination, Finding, note, problem
+from mainspring.stores.sqlite.damage import damage
 from mainspring.stores.sqlite.schema import migrations
 from mainspring.stores.sqlite.sql import execute
 
@@ -36,6 +37,8 @@ def examine(path: Path) -> Examination:
         what = f"{path.name} has version {version}, and this release brings version {known}"
         found.append(note(what, "The next start brings it up to date; workers of older releases stop then."))
         return Examination(found, ready=False)
+    if version == known:
+        found += damage(path)
     return Examination(found)
 
 

@@ -6,12 +6,14 @@ every row that does is one more turn at the interpreter lock.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import apsw
 
 from mainspring.port.records import Status, Unit
+from mainspring.stores.rows import output_checksum
 from mainspring.stores.sqlite import tasks
 from mainspring.stores.sqlite.sql import packed, rows
 
@@ -78,10 +80,10 @@ class Facts:
         self._named: list[Name] = []
         self._inputs: list[tuple[Name, str]] = []
         self._owned: list[tuple[int, int, int]] = []
-        self._consumed: list[tuple[int, str, str]] = []
+        self._takes: list[tuple[int, str, str]] = []
         self._direct: list[Name] = []
         self._claiming: set[tuple[str, str, int]] = set()
-        self._buried: list[Spot] = []
+        self._read: list[Spot] = []
         self._letters: list[tuple[str, str, str]] = []
         self._answered: list[tuple[str, str, int]] = []
         self._cancels = False
@@ -91,9 +93,17 @@ class Facts:
         self.not_owned = set(self._ask("not_owned", self._owned))
         spots = [spot[:2] for spot in self._owned] if self._cancels else []
         self.timers = {(i, v) for i, v, *_, key in self._ask("output_rows", spots) if key is not None}
-        self.outputs = {(i, v): rest for i, v, *rest in self._ask("output_rows", self._buried)}
+        self.outputs: dict[Spot, Sequence[Any]] = {}
+        self.damaged: set[Spot] = set()
+        for i, v, checksum, due_us, attempts, *row in self._ask("output_rows", self._read):
+            self.outputs[i, v] = row
+            kind, destination, priority, key = row
+            if checksum not in (None, output_checksum(i, v, kind, destination, due_us, priority, key, attempts)):
+                self.damaged.add((i, v))
         self.taken = self._ask_taken()
-        self.letters = {((w, i), m): (type, body) for w, i, m, type, body in self._ask("dead_messages", self._letters)}
+        self.letters: dict[tuple[Name, str], list[tuple[int, tuple[str, bytes]]]] = {}
+        for workflow, instance, message_id, id, *message in self._ask("dead_messages", self._letters):
+            self.letters.setdefault(((workflow, instance), message_id), []).append((id, (message[0], message[1])))
         self.tasks = tasks.found(connection, self._answered) if self._answered else {}
         self._ask_inbox()
 
@@ -112,7 +122,7 @@ class Facts:
                 direct.append(name)
             for output in unit.settles:
                 owned.append((output.instance, output.version, worker))
-            if unit.accepts or unit.retries or unit.cancels or unit.consumes is not None:
+            if unit.accepts or unit.retries or unit.cancels or unit.releases or unit.consumes is not None:
                 self._collect_rare(worker, unit, name)
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
@@ -127,12 +137,13 @@ class Facts:
         return Known(*name, unit.key or 0, unit.expected_version or 0)
 
     def _collect_rare(self, worker: int, unit: Unit, name: Name) -> None:
-        if unit.consumes is not None:
-            self._consumed.append((unit.consumes, *name))
+        if (takes := unit.takes) is not None:
+            self._takes.append((takes, *name))
         if unit.cancels:
             self._cancels = True
         for retry in unit.retries:
             self._owned.append((retry.output.instance, retry.output.version, worker))
+            self._read.append((retry.output.instance, retry.output.version))
         for row in unit.accepts:
             target = (row.workflow, row.instance)
             if target not in self.instances:
@@ -147,7 +158,7 @@ class Facts:
             self._cancels = True
         for letter in unit.dead_letters:
             if letter.output is not None:
-                self._buried.append((letter.output.instance, letter.output.version))
+                self._read.append((letter.output.instance, letter.output.version))
             elif letter.message_id == unit.dedupe:
                 self._letters.append((letter.workflow, letter.instance, letter.message_id))
 
@@ -180,8 +191,11 @@ class Facts:
 
     def _ask_inbox(self) -> None:
         self.waiting: dict[tuple[Name, str], tuple[int, str | None, str, bytes]] = {}
-        self.not_waiting: set[int] = {position for position, *_ in self._consumed}
+        self.not_waiting: set[tuple[int, str, str]] = set(self._takes)
         self.queued: set[Name] = set()
+        # The inputs to be taken, in their order, and the first of others that wait before the last of them.
+        self.turns: dict[Name, deque[int]] = {}
+        self.left: dict[Name, int] = {}
         self.others: set[tuple[str, str, int]] = set()
         self.inbox_has_rows, self.inbox_is_parked = rows(self._connection, "inbox_has_rows")[0]
         if not self.inbox_has_rows:
@@ -189,7 +203,10 @@ class Facts:
         asked = [(*name, message_id) for name, message_id in self._inputs]
         for workflow, instance, message_id, *row in self._ask("waiting_messages", asked):
             self.waiting[(workflow, instance), message_id] = (row[0], row[1], row[2], row[3])
-        self.not_waiting = {position for (position,) in self._ask("not_waiting", self._consumed)}
+        self.not_waiting = set(self._ask("not_waiting", self._takes))
+        for position, workflow, id in sorted(set(self._takes) - self.not_waiting):
+            self.turns.setdefault((workflow, id), deque()).append(position)
+        self.left = {(workflow, id): position for workflow, id, position in self._ask("left_behind", self._takes)}
         self.queued = {(workflow, id) for workflow, id in self._ask("with_waiting_inputs", self._direct)}
         claiming = self._ask("with_inputs_of_others", sorted(self._claiming))
         self.others = {(workflow, id, worker) for workflow, id, worker in claiming}

@@ -32,7 +32,7 @@ WHERE o.owner IS NOT j.value ->> 2;
 
 -- name: output_rows
 -- Of [instance, version]: the outbox rows of those that are there.
-SELECT o.instance, o.version, o.kind, o.destination, o.priority, o.key
+SELECT o.instance, o.version, o.checksum, o.due_us, o.attempts, o.kind, o.destination, o.priority, o.key
 FROM json_each(?1) AS j CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1;
 
 -- name: taken_messages
@@ -43,7 +43,7 @@ CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 
 
 -- name: dead_messages
 -- Of [workflow, instance, message_id]: those that nobody took before, and that are kept already.
-SELECT d.workflow, d.instance, d.message_id, d.type, d.body
+SELECT d.workflow, d.instance, d.message_id, d.id, d.type, d.body
 FROM json_each(?1) AS j
 CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_message
 ON d.workflow = j.value ->> 0 AND d.instance = j.value ->> 1 AND d.message_id = j.value ->> 2
@@ -61,10 +61,21 @@ CROSS JOIN inbox AS b INDEXED BY inbox_by_message
 ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.message_id = j.value ->> 2;
 
 -- name: not_waiting
--- Of [position, workflow, instance]: the positions that this instance has no input at.
-SELECT j.value ->> 0
+-- Of [position, workflow, instance]: those where this instance has no input.
+SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
 FROM json_each(?1) AS j LEFT JOIN inbox AS b ON b.position = j.value ->> 0
 WHERE b.instance IS NOT j.value ->> 2 OR b.workflow IS NOT j.value ->> 1;
+
+-- name: left_behind
+-- Of [position, workflow, instance]: the instances that have inputs before the last of these which are not among them,
+-- with the first of those.
+WITH asked AS (SELECT value ->> 0 AS position, value ->> 1 AS workflow, value ->> 2 AS instance FROM json_each(?1)),
+lasts AS (SELECT workflow, instance, max(position) AS last FROM asked GROUP BY workflow, instance)
+SELECT l.workflow, l.instance, min(b.position)
+FROM lasts AS l CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
+ON b.workflow = l.workflow AND b.instance = l.instance AND b.position < l.last
+WHERE (b.position, b.workflow, b.instance) NOT IN (SELECT position, workflow, instance FROM asked)
+GROUP BY l.workflow, l.instance;
 
 -- name: with_waiting_inputs
 -- Of [workflow, instance]: those that inputs wait for.
@@ -89,11 +100,12 @@ SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1;
 -- ---------------------------------------------------------------- commit: the changes
 
 -- name: retry_outputs
--- Of [instance, version, due_us, attempts, error]: free again, and due later.
-UPDATE outbox SET owner = NULL, due_us = r.due_us, attempts = r.attempts, last_error = r.error
+-- Of [instance, version, due_us, attempts, error, checksum]: free again, and due later.
+UPDATE outbox SET
+    owner = NULL, due_us = r.due_us, attempts = r.attempts, last_error = r.error, checksum = r.checksum
 FROM (
     SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS due_us, value ->> 3 AS attempts,
-        value ->> 4 AS error
+        value ->> 4 AS error, value ->> 5 AS checksum
     FROM json_each(?1)
 ) AS r
 WHERE outbox.instance = r.instance AND outbox.version = r.version;
@@ -178,25 +190,30 @@ WHERE i.key IS NULL OR i.status IN ('running', 'suspended', 'compensating');
 -- Begun.
 INSERT INTO instances (
     key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us,
-    context_version
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    context_version, born, moved
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: renew_instance
 -- It begins anew, or goes on under another definition.
-UPDATE instances SET definition_version = ?2, context = ?3 WHERE key = ?1;
+UPDATE instances SET definition_version = ?2, context = ?3, born = ?4 WHERE key = ?1;
+
+-- name: created
+-- When an instance began first.
+SELECT created_us FROM instances WHERE key = ?1;
 
 -- name: update_instances
--- Of [key, version, status, state, error, context_version or null for unchanged]: moved.
+-- Of [key, version, status, state, error, context_version or null for unchanged, checksum]: moved.
 UPDATE instances SET
     version = u.version,
     status = u.status,
     state = u.state,
     error = u.error,
     updated_us = ?2,
-    context_version = coalesce(u.context_version, instances.context_version)
+    context_version = coalesce(u.context_version, instances.context_version),
+    moved = u.moved
 FROM (
     SELECT value ->> 0 AS key, value ->> 1 AS version, value ->> 2 AS status, value ->> 3 AS state,
-        value ->> 4 AS error, value ->> 5 AS context_version
+        value ->> 4 AS error, value ->> 5 AS context_version, value ->> 6 AS moved
     FROM json_each(?1)
 ) AS u
 WHERE instances.key = u.key;
@@ -211,8 +228,8 @@ INSERT INTO events (
 -- name: insert_outputs
 -- Recorded, and claimed at once where a worker is given.
 INSERT INTO outbox (
-    instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    instance, version, kind, destination, due_us, priority, key, owner, attempts, last_error, checksum
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_inputs
 -- Accepted.
@@ -318,6 +335,7 @@ UPDATE outbox SET owner = ?2 WHERE (instance, version) IN (SELECT value ->> 0, v
 -- Of [instance, version]: the output, its message, the context of the last input before it that had one, and the input
 -- that it was decided for.
 SELECT
+    o.key, o.checksum,
     o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
     coalesce(
         CASE WHEN i.context_version <= o.version THEN
@@ -402,20 +420,22 @@ DELETE FROM workers WHERE key IN (SELECT value FROM json_each(?1));
 -- Of [workflow, id]: the instance, and its snapshot if it has one. The first column says which of the list it is.
 SELECT
     j.key, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
-    i.created_us, i.updated_us, i.purged_us,
+    i.created_us, i.updated_us, i.purged_us, i.born, i.moved,
     s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
 FROM json_each(?1) AS j
 CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
 LEFT JOIN snapshots AS s ON s.instance = i.key;
 
 -- name: load_events
--- Of [instance, version]: the events behind that version. They come in the index's order; sorting a long stream once
+-- Of [instance, version, last]: the events behind that version, to the last one if it is not null. They come in the index's order; sorting a long stream once
 -- more would only cost time, and whoever reads them checks that none is missing or out of place.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
 FROM json_each(?1) AS j
-CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = j.value ->> 0 AND e.version > j.value ->> 1;
+CROSS JOIN events AS e INDEXED BY events_by_version
+    ON e.instance = j.value ->> 0 AND e.version > j.value ->> 1
+    AND e.version <= coalesce(j.value ->> 2, 9223372036854775807);
 
 -- name: stream
 -- The events of one instance behind a version. Those that a purge has left are nobody's.
@@ -425,6 +445,10 @@ SELECT
 FROM events AS e INDEXED BY events_by_version
 WHERE e.instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2 AND purged_us IS NULL) AND e.version > ?3
 ORDER BY e.version LIMIT ?4;
+
+-- name: stream_end
+-- The last version of an instance that has not been purged.
+SELECT key, version FROM instances WHERE workflow = ?1 AND id = ?2 AND purged_us IS NULL;
 
 -- name: feed
 -- The events of all instances behind a position. There is one writer at a time, so none can still appear before.
@@ -449,7 +473,9 @@ FROM inbox INDEXED BY inbox_by_instance WHERE workflow = ?1 AND instance = ?2 OR
 
 -- name: instances
 -- Instances that match, in the order of their beginning, without tombstones. A filter that is NULL does not filter.
-SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
+SELECT
+    key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us, purged_us,
+    born, moved
 FROM instances
 WHERE key > ?1 AND purged_us IS NULL
     AND (?2 IS NULL OR workflow = ?2)
@@ -467,7 +493,7 @@ ORDER BY key LIMIT ?11;
 -- The same, of instances with an attribute that is a text, and with others: [name, kind, text, low, high].
 SELECT
     i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us
+    i.updated_us, i.purged_us, i.born, i.moved
 FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON i.key = a.instance
 WHERE a.name = ?13 AND a.text = ?14 AND a.instance > ?1 AND i.purged_us IS NULL
     AND (?2 IS NULL OR i.workflow = ?2)
@@ -492,7 +518,7 @@ ORDER BY a.instance LIMIT ?11;
 -- The same, of instances with an attribute whose number lies between two.
 SELECT
     i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us
+    i.updated_us, i.purged_us, i.born, i.moved
 FROM attributes AS a INDEXED BY attributes_by_number CROSS JOIN instances AS i ON i.key = a.instance
 WHERE a.name = ?13 AND a.kind = ?14 AND a.number BETWEEN ?15 AND ?16 AND a.instance > ?1 AND i.purged_us IS NULL
     AND (?2 IS NULL OR i.workflow = ?2)
@@ -550,6 +576,10 @@ SELECT key, type, type_version, body, expires_us FROM results WHERE key = ?1 AND
 -- The outputs that a worker holds. A scan, like free_outputs.
 SELECT instance, version FROM outbox WHERE owner = ?1 ORDER BY instance, version;
 
+-- name: holds_inputs
+-- The inputs that a worker holds, in their order.
+SELECT workflow, instance, position FROM inbox WHERE owner = ?1 ORDER BY position;
+
 -- name: status_counts
 -- How many instances have each status.
 SELECT status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY status;
@@ -584,7 +614,9 @@ ORDER BY e.ended_us, e.instance LIMIT ?5;
 
 -- name: bury_instances
 -- Of [key, version]: tombstones from now on, if they still may be. Returns those that are.
-UPDATE instances SET purged_us = ?2, state = NULL, error = NULL, context = CAST('{}' AS BLOB), context_version = NULL
+UPDATE instances SET
+    purged_us = ?2, state = NULL, error = NULL, context = CAST('{}' AS BLOB), context_version = NULL, born = NULL,
+    moved = NULL
 WHERE key IN (
     SELECT i.key
     FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value ->> 0 AND i.version = j.value ->> 1

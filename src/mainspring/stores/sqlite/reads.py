@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import apsw
 from msgspec.structs import astuple
 
+from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.pages import Page
 from mainspring.port.records import (
     DeadLetter,
     EventRow,
@@ -27,27 +30,32 @@ from mainspring.stores.rows import (
     read_dead_letter,
     read_event,
     read_input,
-    read_output,
+    read_instance,
     read_snapshot,
 )
+from mainspring.stores.sqlite.outputs import checked_output
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 
-_INSTANCE = slice(1, 13)
-_SNAPSHOT = slice(13, 20)
+Row: TypeAlias = tuple[Any, ...]
+
+_INSTANCE = slice(1, 15)
+_SNAPSHOT = slice(15, 22)
 
 
-def load(connection: apsw.Connection, refs: Sequence[Ref]) -> list[Loaded | None]:
-    """Return each instance with what is needed to fold it, all as of one moment."""
+def load(connection: apsw.Connection, refs: Sequence[Ref], most: int | None) -> list[Loaded | None]:
+    """Return each instance with what is needed to fold it, or the first part of that, all as of one moment."""
     with savepoint(connection):  # one read transaction: rows and events fit together
         found: dict[int, Loaded] = {}
         for row in rows(connection, "load_instances", packed([(ref.workflow, ref.id) for ref in refs])):
-            found[row[0]] = Loaded(InstanceRow(*row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
+            found[row[0]] = Loaded(read_instance(row[_INSTANCE]), read_snapshot(row[_SNAPSHOT]), [])
         by_key = {loaded.row.key: loaded for loaded in found.values()}
-        behind = [(key, _after(loaded)) for key, loaded in by_key.items() if loaded.row.purged_us is None]
+        whole = {key: loaded for key, loaded in by_key.items() if loaded.row.purged_us is None}
+        behind = [(key, _after(loaded), _last(loaded, most)) for key, loaded in whole.items()]
         for row in rows(connection, "load_events", packed(behind)):
             by_key[row[0]].events.append(read_event(row))
-    for key, after in behind:
-        check_complete(by_key[key].events, after, key, by_key[key].row.version)
+    for key, after, last in behind:
+        version = by_key[key].row.version
+        check_complete(by_key[key].events, after, key, version if last is None else last)
     return [by_key[found[index].row.key] if index in found else None for index in range(len(refs))]
 
 
@@ -58,7 +66,11 @@ def stream(connection: apsw.Connection, ref: Ref, after: int, limit: int) -> lis
         found = rows(connection, "stream", ref.workflow, ref.id, after, limit)
         gaps = bool(found) and found[-1][1] - after != len(found)
         trimmed = rows(connection, "trimmed", found[0][0]) if gaps else []
+        end = rows(connection, "stream_end", ref.workflow, ref.id) if len(found) < limit else []
     events = [read_event(row) for row in found]
+    for key, version in end:
+        if after < version != (events[-1].version if events else after):
+            raise DamagedRecordError("events", f"instance {key}, version {version} is missing")
     if gaps:
         check_behind(events, after, found[0][0], trimmed[0][0] if trimmed else 0)
     return events
@@ -77,16 +89,21 @@ def inbox(connection: apsw.Connection, ref: Ref, limit: int) -> list[InputRow]:
 
 def instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
     """Return instances that match."""
+    page = Page[Row, InstanceRow](limit, read_instance)
+    while page.wants:
+        page.take(_instances(connection, where, page.wants, page.last[0] if page.last else after))
+    return page.records
+
+
+def _instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[Row]:
     asked = (after, *where.plain, limit)
     if not where.attributes:
-        return [InstanceRow(*row) for row in rows(connection, "instances", *asked)]
+        return rows(connection, "instances", *asked)
     first, *others = sorted(where.attributes, key=_is_number)
     rest = packed([astuple(other) for other in others])
     if first.text is None:
-        found = rows(connection, "instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
-    else:
-        found = rows(connection, "instances_by_text", *asked, rest, first.name, first.text)
-    return [InstanceRow(*row) for row in found]
+        return rows(connection, "instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
+    return rows(connection, "instances_by_text", *asked, rest, first.name, first.text)
 
 
 def attributes(connection: apsw.Connection, ref: Ref) -> list[AttributeRow]:
@@ -101,16 +118,17 @@ def outputs(connection: apsw.Connection, ref: Ref | None, timers: bool, limit: i
             spots = rows(connection, "all_outputs", int(timers), limit)
         else:
             spots = rows(connection, "instance_outputs", ref.workflow, ref.id, int(timers), limit)
-        return [read_output(row) for row in rows(connection, "claimed_outputs", packed(spots))]
+        return [checked_output(row) for row in rows(connection, "claimed_outputs", packed(spots))]
 
 
 def dead_letters(connection: apsw.Connection, limit: int, after: int, ids: Sequence[int] | None) -> list[DeadLetter]:
     """Return dead letters, all or some."""
-    if ids is None:
-        found = rows(connection, "dead_letters", after, limit)
-    else:
-        found = rows(connection, "dead_letters_by_id", after, limit, packed(ids))
-    return [read_dead_letter(row) for row in found]
+    if ids is not None:
+        return [read_dead_letter(row) for row in rows(connection, "dead_letters_by_id", after, limit, packed(ids))]
+    page = Page[Row, DeadLetter](limit, read_dead_letter)
+    while page.wants:
+        page.take(rows(connection, "dead_letters", page.last[-1] if page.last else after, page.wants))
+    return page.records
 
 
 def remembered(connection: apsw.Connection, key: str, now_us: int) -> Remembered | None:
@@ -124,6 +142,11 @@ def holds(connection: apsw.Connection, worker: int) -> list[OutputKey]:
     return [OutputKey(*row) for row in rows(connection, "holds", worker)]
 
 
+def holds_inputs(connection: apsw.Connection, worker: int) -> list[tuple[Ref, int]]:
+    """Return the inputs that a worker holds, in their order."""
+    return [(Ref(workflow, id), position) for workflow, id, position in rows(connection, "holds_inputs", worker)]
+
+
 def stats(connection: apsw.Connection, now_us: int) -> Stats:
     """Return depths and ages, all as of one moment."""
     with savepoint(connection):
@@ -133,6 +156,13 @@ def stats(connection: apsw.Connection, now_us: int) -> Stats:
 
 def _after(loaded: Loaded) -> int:
     return loaded.snapshot.version if loaded.snapshot else 0
+
+
+def _last(loaded: Loaded, most: int | None) -> int | None:
+    """Return the version at which reading stops before the stream's end."""
+    if most is None or _after(loaded) + most >= loaded.row.version:
+        return None
+    return _after(loaded) + most
 
 
 def _is_number(wanted: AttributeFilter) -> bool:

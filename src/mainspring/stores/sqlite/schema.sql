@@ -131,9 +131,21 @@ CREATE TABLE instances (
     created_us INTEGER NOT NULL,
     updated_us INTEGER NOT NULL,
     context_version INTEGER
-, purged_us INTEGER) STRICT;
+, purged_us INTEGER, born INTEGER, moved INTEGER) STRICT;
 
 CREATE UNIQUE INDEX instances_by_name ON instances (workflow, id);
+
+CREATE TRIGGER instances_moved_by_older AFTER UPDATE OF version, status, state, error, updated_us ON instances
+WHEN OLD.moved IS NOT NULL AND NEW.moved IS OLD.moved
+BEGIN
+    UPDATE instances SET moved = NULL WHERE key = NEW.key;
+END;
+
+CREATE TRIGGER instances_renewed_by_older AFTER UPDATE OF definition_version, context ON instances
+WHEN OLD.born IS NOT NULL AND NEW.born IS OLD.born
+BEGIN
+    UPDATE instances SET born = NULL WHERE key = NEW.key;
+END;
 
 CREATE TABLE outbox (
     instance INTEGER NOT NULL,
@@ -145,11 +157,17 @@ CREATE TABLE outbox (
     key TEXT,
     owner INTEGER,
     attempts INTEGER NOT NULL,
-    last_error TEXT,
+    last_error TEXT, checksum INTEGER,
     PRIMARY KEY (instance, version)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX outbox_unclaimed ON outbox (destination, priority, due_us) WHERE owner IS NULL;
+
+CREATE TRIGGER outbox_delayed_by_older AFTER UPDATE OF due_us, attempts ON outbox
+WHEN OLD.checksum IS NOT NULL AND NEW.checksum IS OLD.checksum
+BEGIN
+    UPDATE outbox SET checksum = NULL WHERE instance = NEW.instance AND version = NEW.version;
+END;
 
 CREATE TABLE results (
     key TEXT PRIMARY KEY,

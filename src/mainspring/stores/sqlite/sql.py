@@ -29,7 +29,7 @@ def named(text: str) -> Iterator[tuple[str, str]]:
         yield name.strip(), "\n".join(lines)
 
 
-FILES: Final = ("queries.sql", "tasks.sql")
+FILES: Final = ("queries.sql", "tasks.sql", "damage.sql")
 
 QUERIES: Final[Mapping[str, str]] = {
     name: statement

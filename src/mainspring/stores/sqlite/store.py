@@ -139,6 +139,9 @@ class SqliteStore:
     async def holds(self, worker: int) -> list[OutputKey]:
         return await self._read(lambda connection: reads.holds(connection, worker))
 
+    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
+        return await self._read(lambda connection: reads.holds_inputs(connection, worker))
+
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -164,8 +167,8 @@ class SqliteStore:
 
     # ---- reading
 
-    async def load(self, refs: Sequence[Ref]) -> list[Loaded | None]:
-        return await self._read(lambda connection: reads.load(connection, refs))
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        return await self._read(lambda connection: reads.load(connection, refs, most))
 
     async def remembered(self, key: str) -> Remembered | None:
         now_us = self.now_us()

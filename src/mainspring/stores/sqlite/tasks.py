@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import apsw
 
+from mainspring.port.pages import Page
 from mainspring.port.records import Ref
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, TaskWork, handed
@@ -60,8 +61,11 @@ def get(connection: apsw.Connection, ref: Ref, version: int) -> TaskRow | None:
 def listed(connection: apsw.Connection, where: TaskFilter, limit: int, after: TaskSpot | None) -> list[TaskRow]:
     """Return open tasks that match, by urgency."""
     behind = (None, None, None) if after is None else (after[0].workflow, after[0].id, after[1])
-    asked = (where.workflow, where.due_before_us, where.person, packed(where.roles), limit, *behind)
-    return [read_task(row) for row in rows(connection, "open_tasks", *asked)]
+    asked = (where.workflow, where.due_before_us, where.person, packed(where.roles))
+    page = Page[tuple[Any, ...], TaskRow](limit, read_task)
+    while page.wants:
+        page.take(rows(connection, "open_tasks", *asked, page.wants, *(page.last[:3] if page.last else behind)))
+    return page.records
 
 
 def hand(connection: apsw.Connection, ref: Ref, version: int, hand: Hand, now_us: int) -> TaskRow | Refused:

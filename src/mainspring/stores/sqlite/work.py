@@ -9,8 +9,9 @@ import apsw
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Claims, InputRow, OutputClaim
-from mainspring.stores.rows import read_input, read_output
+from mainspring.stores.rows import output_checksum, read_input
 from mainspring.stores.sqlite.facts import Spot
+from mainspring.stores.sqlite.outputs import checked_output, spot_of
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
@@ -43,10 +44,10 @@ def _claim_outputs(transaction: Transaction, worker: int, destinations: str, lim
     damaged: list[Spot] = []
     for row in rows(connection, "claimed_outputs", packed(spots)):
         try:
-            claims.append(read_output(row))
+            claims.append(checked_output(row))
         except DamagedRecordError as error:
             _log.error("set aside, restore it and free it again: %s", error)
-            damaged.append((row[0], row[1]))
+            damaged.append(spot_of(row))
     change(connection, "own_outputs", packed([spot for spot in spots if spot not in damaged]), worker)
     if damaged:
         change(connection, "own_outputs", packed(damaged), NOBODY)
@@ -79,7 +80,8 @@ def restore_output(transaction: Transaction, dead_letter: int) -> bool:
     if not found:
         return False
     instance, version, kind, destination, priority, key = found[0]
-    values = (instance, version, kind, destination, transaction.now_us, priority, key, None, 0, None)
+    checksum = output_checksum(instance, version, kind, destination, transaction.now_us, priority, key, 0)
+    values = (instance, version, kind, destination, transaction.now_us, priority, key, None, 0, None, checksum)
     change(connection, "insert_outputs", *values)
     change(connection, "delete_dead_letters", packed([dead_letter]))
     transaction.news = True

@@ -15,8 +15,10 @@ from mainspring.port.clock import Clock
 from mainspring.port.records import Committed, Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
 from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
+from mainspring.stores.sqlite.damage import refuse_broken_trees
 from mainspring.stores.sqlite.facts import Name, Owned
 from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
+from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.sql import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
@@ -167,7 +169,9 @@ class Writer:
     def _connect(self) -> apsw.Connection:
         connection = self._place.connect(writes=True)
         try:
+            refuse_lost_commits(connection, self._place)
             migrate(connection, self._place, self._clock.now_us())
+            refuse_broken_trees(connection, self._place)
             tune(connection)
         except BaseException:
             connection.close()

@@ -164,6 +164,15 @@ class DeadLetterTests(Suite):
         assert await rig.store.dead_letters(10) == []
 
     @behaviour
+    async def test_what_comes_behind_the_discard_of_its_like_is_kept(self, rig: Rig) -> None:
+        await rig.done(_dead(letter("m-1")))
+        (kept,) = await rig.store.dead_letters(10)
+        again = Unit(ORDERS, "o-1", dedupe="m-1", dead_letters=(letter("m-1"),))
+        await rig.done(Unit(ORDERS, "o-2", discards=(kept.id,)), again)
+        (left,) = await rig.store.dead_letters(10)
+        assert (left.message_id, left.id > kept.id) == ("m-1", True)
+
+    @behaviour
     async def test_discarding_what_is_gone_is_no_error(self, rig: Rig) -> None:
         await rig.done(Unit(ORDERS, "o-1", discards=(4_711,)))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mainspring.port.records import Ref, Unit
+from mainspring.port.records import Committed, Conflict, Ref, Unit
 from mainspring.testing.store_contract.rig import (
     ORDERS,
     WRITTEN_US,
@@ -111,6 +111,32 @@ class InboxTests(Suite):
         assert await rig.inputs(by=rig.other) == ["w-2"]
 
     @behaviour
+    async def test_no_input_is_taken_before_one_that_was_accepted_earlier(self, rig: Rig) -> None:
+        first, second, elsewhere = await rig.done(accept("w-1"), accept("w-2"), accept("x-1", on="o-2"))
+        await rig.inputs()
+        early = step("w-2", consumes=second.positions[0])
+        refused, taken = await rig.commit(early, step("x-1", consumes=elsewhere.positions[0], on="o-2"))
+        assert refused == Conflict("inbox")
+        assert isinstance(taken, Committed)
+        assert await rig.waiting() == ["w-1", "w-2"]
+        await rig.done(step("w-1", consumes=first.positions[0]), step("w-2", consumes=second.positions[0], after=2))
+        assert await rig.waiting() == []
+
+    @behaviour
+    async def test_no_input_fails_before_one_that_was_accepted_earlier_is_taken(self, rig: Rig) -> None:
+        first, second = await rig.done(accept("w-1"), accept("w-2"))
+        await rig.inputs()
+        # It would be decided in a state that it was never meant for.
+        early = Unit(ORDERS, "o-1", expected_version=0, status="suspended", releases=second.positions)
+        assert await rig.commit(early) == [Conflict("inbox")]
+        assert await rig.commit(replace(early, releases=(10**9,))) == [Conflict("inbox")]
+        assert await rig.store.load([order()]) == [None]
+        await rig.done(step("w-1", consumes=first.positions[0]))
+        (begun,) = await rig.store.load([order()])
+        await rig.done(replace(early, key=begun and begun.row.key, expected_version=2))
+        assert await rig.waiting() == ["w-2"]
+
+    @behaviour
     async def test_an_input_born_claimed_is_left_to_its_worker(self, rig: Rig) -> None:
         await rig.done(accept("w-1", claimed=True))
         assert await rig.inputs(by=rig.other) == []
@@ -171,6 +197,21 @@ class InboxTests(Suite):
         assert await rig.inputs(by=rig.other) == ["w-1", "w-2"]
 
     @behaviour
+    async def test_a_worker_is_told_which_inputs_it_holds(self, rig: Rig) -> None:
+        mine, others, free = await rig.done(accept("w-1"), accept("x-1", on="o-2"), accept("y-1", on="o-3"))
+        (born,) = await rig.done(accept("z-1", claimed=True, on="o-4"))
+        claimed = await rig.store.claim(rig.worker, [], [ORDERS], 1)
+        assert [row.message_id for row in claimed.inputs] == ["w-1"]
+        assert await rig.store.holds_inputs(rig.worker) == [
+            (order(), mine.positions[0]),
+            (order("o-4"), born.positions[0]),
+        ]
+        await rig.done(Unit(ORDERS, "o-1", releases=mine.positions))
+        assert await rig.store.holds_inputs(rig.worker) == [(order("o-4"), born.positions[0])]
+        assert await rig.store.holds_inputs(rig.other) == []
+        assert others.positions[0] < free.positions[0]
+
+    @behaviour
     async def test_a_worker_gives_back_only_what_it_holds(self, rig: Rig) -> None:
         (accepted,) = await rig.done(accept("w-1", claimed=True))
         await rig.done(Unit(ORDERS, "o-1", releases=(*accepted.positions, 4_711)), by=rig.other)
@@ -196,6 +237,15 @@ class InboxTests(Suite):
         await rig.done(step("m-1", status="suspended"), accept("w-1", "w-2"))
         await rig.done(Unit(ORDERS, "o-1", expected_version=2, status="running"))
         assert await rig.inputs() == ["w-1", "w-2"]
+
+    @behaviour
+    async def test_an_input_of_another_instance_is_not_consumed_and_its_own_step_goes_on(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"))
+        (row,) = await rig.store.inbox(order(), 10)
+        own, wrong = (Unit(ORDERS, id, consumes=row.position) for id in ("o-1", "o-2"))
+        outcomes = await rig.commit(wrong, own)
+        assert outcomes == [Conflict("inbox"), Committed(0)]
+        assert await rig.waiting() == []
 
     @behaviour
     async def test_inputs_wait_for_an_instance_that_is_yet_to_begin(self, rig: Rig) -> None:

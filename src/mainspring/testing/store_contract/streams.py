@@ -130,6 +130,16 @@ class StreamTests(Suite):
         assert [one and one.row.id for one in loaded] == ["o-2", None, "o-1", "o-2"]
 
     @behaviour
+    async def test_of_a_long_stream_only_the_first_events_are_loaded_if_so_asked(self, rig: Rig) -> None:
+        await rig.done(step("m-1", send()), step("m-2", after=3), step("m-1", on="o-2"))
+        for most, versions in ((0, []), (1, [1]), (3, [1, 2, 3]), (4, [1, 2, 3, 4]), (9, [1, 2, 3, 4])):
+            (long, short) = await rig.store.load([order(), order("o-2")], most)
+            assert long is not None
+            assert short is not None
+            assert (long.row.version, [event.version for event in long.events]) == (4, versions)
+            assert [event.version for event in short.events] == [1, 2][:most]
+
+    @behaviour
     async def test_an_instance_without_snapshot_loads_all_its_events(self, rig: Rig) -> None:
         await rig.done(step("m-1", send()), step("m-2", after=3))
         loaded = await self._loaded(rig)

@@ -73,6 +73,17 @@ class TrimmingTests(Suite):
         assert (again.output, again.body) == (claim.output, claim.body)
 
     @behaviour
+    async def test_a_step_that_makes_a_dead_letter_keeps_its_event(self, rig: Rig) -> None:
+        await rig.done(_trimming("m-1", send()))
+        (claim,) = (await rig.claim()).outputs
+        dead = replace(letter(), output=claim.output)
+        await rig.done(_trimming("m-2", after=3, settles=(claim.output,), dead_letters=(dead,)))
+        (kept,) = await rig.store.dead_letters(10)
+        assert await rig.store.restore_output(kept.id)
+        (again,) = (await rig.claim()).outputs
+        assert (again.output, again.body) == (claim.output, claim.body)
+
+    @behaviour
     async def test_the_answer_that_an_open_output_was_decided_for_stays(self, rig: Rig) -> None:
         await rig.done(_trimming("m-1", send()))
         (claim,) = (await rig.claim()).outputs

@@ -1,0 +1,131 @@
+"""A busy or an enormous instance takes no more than its share: counted in commits and turns, not in seconds."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from mainspring import Mainspring, Received
+from mainspring.engine import long_streams
+from mainspring.engine.committer import UNITS_PER_BATCH, UNITS_PER_INSTANCE, _shares
+from mainspring.engine.intake import INPUTS_PER_TURN
+from mainspring.engine.long_streams import EVENTS_AT_ONCE
+from mainspring.engine.stepper import STEPS_UNDER_WAY
+from mainspring.port.records import EventRow, Ref, Unit
+from tests.engine.conftest import MakeApp, run
+from tests.engine.shop import Charge, Note, PlaceOrder, Ship, Shop
+
+BURST = 4 * UNITS_PER_BATCH
+LONG = 3 * EVENTS_AT_ONCE
+
+
+class Unsnapped(Shop):
+    """A shop whose states are folded from the first event on."""
+
+    snapshot_every = None
+
+
+def shop(app: Mainspring, workflow: Shop | None = None) -> Mainspring:
+    app.add(workflow or Shop())
+    app.external(Charge, Ship)
+    return app
+
+
+# ---- a hot one
+
+
+def test_a_neighbour_does_not_wait_for_a_whole_burst(make_app: MakeApp) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            for order in ("hot", "cool"):
+                await app.send(PlaceOrder(order))
+            burst = asyncio.create_task(app.send_many([Note("hot", str(n)) for n in range(BURST)]))
+            lane = app.engine.stepper.lanes.get(Ref("Shop", "hot"))
+            assert lane is not None
+            # Until much of it waits; a store in memory is too quick for that.
+            while len(lane.queue) < 2 * UNITS_PER_INSTANCE and not burst.done():  # noqa: ASYNC110  turns are counted
+                await asyncio.sleep(0)
+            before = app.engine.committer.committed
+            await app.send(Note("cool", "me too"))
+            # The batch that was under way, the one with the neighbour, and the next, which is sent before the answer.
+            assert app.engine.committer.committed - before <= 3 * UNITS_PER_INSTANCE + 1
+            await burst
+            assert _notes(await app.instance(Shop, "hot").stream()) == [str(n) for n in range(BURST)]
+
+    run(body, seconds=60)
+
+
+def test_a_burst_leaves_turns_to_others_and_no_more_than_two_commits_of_it_wait(make_app: MakeApp) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            await app.send(PlaceOrder("hot"))
+            lane = app.engine.stepper.lanes.get(Ref("Shop", "hot"))
+            assert lane is not None
+            burst = asyncio.create_task(app.send_many([Note("hot", str(n)) for n in range(BURST)]))
+            turns = most = 0
+            while not burst.done():
+                turns += 1
+                most = max(most, lane.under_way)
+                await asyncio.sleep(0)
+            assert turns >= 2 * BURST / INPUTS_PER_TURN  # they get their envelopes, and then are submitted
+            assert 0 < most <= STEPS_UNDER_WAY
+
+    run(body, seconds=60)
+
+
+def _notes(stream: Sequence[Any]) -> list[str]:
+    events = (entry.event for entry in stream)
+    return [event.message.text for event in events if isinstance(event, Received) and isinstance(event.message, Note)]
+
+
+def test_a_batch_has_no_more_of_one_instance_than_its_share() -> None:
+    hot = [Unit("W", "hot", consumes=n) for n in range(2 * UNITS_PER_BATCH)]
+    cool = [Unit("W", f"cool-{n}") for n in range(50)]
+    assert _shares([*hot, *cool]) == [*range(UNITS_PER_INSTANCE), *range(len(hot), len(hot) + len(cool))]
+    assert _shares([Unit("W", str(n)) for n in range(2 * UNITS_PER_BATCH)]) == list(range(UNITS_PER_BATCH))
+
+
+# ---- an enormous one
+
+
+def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pieces: list[int] = []
+    took, all_pieces = long_streams._take, asyncio.Event()  # noqa: SLF001  its calls are counted
+
+    def take(folded: Any, entry: Any, page: list[EventRow]) -> None:
+        pieces.append(len(page))
+        took(folded, entry, page)
+
+    async def body() -> None:
+        async with shop(make_app(), Unsnapped()) as app:
+            for order in ("enormous", "cool"):
+                await app.send(PlaceOrder(order))
+            await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
+        async with shop(make_app(), Unsnapped()) as app:
+            store, stream = app.engine.store, app.engine.store.stream
+
+            async def held(ref: Ref, after: int, limit: int) -> list[EventRow]:
+                await all_pieces.wait()
+                return await stream(ref, after, limit)
+
+            monkeypatch.setattr(long_streams, "_take", take)
+            monkeypatch.setattr(store, "stream", held)
+            enormous = asyncio.create_task(app.send(Note("enormous", "last")))
+            await asyncio.sleep(0)
+            await app.send(Note("cool", "I do not wait"))
+            assert not enormous.done()
+            all_pieces.set()
+            assert (await enormous).status == "stepped"
+            assert max(pieces) == EVENTS_AT_ONCE
+            assert sum(pieces) > LONG
+            [whole] = await store.load([Ref("Unsnapped", "enormous")])
+            assert whole is not None
+            at_once, _ = long_streams.state_of(app.registry.workflows["Unsnapped"], whole)
+            assert await app.instance(Unsnapped, "enormous").state() == at_once
+            notes = _notes(await app.instance(Unsnapped, "enormous").stream())
+            assert notes == [*(str(n) for n in range(LONG)), "last"]
+
+    run(body, seconds=60)

@@ -1,0 +1,34 @@
+"""How many objects there are, by type, that can be reached from some others: what grows with the work is a leak."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from typing import Any
+
+
+def census(*roots: Any) -> Counter[str]:
+    """Return how many objects can be reached, by type."""
+    gc.collect()
+    found: Counter[str] = Counter()
+    # Kept, not only their ids: an object that is freed on the way would leave its id to another one.
+    seen: dict[int, Any] = {}
+    ahead = list(roots)
+    while ahead:
+        one = ahead.pop()
+        if id(one) in seen:
+            continue
+        seen[id(one)] = one
+        kind = type(one)
+        found[f"{kind.__module__}.{kind.__qualname__}"] += 1
+        ahead.extend(gc.get_referents(one))
+    return found
+
+
+def grown(before: Counter[str], after: Counter[str], least: int) -> dict[str, int]:
+    """Return the types of which there are so many more.
+
+    >>> grown(Counter(a=1, b=2), Counter(a=9, b=3), 5)
+    {'a': 8}
+    """
+    return {name: more for name, count in sorted(after.items()) if (more := count - before[name]) >= least}

@@ -1,0 +1,24 @@
+"""Every store agrees with a model of dictionaries, whatever is done to it; and a store with a bug does not."""
+
+import pytest
+
+from mainspring.stores.memory import MemoryStore
+from tests.model.beds import BEDS
+from tests.model.planted import BUGS, PlantedBed
+from tests.model.trial import trial
+
+SEED = 1
+PLANTED_EXAMPLES = 400
+
+
+@pytest.mark.parametrize(("store", "examples", "steps"), [("memory", 25, 30), ("sqlite", 25, 30), ("postgres", 4, 20)])
+def test_a_store_shows_what_the_model_says(store: str, examples: int, steps: int) -> None:
+    asked = trial(BEDS[store](), examples, steps, SEED)
+
+    assert asked["commit: Committed"] > examples
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: type[MemoryStore]) -> None:
+    with pytest.raises(AssertionError):
+        trial(PlantedBed(bug), PLANTED_EXAMPLES, 40, SEED)

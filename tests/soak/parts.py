@@ -1,0 +1,62 @@
+"""What a soak is made of."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Part:
+    """One proof: its long form, and the same in so few rounds that a person can wait for it."""
+
+    name: str
+    long: str
+    short: str
+
+    def command(self, *, short: bool) -> list[str]:
+        """Return what to run, behind the interpreter's name."""
+        return shlex.split(self.short if short else self.long)
+
+
+_MODEL: Final = "-m tests.model --store {} --examples {} --steps {}"
+
+PARTS: Final = (
+    Part("simulation", "-m simulate --seeds 10000 --jobs 2", "-m simulate --seeds 200 --jobs 2"),
+    Part("planted-mistakes", "-m simulate --plants", "-m simulate --plants"),
+    Part("crash-points", "-m tests.crash_points", "-m tests.crash_points --stride 60"),
+    Part(
+        "kills-sqlite",
+        "-m tests.crash --store sqlite --cycles 500",
+        "-m tests.crash --store sqlite --cycles 20",
+    ),
+    Part(
+        "kills-postgres",
+        "-m tests.crash --store postgres --cycles 500",
+        "-m tests.crash --store postgres --cycles 20",
+    ),
+    Part("power-cuts", "-m tests.power_cuts --cuts 1000", "-m tests.power_cuts --cuts 20"),
+    Part("damage", "-m tests.sqlite_damage --flips 1000", "-m tests.sqlite_damage --flips 100"),
+    Part("postgres-faults", "-m tests.postgres_faults", "-m tests.postgres_faults --rounds 1"),
+    Part("model-memory", _MODEL.format("memory", 2_000, 50), _MODEL.format("memory", 20, 30)),
+    Part("model-sqlite", _MODEL.format("sqlite", 2_000, 50), _MODEL.format("sqlite", 20, 30)),
+    Part("model-postgres", _MODEL.format("postgres", 2_000, 50), _MODEL.format("postgres", 4, 20)),
+    Part(
+        "mixed-versions",
+        "-m tests.mixed_versions --from 31833b6 --from b7a4a34 --from ad811de --cycles 40",
+        "-m tests.mixed_versions --from ad811de --cycles 4 --store sqlite",
+    ),
+    Part("isolation-sqlite", "-m bench isolation --tuned", "-m bench isolation --n 500"),
+    Part(
+        "isolation-postgres",
+        "-m bench isolation --tuned --store postgres",
+        "-m bench isolation --n 500 --store postgres",
+    ),
+    Part("memory", "-m tests.memory_soak --minutes 60", "-m tests.memory_soak --minutes 2"),
+    Part(
+        "million-postgres",
+        "-m tests.stores.postgres_million",
+        "-m tests.stores.postgres_million --instances 200000",
+    ),
+)
