@@ -7,14 +7,17 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Received
+from mainspring.codec import Codec
 from mainspring.engine import long_streams
 from mainspring.engine.committer import UNITS_PER_BATCH, UNITS_PER_INSTANCE, _shares
 from mainspring.engine.intake import INPUTS_PER_TURN
+from mainspring.engine.lanes import Lanes
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
+from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepper import STEPS_UNDER_WAY
 from mainspring.port.records import EventRow, Ref, Unit
 from tests.engine.conftest import MakeApp, run
-from tests.engine.shop import Charge, Note, PlaceOrder, Ship, Shop
+from tests.engine.shop import Break, Charge, Note, PlaceOrder, Ship, Shop
 
 BURST = 4 * UNITS_PER_BATCH
 LONG = 3 * EVENTS_AT_ONCE
@@ -84,6 +87,37 @@ def test_a_batch_has_no_more_of_one_instance_than_its_share() -> None:
     cool = [Unit("W", f"cool-{n}") for n in range(50)]
     assert _shares([*hot, *cool]) == [*range(UNITS_PER_INSTANCE), *range(len(hot), len(hot) + len(cool))]
     assert _shares([Unit("W", str(n)) for n in range(2 * UNITS_PER_BATCH)]) == list(range(UNITS_PER_BATCH))
+
+
+# ---- a poisoned one
+
+
+def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(make_app: MakeApp) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            await app.send_many([PlaceOrder("poisoned"), PlaceOrder("cool")])
+            await app.send(Break("poisoned"))
+            await app.send(Note("poisoned", "behind it"))
+            assert (await app.instance(Shop, "poisoned").row()).status == "suspended"
+            await asyncio.sleep(0.05)
+            before = app.engine.claimer.rounds
+            for n in range(50):
+                await app.send(Note("cool", str(n)))
+            assert app.engine.claimer.rounds - before < 10
+
+    run(body)
+
+
+def test_idle_lanes_are_not_walked_over_to_find_the_busy_ones() -> None:
+    lanes, entry = Lanes(), WorkflowEntry(Shop(), Codec())
+    for n in range(100):
+        lanes.at(Ref("Shop", str(n)), entry)
+    lanes.at(Ref("Shop", "7"), entry).loading = True
+    assert [lane.ref.id for lane in lanes.busy()] == ["7"]
+    assert len(lanes._touched) == 1  # noqa: SLF001
+    lanes.at(Ref("Shop", "7"), entry).loading = False
+    lanes.at(Ref("Shop", "8"), entry).under_way = 1
+    assert [lane.ref.id for lane in lanes.busy()] == ["8"]
 
 
 # ---- an enormous one

@@ -161,7 +161,7 @@ class Engine:
         self.dispatcher.subscriptions.cancel_all()
 
     def _busy(self) -> bool:
-        return self.dispatcher.in_hand > 0 or any(True for _ in self.stepper.lanes.busy())
+        return self.dispatcher.in_hand > 0 or bool(self.stepper.lanes.busy())
 
     async def _beat(self) -> None:
         try:

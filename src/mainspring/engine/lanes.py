@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
 from typing import Any, Final
 
 from mainspring.core.saga import Ledger
@@ -118,6 +117,8 @@ class Lanes:
 
     def __init__(self, limit: int = CACHED_INSTANCES) -> None:
         self._lanes: OrderedDict[Ref, Lane] = OrderedDict()
+        # Those asked for since they were last seen idle: whoever looks for the busy ones, often, walks over no others.
+        self._touched: dict[Ref, Lane] = {}
         self._limit = limit
 
     @property
@@ -138,21 +139,26 @@ class Lanes:
                 self._shrink()
         else:
             self._lanes.move_to_end(ref)
+        self._touched[ref] = lane
         return lane
 
     def drop(self, lane: Lane) -> None:
         """Forget an idle lane."""
         if lane.idle:
             self._lanes.pop(lane.ref, None)
+            self._touched.pop(lane.ref, None)
 
-    def busy(self) -> Iterator[Lane]:
+    def busy(self) -> list[Lane]:
         """Return the lanes in which something goes on."""
-        return (lane for lane in list(self._lanes.values()) if not lane.idle)
+        for ref in [ref for ref, lane in self._touched.items() if lane.idle]:
+            del self._touched[ref]
+        return list(self._touched.values())
 
     def _shrink(self) -> None:
         """Forget old idle lanes; busy ones are bounded by back-pressure, not by this."""
         for ref in [ref for ref, lane in self._oldest(len(self._lanes) // 10 + 1) if lane.idle]:
             del self._lanes[ref]
+            self._touched.pop(ref, None)
 
     def _oldest(self, count: int) -> list[tuple[Ref, Lane]]:
         return [item for item, _ in zip(self._lanes.items(), range(count), strict=False)]

@@ -281,8 +281,8 @@ class Segment:
             changes.attributes[known.key] = unit.attributes
         if unit.trims and unit.expected_version:
             changes.trim(known.key, unit)
-        if self._facts.inbox_has_rows and unit.status != "suspended":
-            changes.news = True  # resumed, or the next input is free now
+        if self._facts.inbox_has_rows and unit.status != "suspended" and not unit.direct:
+            changes.news = True  # resumed, or the next input is free now; a direct one has nothing behind it
 
     def _append(self, unit: Unit, known: Known) -> None:
         key, version, rows = known.key, known.version, self.changes.events
