@@ -3,56 +3,55 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mainspring.core.decisions import (
-    Ask,
-    CancelSchedule,
-    CloseTask,
-    Compensate,
-    Complete,
-    Decision,
-    Decisions,
-    Fail,
-    FanOut,
-    Publish,
-    Reply,
-    Schedule,
-    Send,
-    StartChild,
-)
-from mainspring.core.events import (
-    Asked,
-    Began,
-    ChildStarted,
-    Compensated,
-    Compensating,
-    Completed,
-    Event,
-    Failed,
-    FannedOut,
-    InitiatedBy,
-    Published,
-    Received,
-    Replied,
-    ScheduleCancelled,
-    Scheduled,
-    Sent,
-    TaskClosed,
-)
-from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
-from mainspring.core.feed import FeedEntry
-from mainspring.core.messages import Envelope, InstanceId, Kind, message
-from mainspring.core.unkept import NotKept
-from mainspring.core.workflow import Workflow
-from mainspring.errors import DoNotRetryError, MainspringError
-
 if TYPE_CHECKING:
     from mainspring.app import Instance, Mainspring, Receipt
     from mainspring.app.task_views import Task, TaskOutcome
     from mainspring.app.tuning import tune_process
+    from mainspring.core.decisions import (
+        Ask,
+        CancelSchedule,
+        CloseTask,
+        Compensate,
+        Complete,
+        Decision,
+        Decisions,
+        Fail,
+        FanOut,
+        Publish,
+        Reply,
+        Schedule,
+        Send,
+        StartChild,
+    )
+    from mainspring.core.events import (
+        Asked,
+        Began,
+        ChildStarted,
+        Compensated,
+        Compensating,
+        Completed,
+        Event,
+        Failed,
+        FannedOut,
+        InitiatedBy,
+        Published,
+        Received,
+        Replied,
+        ScheduleCancelled,
+        Scheduled,
+        Sent,
+        TaskClosed,
+    )
+    from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
+    from mainspring.core.feed import FeedEntry
+    from mainspring.core.messages import Envelope, InstanceId, Kind, message
+    from mainspring.core.unkept import NotKept
+    from mainspring.core.workflow import Workflow
     from mainspring.engine.handlers import Context
     from mainspring.engine.policies.breaker import Breaker
     from mainspring.engine.policies.limits import RateLimit
     from mainspring.engine.policies.retry import Retry
+    from mainspring.errors import DoNotRetryError, MainspringError
     from mainspring.port.lending import Connection
 
 __all__ = [
@@ -112,23 +111,41 @@ __all__ = [
     "tune_process",
 ]
 
-# A workflow and its tests need the pure core only: the engine is imported when it is first asked for.
-_LATER = {
-    "Breaker": "mainspring.engine.policies.breaker",
-    "Connection": "mainspring.port.lending",
-    "Context": "mainspring.engine.handlers",
-    "Instance": "mainspring.app",
-    "Mainspring": "mainspring.app",
-    "RateLimit": "mainspring.engine.policies.limits",
-    "Receipt": "mainspring.app",
-    "Retry": "mainspring.engine.policies.retry",
-    "Task": "mainspring.app.task_views",
-    "TaskOutcome": "mainspring.app.task_views",
-    "tune_process": "mainspring.app.tuning",
+# Everything is imported when it is first asked for: the command line needs no more than the errors, a workflow and its
+# tests the pure core, and only an app the engine.
+_HOMES = {
+    "mainspring.app": "Instance Mainspring Receipt",
+    "mainspring.app.task_views": "Task TaskOutcome",
+    "mainspring.app.tuning": "tune_process",
+    "mainspring.core.decisions": (
+        "Ask CancelSchedule CloseTask Compensate Complete Decision Decisions "
+        "Fail FanOut Publish Reply Schedule Send StartChild"
+    ),
+    "mainspring.core.events": (
+        "Asked Began ChildStarted Compensated Compensating Completed Event Failed "
+        "FannedOut InitiatedBy Published Received Replied ScheduleCancelled Scheduled Sent TaskClosed"
+    ),
+    "mainspring.core.failures": "ChildCompleted ChildFailed SendFailed",
+    "mainspring.core.feed": "FeedEntry",
+    "mainspring.core.messages": "Envelope InstanceId Kind message",
+    "mainspring.core.unkept": "NotKept",
+    "mainspring.core.workflow": "Workflow",
+    "mainspring.engine.handlers": "Context",
+    "mainspring.engine.policies.breaker": "Breaker",
+    "mainspring.engine.policies.limits": "RateLimit",
+    "mainspring.engine.policies.retry": "Retry",
+    "mainspring.errors": "DoNotRetryError MainspringError",
+    "mainspring.port.lending": "Connection",
 }
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

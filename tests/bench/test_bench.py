@@ -14,6 +14,8 @@ import pytest
 
 from bench.catalogue import BENCHES
 from bench.checks import NotDoneError
+from bench.cold_start import COMMANDS
+from bench.cold_start import section as cold_start_section
 from bench.compare import compare
 from bench.core import core
 from bench.isolation import section
@@ -26,6 +28,8 @@ from bench.w5_parts import effects_of
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
+# Those that need no store, or only a real one.
+OTHER_SIZES = {"cold-start": 1}
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +44,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path) -> None:
-    figures = measured(name, Settings(str(tmp_path), n=SIZES.get(name, 30), chunk=10, batch=10))
+    figures = measured(name, Settings(str(tmp_path), n=(SIZES | OTHER_SIZES).get(name, 30), chunk=10, batch=10))
 
     assert figures[BENCHES[name].figure] > 0
     assert json.loads(json.dumps(figures)) == figures
@@ -61,6 +65,16 @@ def test_what_neighbours_wait_for_becomes_a_section_of_a_report(tmp_path: Path) 
     assert lines[0] == "## Isolation on sqlite, 30 neighbours"
     assert [line.split(" ")[1] for line in lines[4:9]] == ["undisturbed", "poisoned", "hot", "enormous", "all"]
     assert all(figures[counted] > 0 for counted in ("faults", "poisoned_jobs", "bursts", "cold_folds", "cold_states"))
+
+
+def test_cold_starts_become_a_section_of_a_report(tmp_path: Path) -> None:
+    figures = measured("cold-start", Settings(str(tmp_path), n=1))
+
+    lines = cold_start_section({"n": 1, **figures}).splitlines()
+
+    assert lines[0] == "## Cold start"
+    assert len(lines[4:-2]) == len(COMMANDS) - 1
+    assert list(tmp_path.glob("tmp*")) == []
 
 
 def test_killing_the_worker_needs_a_store_that_outlives_it(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from mainspring.cli.group import COMMANDS, commands
 from tests.cli.conftest import Run, Start, order
 
 PAGE = Path(__file__).parent.parent.parent / "docs/reference/cli.md"
-SLOW = ("rich", "apsw", "email", "mainspring.stores.sqlite", "mainspring.testing", "mainspring.cli.show")
 
 
 def walk(command: click.Command, path: str = "mainspring") -> Iterator[tuple[str, click.Command]]:
@@ -116,18 +115,6 @@ def test_the_help_explains_exit_codes_and_environment(run: Run) -> None:
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603  ours
-
-
-def test_help_imports_nothing_slow() -> None:
-    code = (
-        "import sys, mainspring; before = set(sys.modules); from mainspring.cli.group import commands\n"
-        "try: commands.main(['--help'], prog_name='mainspring')\n"
-        "except SystemExit: print('MODULES', *sorted(set(sys.modules) - before))"
-    )
-    written = python(code).stdout
-
-    imported = written.rpartition("MODULES ")[2].split()
-    assert [name for name in imported if name.startswith(SLOW)] == []
 
 
 def test_without_click_it_says_what_to_install(folder: Path) -> None:
