@@ -150,6 +150,8 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
     for decision in decisions:
         if end is not None:
             raise DecisionAfterEndError(definition.name, end, decision, message=message, state=state)
+        if type(decision) is Send and decision.compensate is None and type(decision.message) in definition.outputs:
+            continue  # by far the most of them
         role = _undeclared_role(definition, decision)
         if role is not None:
             declared = getattr(definition, role)
@@ -160,7 +162,7 @@ def _check_decisions(definition: Definition, decisions: Decisions[Any, Any], mes
             end = decision
         elif isinstance(decision, Ask):
             asked.append(decision.task_key)
-    if len(set(asked)) < len(asked):
+    if asked and len(set(asked)) < len(asked):
         raise InvalidDecisionError(
             f"{definition.name} asks twice under one key in one step: {shown(asked, 200)}",
             'Give each task a key of its own, as in Ask(…, key="review by ann").',

@@ -152,8 +152,8 @@ class Committer:
         waiting, self._units, self._done = self._done, [], []
         self._sent.clear()
         self._idle.set()
-        for report in (*self._under_way, *waiting):
-            _tell(report, error)
+        late = (*self._under_way, *waiting)
+        self._report(late, [error] * len(late))
 
     def close(self) -> None:
         """Stop. To be called when drained."""
@@ -186,8 +186,9 @@ class Committer:
             if self.heard is not None:
                 self.heard()
             # Until it was reported, more could be built on what was refused.
-            for report in (*withdrawn, *self._withdraw(void)):
-                _tell(report, Conflict("version"))
+            if void:
+                late = (*withdrawn, *self._withdraw(void))
+                self._report(late, [Conflict("version")] * len(late))
             if under_way is None:
                 under_way = self._send()
             if under_way is None:
@@ -217,17 +218,16 @@ class Committer:
 
     def _take(self) -> tuple[list[Unit], list[Done]]:
         """Take the units of the next batch out of those that wait."""
-        chosen = range(len(self._units)) if len(self._units) <= UNITS_PER_INSTANCE else _shares(self._units)
-        if len(chosen) == len(self._units):
-            taken = self._units, self._done
-            self._units, self._done = [], []
-            return taken
-        chosen = set(chosen)
-        units = [unit for at, unit in enumerate(self._units) if at in chosen]
-        done = [report for at, report in enumerate(self._done) if at in chosen]
-        self._units = [unit for at, unit in enumerate(self._units) if at not in chosen]
-        self._done = [report for at, report in enumerate(self._done) if at not in chosen]
-        return units, done
+        units, done = self._units, self._done
+        first = units[:UNITS_PER_BATCH]
+        if len(first) - len({(unit.workflow, unit.instance) for unit in first}) < UNITS_PER_INSTANCE:
+            # Nobody can have more than a share of them.
+            self._units, self._done = units[UNITS_PER_BATCH:], done[UNITS_PER_BATCH:]
+            return first, done[:UNITS_PER_BATCH]
+        chosen = set(_shares(units))
+        self._units = [unit for at, unit in enumerate(units) if at not in chosen]
+        self._done = [report for at, report in enumerate(done) if at not in chosen]
+        return [units[at] for at in sorted(chosen)], [done[at] for at in sorted(chosen)]
 
     async def _outcomes(self, commit: Awaitable[list[Outcome]], count: int) -> Sequence[Outcome | Exception]:
         try:
@@ -237,9 +237,13 @@ class Committer:
         except Exception as error:  # noqa: BLE001  whatever it is, every unit of the batch learns of it
             return [error] * count
 
-    def _report(self, done: list[Done], outcomes: Sequence[Outcome | Exception]) -> None:
+    def _report(self, done: Sequence[Done], outcomes: Sequence[Outcome | Exception]) -> None:
         for report, outcome in zip(done, outcomes, strict=True):
-            _tell(report, outcome)
+            try:
+                report(outcome)
+            except Exception:
+                # A mistake in one instance's way back must not stop the commits of all others.
+                log.exception("an outcome could not be worked up")
 
 
 def _shares(units: list[Unit]) -> list[int]:
@@ -254,14 +258,6 @@ def _shares(units: list[Unit]) -> list[int]:
             if len(shared) == UNITS_PER_BATCH:
                 break
     return shared
-
-
-def _tell(report: Done, outcome: Outcome | Exception) -> None:
-    try:
-        report(outcome)
-    except Exception:
-        # A mistake in one instance's way back must not stop the commits of all others.
-        log.exception("an outcome could not be worked up")
 
 
 def _void(units: list[Unit], outcomes: Sequence[Outcome | Exception]) -> set[tuple[str, str]]:

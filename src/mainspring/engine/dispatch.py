@@ -324,18 +324,18 @@ class Dispatcher:
         await self._committer.commit(Unit("", "", remembers=(result,)))
 
     def _result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
-        ref, claim = job.ref, job.claim
+        own, claim = job.id, job.claim
         encoded = self._registry.codec.encode(message)
         context = read_context(claim.context)
         return Pending(
-            ref=ref,
+            ref=job.ref,
             message=message,
             type=encoded.name,
             type_version=encoded.version,
             body=encoded.body,
-            id=answer_id(ref, claim.output.version, Kind.RESULT, part),
+            id=f"{own}/{part}",  # as `answer_id` has it
             kind=Kind.RESULT,
-            context=Context(context.correlation_id, job.id, None, None, context.trace),
+            context=Context(context.correlation_id, own, None, None, context.trace),
             time_us=self._store.now_us(),
             cause=claim.output.version,
             settles=claim.output,

@@ -178,7 +178,10 @@ class Intake:
             for number, pending in enumerate(pendings, 1):
                 while entered and self._in_flight >= INPUTS_IN_FLIGHT:
                     await self._answer(entered.popleft())
-                await self.room()
+                if self._in_flight < INPUTS_IN_FLIGHT:
+                    self._in_flight += 1
+                else:
+                    await self.room()
                 entered.append(self._enter(pending))
                 if number % INPUTS_PER_TURN == 0:
                     await asyncio.sleep(0)

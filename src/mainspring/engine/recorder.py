@@ -143,6 +143,11 @@ class Recorder:
         cause: int | None = None,
     ) -> EventRow:
         """Return the row of a decision or of what an operator did. `cause` is the input for which it was decided."""
+        # The most frequent ones first: a match asks one class after the other.
+        if type(event) is Sent and event.compensate is None and event.undoes is None:
+            return self._carrier(event, version, time_us, event.message, None, cause)
+        if type(event) is Began or (type(event) is Completed and event.result is None):
+            return EventRow(version, type(event).__name__, time_us, actor=actor)
         match event:
             case Sent(message, compensation, undoes) if compensation is not None or undoes is not None:
                 detail = Detail(compensate=self._packed(compensation), undoes=undoes)

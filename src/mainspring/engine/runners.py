@@ -214,8 +214,9 @@ class Runner:
                 self._wake()
 
     def _next(self) -> list[Job]:
-        count = min(self.handler.options.batch or 1, len(self._ready))
-        return [self._ready.popleft() for _ in range(count)]
+        if self._at_once == 1:
+            return [self._ready.popleft()]
+        return [self._ready.popleft() for _ in range(min(self._at_once, len(self._ready)))]
 
     def _admitted(self) -> bool:
         """Ask breaker and rate limit; when they say no, come back when they may say yes. Waiting costs no attempt."""
@@ -250,14 +251,16 @@ class Runner:
     async def _attempt(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Make an attempt. Whatever happens, each job ends as succeeded, failed or dropped, or its worker stops."""
         self.running[task] = jobs
-        begun_us = self._now_us()
+        begun_us = started_us = self._now_us()
+        options = self.handler.options
         try:
-            if self.handler.options.idempotency_key is not None:
+            if options.idempotency_key is not None:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
-            if jobs and self.handler.options.transaction is not None:
+                started_us = self._now_us()
+            if jobs and options.transaction is not None:
                 await self._call_in_transaction(jobs[0])
             elif jobs:
-                result = await self._call(jobs)
+                result = await self._call(jobs, started_us)
                 self._report_success(jobs, result)
         except asyncio.CancelledError:
             self._ended_by_cancellation(task, jobs)
@@ -273,8 +276,8 @@ class Runner:
                 # Also when the handler swallowed it: the task goes on to other commands, which nobody cancelled.
                 while task.cancelling():
                     task.uncancel()
-            self._overdue.discard(task)
-            self._cancelled.discard(task)
+                self._overdue.discard(task)
+                self._cancelled.discard(task)
             self.pace.measured(self._now_us() - begun_us)
             # Half of it, so that not every command that ends costs a claim.
             if self.turned_away and 2 * self.in_hand <= self.pace.most:
@@ -309,10 +312,10 @@ class Runner:
             self._succeeded(job, result, 0)
         return known
 
-    async def _call(self, jobs: list[Job]) -> Any:
+    async def _call(self, jobs: list[Job], now_us: int) -> Any:
         handler = self.handler
         for job in jobs:
-            self._begin(job)
+            self._begin(job, now_us)
         message = jobs[0].message if handler.options.batch is None else [job.message for job in jobs]
         if handler.is_async:
             return await handler.call(message, jobs[0].context)
@@ -320,8 +323,9 @@ class Runner:
 
         def begin_and_call() -> Any:
             # All threads may be taken by then: waiting for one is no part of the attempt.
+            begun_us = self._now_us()
             for job in jobs:
-                self._start_time(job)
+                self._start_time(job, begun_us)
             return function()
 
         return await self._runtime.in_thread(begin_and_call)
@@ -329,7 +333,7 @@ class Runner:
     async def _call_in_transaction(self, job: Job) -> None:
         loan = await self._outcomes.lend(self.handler)
         try:
-            self._begin(job, loan.connection)
+            self._begin(job, self._now_us(), loan.connection)
             result = await self.handler.call(job.message, job.context)
             # Its end is being recorded: nobody stops that for its time, or in the middle.
             job.deadline_us = NEVER_US
@@ -339,11 +343,11 @@ class Runner:
         finally:
             await unbroken(loan.roll_back())
 
-    def _begin(self, job: Job, connection: Connection | None = None) -> None:
+    def _begin(self, job: Job, now_us: int, connection: Connection | None = None) -> None:
         job.era = self.breaker.era
-        job.started_us = self._now_us()
+        job.started_us = now_us
         if self.handler.is_async:
-            self._start_time(job)
+            self._start_time(job, now_us)
         if self.handler.wants_context:
             job.context = Context(
                 idempotency_key=job.id,
@@ -355,9 +359,9 @@ class Runner:
                 connection=connection,
             )
 
-    def _start_time(self, job: Job) -> None:
-        job.started_us = self._now_us()
-        job.deadline_us = job.started_us + self.handler.timeout_us
+    def _start_time(self, job: Job, now_us: int) -> None:
+        job.started_us = now_us
+        job.deadline_us = now_us + self.handler.timeout_us
 
     def _beat(self, job: Job) -> None:
         if self.handler.options.transaction is not None:
@@ -366,16 +370,20 @@ class Runner:
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()
-        results = [result] if self.handler.options.batch is None else _results(self.handler, jobs, result)
         self._breaker_hears_of_success(jobs[0])
-        for job, each in zip(jobs, results, strict=True):
-            if isinstance(each, Exception) and self.handler.options.batch is not None:
+        if self.handler.options.batch is None:
+            self._succeeded(jobs[0], result, now_us - jobs[0].started_us)
+            return
+        for job, each in zip(jobs, _results(self.handler, jobs, result), strict=True):
+            if isinstance(each, Exception):
                 self._failed(job, each)
             else:
                 self._succeeded(job, each, now_us - job.started_us)
 
     def _breaker_hears_of_success(self, job: Job) -> None:
         was_open = self.breaker.since_us is not None
+        if not was_open and not self.breaker.failures:
+            return  # it has nothing to forget
         self.breaker = breaker.succeeded(self.breaker, job.era)
         if was_open and self.breaker.since_us is None:
             self._rest_is_over()

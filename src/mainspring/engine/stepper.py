@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from mainspring.core.events import Compensated, Compensating, Kept
 from mainspring.core.failures import ChildFailed, SendFailed, Undone
@@ -139,7 +139,8 @@ class Stepper:
 
     def _take(self, lane: Lane, pending: Pending) -> None:
         definition = lane.entry.definition
-        message_type = cast("type[Any]", type(pending.message))
+        message: object = pending.message
+        message_type = type(message)
         if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
         elif pending.context.parent is not None and self._is_no_new_child(lane, pending):
@@ -367,8 +368,9 @@ class Stepper:
             lane.key = outcome.key
         if outputs:
             self._followers.dispatch(self._units.keyed(outputs, outcome.key))
-        for due_us in self._units.unclaimed_due(unit):
-            self._followers.due_at(due_us)
+        if len(unit.outputs) > len(outputs or ()):
+            for due_us in self._units.unclaimed_due(unit):
+                self._followers.due_at(due_us)
         if unit.accepts:
             self._followers.due_at(0)
         if unit.cancel_all is not None:

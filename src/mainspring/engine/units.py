@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -64,6 +64,8 @@ ERROR_CHARACTERS: Final = 4_000
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNKEYED: Final = 0
+# `type` for values of any type: without a cast, which is a call.
+_type: Callable[[Any], type[Any]] = type
 _CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled, ChildStarted, FannedOut})
 
 
@@ -201,13 +203,13 @@ class Units:
 
     def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> _Written:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
-        recorder, now_us, context = lane.entry.recorder, self._store.now_us(), self._output_context(pending)
+        recorder, now_us, context = lane.entry.recorder, self._store.now_us(), b""
         written = _Written(lane.asked)
         version = cause = lane.version
         events: Sequence[Any] = taken.events
         for event in events:
             version += 1
-            kind = cast("type[Any]", type(event))
+            kind = _type(event)
             if kind is Received or kind is InitiatedBy:
                 cause = version
                 row = recorder.input_row(kind.__name__, version, now_us, pending, state_name)
@@ -233,6 +235,7 @@ class Units:
             if output is not None:
                 written.outputs.append(output)
                 if output.claimed:
+                    context = context or self._output_context(pending)
                     message = None if kind is FannedOut else event.message
                     written.claims.append((self._claim(lane, output, row, now_us, context), message))
         return written
@@ -347,8 +350,6 @@ class Units:
 
     def unclaimed_due(self, unit: Unit) -> list[int]:
         """Return when the unit's unclaimed outputs become due, roughly: the store's clock has the last word."""
-        if not unit.outputs:
-            return []
         now_us = self._store.now_us()
         return [o.at_us if o.at_us is not None else now_us + o.after_us for o in unit.outputs if not o.claimed]
 

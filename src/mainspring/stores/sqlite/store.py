@@ -88,6 +88,8 @@ class SqliteStore:
         self._locks = WorkerLocks(self._place.path)
         self._workers = Workers(self._locks)
         log = self._place.path.with_name(f"{self._place.path.name}-wal")
+        # It is asked several times a step: without a call of its own between.
+        self.now_us = clock.now_us
         self._hints = Hints(clock, self._foreign_commits, lambda: written(log))
         self._writer: Writer | None = None
         self._readers: Readers | None = None
@@ -113,9 +115,6 @@ class SqliteStore:
             await writer.close()
         # Last, so that nobody relieves a worker whose commits are still under way.
         self._locks.unlock_all()
-
-    def now_us(self) -> int:
-        return self._clock.now_us()
 
     # ---- workers
 
