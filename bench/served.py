@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from bench import apps
+from bench import apps, computations
 
 VARIABLE = "MAINSPRING_BENCH_URL"
 
@@ -12,3 +12,5 @@ _url = os.environ.get(VARIABLE, "memory://")
 
 orders = apps.orders(_url)
 everything = apps.everything(_url)
+computing = computations.computing(_url)
+computing_in_processes = computations.computing_in_processes(_url)

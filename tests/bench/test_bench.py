@@ -29,7 +29,7 @@ from bench.w5_parts import effects_of
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
 # Those that need no store, or only a real one.
-OTHER_SIZES = {"cold-start": 1}
+OTHER_SIZES = {"cold-start": 1, "processes": 3}
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +38,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
+    monkeypatch.setattr("bench.computing.PASSES", 1)
     monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.BURST", 150)
 

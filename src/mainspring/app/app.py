@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
-from mainspring.app.given import checked_limit, checked_place, checked_text, optional_text
+from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text, optional_text
 from mainspring.app.instance import Instance, Receipt
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import (
@@ -85,6 +85,7 @@ class Mainspring:
         *,
         seal: Seal | Sequence[Seal] | None = None,
         retention: timedelta | None = None,
+        processes: int | None = None,
         runtime: Runtime | None = None,
         store: Store | None = None,
     ) -> None:
@@ -93,6 +94,9 @@ class Mainspring:
         # None keeps everything. Else workers purge ended instances after so long; a workflow may say its own time.
         self.retention = None if retention is None else checked_age("retention", retention, least=SHORTEST_RETENTION)
         self._runtime = runtime or Runtime()
+        if processes is not None:
+            # How many run handlers with executor="process" at most. None: as many as there are cores.
+            self._runtime.processes = checked_processes(processes)
         self._store = store
         self._given_store = store
         self.registry = Registry()
@@ -135,6 +139,7 @@ class Mainspring:
         pool: str = ...,
         name: str | None = ...,
         transaction: timedelta | None = ...,
+        executor: Literal["process"] | None = ...,
     ) -> Callable[[F], F]: ...
     def handler(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  the options are checked when they are used
         """Register the function that carries out a message; its first parameter's annotation says which.
@@ -142,6 +147,7 @@ class Mainspring:
         It may be async or plain (plain ones run in threads), may ask for a Context as its second parameter, and returns
         None, a message, or several. With `batch` it takes a list of messages and returns a list of results.
         With `transaction` it writes to the database in the transaction of its result, through `context.connection`.
+        With `executor="process"` a plain function at the top of a module runs in a process of its own.
         """
         return self._register(self.registry.add_handler, function, options)
 
@@ -229,6 +235,7 @@ class Mainspring:
             self._open.clear()
             try:
                 await exits.aclose()
+                await self._runtime.end_processes()
             finally:
                 self._runtime.close()
 

@@ -9,6 +9,7 @@ from typing import Final, cast
 from mainspring.errors import SettingError
 
 LARGEST: Final = 2**63 - 1
+MOST_PROCESSES: Final = 256
 REASON_CHARACTERS: Final = 10_000
 
 
@@ -21,6 +22,19 @@ def checked_limit(limit: object) -> int:
     if type(limit) is not int or not 0 < limit <= LARGEST:
         raise SettingError("limit", limit, "Use a whole number from 1, such as limit=100.")
     return limit
+
+
+def checked_processes(processes: object) -> int:
+    """Return how many processes are allowed, if that is a number that makes sense.
+
+    >>> checked_processes(2)
+    2
+    """
+    if type(processes) is not int or not 0 < processes <= MOST_PROCESSES:
+        raise SettingError(
+            "processes", processes, f"Use a whole number from 1 to {MOST_PROCESSES}, such as processes=2."
+        )
+    return processes
 
 
 def checked_place(after: object, name: str = "after") -> int:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import pickle
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Final, cast, get_type_hints
+from typing import Any, Final, Literal, cast, get_type_hints
 
 from msgspec import Struct
 
@@ -45,6 +46,7 @@ class HandlerOptions(Struct, frozen=True):
     pool: str = "default"
     name: str | None = None
     transaction: timedelta | None = None
+    executor: Literal["process"] | None = None
 
 
 class Context:
@@ -113,6 +115,13 @@ class Handler:
         self.wants_context = len(_positional(function)) > 1
         if options.transaction is not None:
             _check_transaction(self)
+        if self.in_process:
+            _check_process(self)
+
+    @property
+    def in_process(self) -> bool:
+        """Whether it runs in a process of its own, and not in a thread."""
+        return self.options.executor == "process"
 
     def bind(self, message: Any, context: Context | None) -> Callable[[], Any]:
         """Return the call, ready to be made."""
@@ -220,6 +229,11 @@ def _check_options(name: str, options: HandlerOptions) -> None:
             "Others wait for a transaction; what takes longer is no part of it."
         )
         raise WiringError(f"{name} has transaction={limit!r}", advice)
+    if options.executor not in (None, "process"):
+        advice = (
+            'Use executor="process", or leave it out: async functions run in the event loop, plain ones in threads.'
+        )
+        raise WiringError(f"{name} has executor={options.executor!r}", advice)
     if options.idempotency_key is not None and not callable(options.idempotency_key):
         advice = "Use a function of the command, such as `lambda command: command.id`."
         raise WiringError(f"{name} has idempotency_key={options.idempotency_key!r}", advice)
@@ -238,3 +252,35 @@ def _check_transaction(handler: Handler) -> None:
         name = handler.name
         advice = f"Write it as `async def {name}(command, context)`, for one command, and use context.connection."
         raise WiringError(f"{name} asks for its result's transaction and {problem}", advice)
+
+
+def _check_process(handler: Handler) -> None:
+    """What runs in another process is found there by its name, and has nothing but its message."""
+    function, problem = handler.function, None
+    if handler.is_async:
+        problem = "is async"
+    elif handler.wants_context:
+        problem = "takes a context: heartbeats, resources and the envelope are not there"
+    elif not inspect.isfunction(function) or function.__qualname__ != function.__name__:
+        problem = "is not at the top of a module, where that process could find it"
+    elif function.__name__ == "<lambda>":
+        problem = "has no name by which that process could find it"
+    if problem is not None:
+        name = handler.name.rpartition(".")[2]
+        advice = f"Write it as `def {name}(command)`, a plain function at the top of a module."
+        raise WiringError(f"{handler.name} runs in a process and {problem}", advice)
+
+
+def check_process(handler: Handler) -> None:
+    """Refuse what another process would not find: the function itself, its message, its results.
+
+    Not before the app starts: while a function is being registered, its name does not stand for it yet.
+    """
+    for part in (handler.function, handler.message_type, *handler.result_types):
+        try:
+            pickle.dumps(part)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise WiringError(
+                f"{handler.name} runs in a process, where {part.__qualname__} cannot be found: {error}",
+                "Put it at the top of a module under its own name, with no other decorator above the handler's.",
+            ) from None

@@ -148,6 +148,11 @@ class Registry:
                 f"{handler.name} subscribes and asks for its result's transaction, but it has no result",
                 "Send the message to a handler instead.",
             )
+        if handler.in_process:
+            raise WiringError(
+                f"{handler.name} subscribes and would run in a process",
+                'Send a message to a handler with executor="process" instead.',
+            )
         self._known = frozenset()
         name = type_of(handler.message_type).name
         known = self.subscribers.setdefault(name, [])

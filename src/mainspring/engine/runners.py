@@ -107,9 +107,8 @@ class Runner:
         self._bucket = limits.BucketState()
         self._waker: asyncio.Task[None] | None = None
         self.closing = False
-        # More would wait for a thread, where nobody can take them back.
-        most = handler.options.concurrency
-        self.concurrency = most if handler.is_async else min(most, HANDLER_THREADS)
+        # More would wait for a thread or a process, where nobody can take them back.
+        self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
         self._at_once = handler.options.batch or 1
         self.pace = Pace(self.concurrency * self._at_once, handler.options.rate)
         # Whether commands were left to others, and who wants to hear when there is room again.
@@ -319,13 +318,19 @@ class Runner:
         message = jobs[0].message if handler.options.batch is None else [job.message for job in jobs]
         if handler.is_async:
             return await handler.call(message, jobs[0].context)
-        function = handler.bind(message, jobs[0].context)
 
-        def begin_and_call() -> Any:
-            # All threads may be taken by then: waiting for one is no part of the attempt.
+        def begin() -> None:
+            # All threads or processes may be taken by then: waiting for one is no part of the attempt.
             begun_us = self._now_us()
             for job in jobs:
                 self._start_time(job, begun_us)
+
+        if handler.in_process:
+            return await self._runtime.in_process(handler.function, message, begin)
+        function = handler.bind(message, jobs[0].context)
+
+        def begin_and_call() -> Any:
+            begin()
             return function()
 
         return await self._runtime.in_thread(begin_and_call)
@@ -408,6 +413,13 @@ class Runner:
             log.exception("%s failed, and its error cannot be recorded", job.id)
             plain = RuntimeError(f"{type(error).__name__}, which cannot be shown")
             self._outcomes.failed(self.handler, job, plain)
+
+
+def _places(handler: Handler, runtime: Runtime) -> int:
+    """Return how many calls of a handler there can be at once, whatever it allows itself."""
+    if handler.is_async:
+        return handler.options.concurrency
+    return runtime.processes if handler.in_process else HANDLER_THREADS
 
 
 def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:

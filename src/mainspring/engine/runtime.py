@@ -11,13 +11,17 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mainspring.port.clock import Clock
+
+if TYPE_CHECKING:
+    from mainspring.engine.processes import ProcessPool
 
 HANDLER_THREADS: Final = 32
 THREAD_NAME: Final = "mainspring-handler"
 CANCEL_SECONDS = 2.0
+END_SECONDS: Final = 2.0
 
 T = TypeVar("T")
 
@@ -57,8 +61,9 @@ class Threads:
     would keep the whole process from exiting.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, name: str = THREAD_NAME) -> None:
         self._most = most
+        self._name = name
         self._started = 0
         self._idle = threading.Semaphore(0)
         self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
@@ -69,7 +74,7 @@ class Threads:
         self._calls.put((future, function))
         if self._started < self._most and not self._idle.acquire(blocking=False):
             self._started += 1
-            threading.Thread(target=self._work, name=f"{THREAD_NAME}_{self._started - 1}", daemon=True).start()
+            threading.Thread(target=self._work, name=f"{self._name}_{self._started - 1}", daemon=True).start()
         return future
 
     def close(self) -> None:
@@ -128,12 +133,15 @@ class Runtime:
 
     def __init__(self, clock: Clock | None = None, seed: int | None = None) -> None:
         self.clock: Clock = clock or SystemClock()
+        # How many processes there are at most for handlers that run in them: more than cores would not compute more.
+        self.processes = _cores()
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
         self._seeded = seed is not None
         self._process = 0
         self._prefix = ""
         self._made = 0
         self._threads: Threads | None = None
+        self._pool: ProcessPool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def random(self) -> float:
@@ -187,8 +195,31 @@ class Runtime:
             self._threads = Threads(HANDLER_THREADS)
         return await asyncio.wrap_future(self._threads.run(function))
 
+    async def in_process(self, function: Callable[[Any], Any], message: Any, begun: Callable[[], None]) -> Any:
+        """Run a function of a message in a process; `begun` is told when it begins. Who stops waiting kills it."""
+        if self._pool is None:
+            from mainspring.engine.processes import ProcessPool  # noqa: PLC0415  few apps have a use for it
+
+            self._pool = ProcessPool(self.processes)
+        return await self._pool.call(function, message, begun)
+
+    async def end_processes(self) -> None:
+        """Let the processes end, which have no work any more."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await self.in_thread(lambda: pool.close(END_SECONDS))
+
     def close(self) -> None:
         """Let go of the threads, without waiting for a handler that hangs."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
         if self._threads is not None:
             self._threads.close()
             self._threads = None
+
+
+def _cores() -> int:
+    """Return how many cores this process may use."""
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

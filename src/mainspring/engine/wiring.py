@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
 from mainspring.core.messages import type_of
+from mainspring.engine.handlers import check_process
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError
@@ -49,6 +50,9 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
     _check_somebody_sends(registry)
     _check_one_takes(registry)
     _check_projections(registry)
+    for handler in registry.handlers.values():
+        if handler.in_process:
+            check_process(handler)
     if pools is not None:
         return
     missing = dict.fromkeys(

@@ -77,8 +77,8 @@ class Stubs:
         """Return a handler that is run like this one, and calls the stub or this one's function."""
         twin = copy.copy(handler)
         twin.is_async = twin.wants_context = True
-        # There is no database here whose transaction could be lent.
-        twin.options = replace(handler.options, transaction=None)
+        # There is no database here whose transaction could be lent, and no process whose time is the world's.
+        twin.options = replace(handler.options, transaction=None, executor=None)
 
         async def call(message: Any, context: Context) -> Any:
             if handler.is_async or handler.message_type in self._stubs:
