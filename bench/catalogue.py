@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench import cold_start, computing, fan_out, idle, isolation, limit, replay, w1, w2, w3, w4, w5, w6
+from bench import cold_start, computing, fan_out, idle, isolation, limit, profile, replay, w1, w2, w3, w4, w5, w6
 from bench.measure import REPEATS, Figures
 from bench.settings import Settings
 
@@ -36,6 +36,7 @@ BENCHES: dict[str, Bench] = {
     "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
     "isolation": Bench(isolation.run, (10_000,), "worst_p99_ratio", repeats=1, section=isolation.section),
     "processes": Bench(computing.run, (300,), "process_pool_times_threads", repeats=1, section=computing.section),
+    "profile": Bench(profile.run, (10_000,), "wall_us", repeats=3, section=profile.section),
     "cold-start": Bench(cold_start.run, (15,), "app_ms", repeats=1, section=cold_start.section),
     "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),
     "limit-bulk": Bench(limit.bulk, (10_000,), "instances_per_s"),

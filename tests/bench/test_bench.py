@@ -21,6 +21,8 @@ from bench.core import core
 from bench.isolation import section
 from bench.measure import cpu_seconds, machine, percentiles
 from bench.places import on_disk
+from bench.profile import STAGES
+from bench.profile import section as stages_section
 from bench.report import emit, result
 from bench.rounds import measured
 from bench.settings import Settings
@@ -66,6 +68,17 @@ def test_what_neighbours_wait_for_becomes_a_section_of_a_report(tmp_path: Path) 
     assert lines[0] == "## Isolation on sqlite, 30 neighbours"
     assert [line.split(" ")[1] for line in lines[4:9]] == ["undisturbed", "poisoned", "hot", "enormous", "all"]
     assert all(figures[counted] > 0 for counted in ("faults", "poisoned_jobs", "bursts", "cold_folds", "cold_states"))
+
+
+def test_the_stages_of_a_step_become_a_table_and_the_engine_is_left_as_it_was(tmp_path: Path) -> None:
+    before = [getattr(owner, name) for _, _, functions in STAGES for owner, name in functions]
+    figures = measured("profile", Settings(str(tmp_path), n=30, chunk=10))
+
+    lines = stages_section({"n": 30, **figures}).splitlines()
+
+    assert [getattr(owner, name) for _, _, functions in STAGES for owner, name in functions] == before
+    assert len(lines) == 4 + len(STAGES) + 4
+    assert all(figures[f"{who}: {stage}"] > 0 for who, stage, _ in STAGES if stage != "COMMIT and fsync")
 
 
 def test_cold_starts_become_a_section_of_a_report(tmp_path: Path) -> None:
