@@ -1,6 +1,7 @@
 """A busy or an enormous instance takes no more than its share: counted in commits and turns, not in seconds."""
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,13 +10,23 @@ import pytest
 from mainspring import Mainspring, Received
 from mainspring.codec import Codec
 from mainspring.engine import long_streams
-from mainspring.engine.committer import UNITS_PER_BATCH, UNITS_PER_INSTANCE, _shares
+from mainspring.engine.committer import (
+    BATCHES_PER_LULL,
+    BATCHES_TO_BE_ALONE,
+    UNITS_BESIDE_OTHERS,
+    UNITS_PER_BATCH,
+    UNITS_PER_INSTANCE,
+    Committer,
+    _shares,
+)
 from mainspring.engine.intake import INPUTS_PER_TURN
 from mainspring.engine.lanes import Lanes
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepper import STEPS_UNDER_WAY
-from mainspring.port.records import EventRow, Ref, Unit
+from mainspring.engine.runtime import Runtime, SystemClock
+from mainspring.engine.stepper import SHARES_UNDER_WAY
+from mainspring.port.records import EventRow, Outcome, Ref, Unit
+from mainspring.stores.memory import MemoryStore
 from tests.engine.conftest import MakeApp, run
 from tests.engine.shop import Break, Charge, Note, PlaceOrder, Ship, Shop
 
@@ -27,6 +38,14 @@ class Unsnapped(Shop):
     """A shop whose states are folded from the first event on."""
 
     snapshot_every = None
+
+
+class SlowStore(MemoryStore):
+    """One whose commits take a turn of the event loop."""
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        await asyncio.sleep(0)
+        return await super().commit(worker, units)
 
 
 def shop(app: Mainspring, workflow: Shop | None = None) -> Mainspring:
@@ -52,7 +71,7 @@ def test_a_neighbour_does_not_wait_for_a_whole_burst(make_app: MakeApp) -> None:
             before = app.engine.committer.committed
             await app.send(Note("cool", "me too"))
             # The batch that was under way, the one with the neighbour, and the next, which is sent before the answer.
-            assert app.engine.committer.committed - before <= 3 * UNITS_PER_INSTANCE + 1
+            assert app.engine.committer.committed - before <= UNITS_PER_INSTANCE + 2 * UNITS_BESIDE_OTHERS + 1
             await burst
             assert _notes(await app.instance(Shop, "hot").stream()) == [str(n) for n in range(BURST)]
 
@@ -72,7 +91,7 @@ def test_a_burst_leaves_turns_to_others_and_no_more_than_two_commits_of_it_wait(
                 most = max(most, lane.under_way)
                 await asyncio.sleep(0)
             assert turns >= 2 * BURST / INPUTS_PER_TURN  # they get their envelopes, and then are submitted
-            assert 0 < most <= STEPS_UNDER_WAY
+            assert 0 < most <= SHARES_UNDER_WAY * UNITS_PER_INSTANCE
 
     run(body, seconds=60)
 
@@ -85,8 +104,40 @@ def _notes(stream: Sequence[Any]) -> list[str]:
 def test_a_batch_has_no_more_of_one_instance_than_its_share() -> None:
     hot = [Unit("W", "hot", consumes=n) for n in range(2 * UNITS_PER_BATCH)]
     cool = [Unit("W", f"cool-{n}") for n in range(50)]
-    assert _shares([*hot, *cool]) == [*range(UNITS_PER_INSTANCE), *range(len(hot), len(hot) + len(cool))]
-    assert _shares([Unit("W", str(n)) for n in range(2 * UNITS_PER_BATCH)]) == list(range(UNITS_PER_BATCH))
+    assert _shares([*hot, *cool], 32) == [*range(32), *range(len(hot), len(hot) + len(cool))]
+    assert _shares([Unit("W", str(n)) for n in range(2 * UNITS_PER_BATCH)], 32) == list(range(UNITS_PER_BATCH))
+
+
+def test_the_share_of_an_instance_is_smaller_while_others_commit_too() -> None:
+    async def body() -> None:
+        committer = Committer(MemoryStore(SystemClock()), Runtime())
+        hot, cool = Unit("W", "hot", releases=(1,)), Unit("W", "cool", releases=(1,))
+        await committer.commit(hot)
+        assert committer.share == UNITS_PER_INSTANCE
+        await asyncio.gather(committer.commit(hot), committer.commit(cool))
+        for _ in range(BATCHES_TO_BE_ALONE):
+            assert committer.share == UNITS_BESIDE_OTHERS
+            await committer.commit(hot)
+        assert committer.share == UNITS_PER_INSTANCE
+        committer.close()
+
+    run(body)
+
+
+def test_a_commit_leaves_nothing_to_the_garbage_collector(make_app: MakeApp) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            await app.send(PlaceOrder("o-1"))
+            gc.collect()
+            gc.disable()  # what it finds and frees is what nobody else would have freed
+            try:
+                for n in range(100):
+                    await app.send(Note("o-1", str(n)))
+                assert gc.collect() < 100
+            finally:
+                gc.enable()
+
+    run(body)
 
 
 # ---- a poisoned one
@@ -121,6 +172,30 @@ def test_idle_lanes_are_not_walked_over_to_find_the_busy_ones() -> None:
 
 
 # ---- an enormous one
+
+
+def test_work_that_can_wait_waits_for_a_lull_but_not_for_ever() -> None:
+    async def body() -> None:
+        committer = Committer(SlowStore(SystemClock()), Runtime())
+        unit = Unit("W", "i", releases=(1,))
+        await committer.lull()  # nothing is under way
+        committer.add(unit, lambda _: None)
+        await committer.lull()
+        assert committer.idle
+        assert committer.batches == 1
+
+        def again(_: object) -> None:
+            committer.add(unit, again)
+
+        again(None)
+        before = committer.batches
+        await committer.lull()
+        assert not committer.idle
+        # The next one is sent before the last is reported.
+        assert committer.batches - before <= BATCHES_PER_LULL + 1
+        committer.close()
+
+    run(body)
 
 
 def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(

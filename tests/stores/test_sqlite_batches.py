@@ -12,7 +12,7 @@ import pytest
 from mainspring.port.records import Committed, Duplicate, OutputKey, Unit
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.sql import Ladder
-from mainspring.stores.sqlite.writer import Job
+from mainspring.stores.sqlite.writer import Call
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, accept, order, send, step, timer
 from tests.stores.sqlite_faulty_disk import faulty_disk
@@ -310,7 +310,7 @@ def test_a_released_worker_leaves_no_file(tmp_path: Path) -> None:
 def test_a_bare_job_takes_no_lock(tmp_path: Path) -> None:
     async def body() -> bool:
         async with opened(tmp_path) as store:
-            job = Job(lambda transaction: transaction.connection.in_transaction, bare=True)
+            job = Call(lambda transaction: transaction.connection.in_transaction, bare=True)
             return await store._open_writer().do(job)  # noqa: SLF001  what no verb of the port shows
 
     assert asyncio.run(body()) is False

@@ -83,7 +83,7 @@ class Instance(Generic[In, State, Out]):
             raise NoSuchInstanceError(str(self._ref))
         _refuse_purged(loaded.row)
         entry = readable(engine.registry.workflows[self._ref.workflow], loaded)
-        return await present_state(engine.store, entry, loaded)
+        return await present_state(engine.store, entry, loaded, engine.committer.lull)
 
     async def stream(self, after: int = 0) -> list[Entry]:
         """Return the whole story behind a version."""

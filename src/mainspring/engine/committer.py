@@ -10,7 +10,7 @@ So after a refused unit the rest of its chain is void: the store refuses what is
 the next one is withdrawn here.
 
 An instance gets a share of a batch and no more, and its units stay in their order. So nobody waits for all that one
-busy instance has queued before, and no commit takes long because of it.
+busy instance has queued before, and no commit takes long because of it. While others commit too, the share is smaller.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
@@ -28,6 +29,11 @@ from mainspring.port.store import Store
 UNITS_PER_BATCH: Final = 1_000
 # Of one instance. More would save little of what a commit costs by itself, and all others wait for its end.
 UNITS_PER_INSTANCE: Final = 100
+# The same while others commit too, and until so many batches have gone without any of theirs.
+UNITS_BESIDE_OTHERS: Final = 32
+BATCHES_TO_BE_ALONE: Final = 100
+# So many go before work that can wait goes on all the same: a store that is never idle delays it, and never stops it.
+BATCHES_PER_LULL: Final = 4
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -54,8 +60,11 @@ class Committer:
         self._awake: asyncio.Event | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self._reported = asyncio.Event()
         self.batches = 0
         self.committed = 0
+        # The batch up to which there are others.
+        self._shared_until = 0
 
     def add(self, unit: Unit, done: Done) -> None:
         """Commit a unit with the next batch, and call `done` with its outcome afterwards."""
@@ -67,22 +76,21 @@ class Committer:
 
     def persist(self, unit: Unit, then: Callable[[Outcome], None] | None = None) -> None:
         """Commit a unit however long the store is in trouble, and call `then` with its outcome."""
+        self.add(unit, partial(self._persisted, unit, then))
 
-        def done(outcome: Outcome | Exception) -> None:
-            if not isinstance(outcome, Exception):
-                if then is not None:
-                    then(outcome)
-                return
-            log.warning("a commit for %s/%s failed, will be tried again: %s", unit.workflow, unit.instance, outcome)
-            self._again[id(unit)] = unit
-            self._runtime.spawn(again(), "mainspring-again")
+    def _persisted(self, unit: Unit, then: Callable[[Outcome], None] | None, outcome: Outcome | Exception) -> None:
+        if not isinstance(outcome, Exception):
+            if then is not None:
+                then(outcome)
+            return
+        log.warning("a commit for %s/%s failed, will be tried again: %s", unit.workflow, unit.instance, outcome)
+        self._again[id(unit)] = unit
+        self._runtime.spawn(self._persist_again(unit, then), "mainspring-again")
 
-        async def again() -> None:
-            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-            self._again.pop(id(unit), None)
-            self.add(unit, done)
-
-        self.add(unit, done)
+    async def _persist_again(self, unit: Unit, then: Callable[[Outcome], None] | None) -> None:
+        await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+        self._again.pop(id(unit), None)
+        self.persist(unit, then)
 
     async def commit(self, unit: Unit) -> Outcome:
         """Commit a unit with the next batch and wait for its outcome."""
@@ -103,6 +111,17 @@ class Committer:
         """Return when nothing waits and nothing is under way."""
         await self._idle.wait()
 
+    async def lull(self) -> None:
+        """Return when nothing is under way, or after a few batches.
+
+        For work that can wait, between two pieces of it. Beside a commit it would hold up more than its own time: the
+        store's threads give up the interpreter lock at every statement, and would have to wait to get it back.
+        """
+        for _ in range(BATCHES_PER_LULL):
+            if self._idle.is_set():
+                return
+            await self._reported.wait()
+
     @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing is under way."""
@@ -112,6 +131,11 @@ class Committer:
     def waiting(self) -> int:
         """How many units wait for the next batch."""
         return len(self._units)
+
+    @property
+    def share(self) -> int:
+        """How many units of one instance a batch may have."""
+        return UNITS_PER_INSTANCE if self.batches > self._shared_until else UNITS_BESIDE_OTHERS
 
     @property
     def oldest_batch(self) -> int:
@@ -152,6 +176,7 @@ class Committer:
         waiting, self._units, self._done = self._done, [], []
         self._sent.clear()
         self._idle.set()
+        self._let_go_on()
         late = (*self._under_way, *waiting)
         self._report(late, [error] * len(late))
 
@@ -193,6 +218,12 @@ class Committer:
                 under_way = self._send()
             if under_way is None:
                 self._idle.set()
+            self._let_go_on()
+
+    def _let_go_on(self) -> None:
+        """Wake those who wait for a lull."""
+        self._reported.set()
+        self._reported = asyncio.Event()
 
     def _withdraw(self, void: set[tuple[str, str]]) -> list[Done]:
         """Take out the waiting units that move one of these instances."""
@@ -220,11 +251,15 @@ class Committer:
         """Take the units of the next batch out of those that wait."""
         units, done = self._units, self._done
         first = units[:UNITS_PER_BATCH]
-        if len(first) - len({(unit.workflow, unit.instance) for unit in first}) < UNITS_PER_INSTANCE:
+        instances = len({(unit.workflow, unit.instance) for unit in first})
+        if instances > 1:
+            self._shared_until = self.batches + BATCHES_TO_BE_ALONE
+        share = self.share
+        if len(first) - instances < share:
             # Nobody can have more than a share of them.
             self._units, self._done = units[UNITS_PER_BATCH:], done[UNITS_PER_BATCH:]
             return first, done[:UNITS_PER_BATCH]
-        chosen = set(_shares(units))
+        chosen = set(_shares(units, share))
         self._units = [unit for at, unit in enumerate(units) if at not in chosen]
         self._done = [report for at, report in enumerate(done) if at not in chosen]
         return [units[at] for at in sorted(chosen)], [done[at] for at in sorted(chosen)]
@@ -246,14 +281,14 @@ class Committer:
                 log.exception("an outcome could not be worked up")
 
 
-def _shares(units: list[Unit]) -> list[int]:
+def _shares(units: list[Unit], share: int) -> list[int]:
     """Return which units make up the next batch: a share for each instance, in the order in which they came."""
     counts: dict[tuple[str, str], int] = {}
     shared: list[int] = []
     for at, unit in enumerate(units):
         name = (unit.workflow, unit.instance)
         count = counts[name] = counts.get(name, 0) + 1
-        if count <= UNITS_PER_INSTANCE:
+        if count <= share:
             shared.append(at)
             if len(shared) == UNITS_PER_BATCH:
                 break

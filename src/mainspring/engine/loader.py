@@ -13,6 +13,7 @@ from mainspring.engine.lanes import Lane
 from mainspring.engine.long_streams import (
     EVENTS_AT_ONCE,
     Folded,
+    Lull,
     folded_at_once,
     folded_in_pieces,
     is_long,
@@ -47,10 +48,11 @@ log = logging.getLogger("mainspring.engine")
 class Loader:
     """Loads lanes in batches, and calls `ready` with each."""
 
-    def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None]) -> None:
+    def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None], lull: Lull) -> None:
         self._store = store
         self._runtime = runtime
         self._ready = ready
+        self._lull = lull
         self._wanted: list[Lane] = []
         self._long: deque[Lane] = deque()
         self._running = self._running_long = False
@@ -117,7 +119,7 @@ class Loader:
             loaded, folded = (await self._store.load([lane.ref], EVENTS_AT_ONCE))[0], None
             entry = pinned(lane.entry, loaded)
             if entry is not None and loaded is not None and _is_long(lane, loaded):
-                folded = await folded_in_pieces(self._store, entry, loaded)
+                folded = await folded_in_pieces(self._store, entry, loaded, self._lull)
             if folded is None:
                 loaded = await trusted(self._store, entry, (await self._store.load([lane.ref]))[0])
             ledger = await self._ledger(lane, loaded)
@@ -255,10 +257,10 @@ def _is_long(lane: Lane, loaded: Loaded | None) -> bool:
     return is_long(entry, loaded, whole=lane.wants_ledger or loaded.row.status == "compensating")
 
 
-async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded) -> Any:
+async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded, lull: Lull) -> Any:
     """Return the state of an instance of which the first events were loaded; the rest is read here."""
     ref = Ref(loaded.row.workflow, loaded.row.id)
-    folded = await folded_in_pieces(store, entry, loaded) if is_long(entry, loaded) else None
+    folded = await folded_in_pieces(store, entry, loaded, lull) if is_long(entry, loaded) else None
     if folded is None:
         whole = (await store.load([ref]))[0] if is_long(entry, loaded) else loaded
         folded = folded_at_once(entry, await trusted(store, entry, whole) or loaded)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -14,8 +14,11 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import EventRow, Loaded, Ref, Snapshot
 from mainspring.port.store import Store
 
-# A turn of the event loop that folds so many takes a few milliseconds.
-EVENTS_AT_ONCE: Final = 500
+# A turn of the event loop that folds so many takes about a millisecond.
+EVENTS_AT_ONCE: Final = 100
+
+Lull: TypeAlias = Callable[[], Awaitable[None]]
+"""Returns when others have had their turns."""
 
 
 class Folded(Struct):
@@ -62,8 +65,8 @@ def folded_at_once(entry: WorkflowEntry, loaded: Loaded) -> Folded:
     return folded
 
 
-async def folded_in_pieces(store: Store, entry: WorkflowEntry, loaded: Loaded) -> Folded | None:
-    """Fold a long stream up to the version of its row, a page in each turn of the event loop.
+async def folded_in_pieces(store: Store, entry: WorkflowEntry, loaded: Loaded, lull: Lull) -> Folded | None:
+    """Fold a long stream up to the version of its row, a page at a time, each in a lull of what others do.
 
     None: it has branches, and what counts of it is known at its end only; or it has been purged meanwhile.
     """
@@ -77,12 +80,12 @@ async def folded_in_pieces(store: Store, entry: WorkflowEntry, loaded: Loaded) -
     except Exception as error:  # noqa: BLE001  as above
         folded.error = error
     while version < last:
+        await lull()
         page = await store.stream(ref, version, min(EVENTS_AT_ONCE, last - version))
         if not page or page[-1].version - version != len(page) or any(branches(row) for row in page):
             return None
         _take(folded, entry, page)
         version = page[-1].version
-        await asyncio.sleep(0)
     return folded
 
 

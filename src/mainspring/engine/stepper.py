@@ -13,7 +13,7 @@ from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.engine.children import parent_of
-from mainspring.engine.committer import UNITS_PER_INSTANCE, Committer
+from mainspring.engine.committer import Committer
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
@@ -26,9 +26,9 @@ from mainspring.port.store import Store
 from mainspring.port.tasks import RefusalReason, Refused
 
 CONFLICTS_BEFORE_QUEUEING: Final = 5
-# Of one instance, so that a burst for it leaves turns and commits to the others. Two commits' worth: one is under way
+# Shares of one instance in a commit, so that a burst for it leaves turns and commits to the others: one is under way
 # while the other is made.
-STEPS_UNDER_WAY: Final = 2 * UNITS_PER_INSTANCE
+SHARES_UNDER_WAY: Final = 2
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -79,7 +79,7 @@ class Stepper:
         self._followers = followers
         self._units = Units(store, registry, followers)
         self.lanes = Lanes()
-        self._loader = Loader(store, runtime, self.advance)
+        self._loader = Loader(store, runtime, self.advance, committer.lull)
 
     def submit(self, pending: Pending) -> None:
         """Take an input when its turn comes: now, or once it is durable in the inbox if its workflow wants that."""
@@ -132,7 +132,8 @@ class Stepper:
                 self._loader.request(lane)
                 return
         # What is called late cannot be called back when the end loses its race: so the end must be durable first.
-        while lane.queue and lane.loaded and not lane.broken and not lane.ending and lane.under_way < STEPS_UNDER_WAY:
+        most = SHARES_UNDER_WAY * self._committer.share
+        while lane.queue and lane.loaded and not lane.broken and not lane.ending and lane.under_way < most:
             self._take(lane, lane.queue.popleft())
         if lane.queue and not lane.loaded:
             self.advance(lane)

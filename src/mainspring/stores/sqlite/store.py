@@ -44,7 +44,7 @@ from mainspring.stores.sqlite.schema import refuse_newer, version_of
 from mainspring.stores.sqlite.sql import execute
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
-from mainspring.stores.sqlite.writer import CommitJob, Job, Transaction, Writer
+from mainspring.stores.sqlite.writer import Call, CommitJob, Transaction, Writer
 
 BUSY_SECONDS: Final = 5.0
 
@@ -240,7 +240,7 @@ class SqliteStore:
     # ---- ways to the database
 
     async def _write(self, run: Callable[[Transaction], T]) -> T:
-        return await self._open_writer().do(Job(run))
+        return await self._open_writer().do(Call(run))
 
     async def _read(self, ask: Callable[[apsw.Connection], T]) -> T:
         if self._readers is None:
@@ -248,7 +248,7 @@ class SqliteStore:
         return await self._readers.read(ask)
 
     async def _foreign_commits(self) -> int:
-        return await self._open_writer().do(Job(_data_version, bare=True))
+        return await self._open_writer().do(Call(_data_version, bare=True))
 
     def _open_writer(self) -> Writer:
         if self._writer is None:

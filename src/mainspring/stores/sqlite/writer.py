@@ -45,18 +45,35 @@ class Transaction:
 
 
 class Job(Answer[T]):
-    """Something to do in a transaction, or, if it is `bare`, between two."""
+    """Something to do in a transaction, or, if it is `bare`, between two.
 
-    __slots__ = ("bare", "run")
+    Nothing in it leads back to it: what holds itself is freed by the garbage collector only, late and all at once.
+    """
 
-    def __init__(self, run: Callable[[Transaction], T], *, bare: bool = False) -> None:
-        super().__init__()
-        self.run = run
-        self.bare = bare
+    __slots__ = ()
+
+    bare = False
 
     @property
     def weight(self) -> int:
         return 1
+
+    def run(self, transaction: Transaction) -> T:
+        raise NotImplementedError
+
+
+class Call(Job[T]):
+    """A function to call."""
+
+    __slots__ = ("_function", "bare")
+
+    def __init__(self, function: Callable[[Transaction], T], *, bare: bool = False) -> None:
+        super().__init__()
+        self._function = function
+        self.bare = bare
+
+    def run(self, transaction: Transaction) -> T:
+        return self._function(transaction)
 
 
 class CommitJob(Job[list[Outcome]]):
@@ -65,14 +82,14 @@ class CommitJob(Job[list[Outcome]]):
     __slots__ = ("units",)
 
     def __init__(self, worker: int, units: Sequence[Unit]) -> None:
-        super().__init__(self._alone)
+        super().__init__()
         self.units: list[Owned] = [(worker, unit) for unit in units]
 
     @property
     def weight(self) -> int:
         return len(self.units)
 
-    def _alone(self, transaction: Transaction) -> list[Outcome]:
+    def run(self, transaction: Transaction) -> list[Outcome]:
         outcomes, news = commit_units(transaction.connection, transaction.now_us, self.units)
         transaction.news |= news
         return outcomes
