@@ -18,18 +18,20 @@ from typing import Any
 import apsw
 
 from bench import limit_postgres
-from bench.limit_rows import APPEND, BEGIN, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, changes, tables
+from bench.limit_rows import APPEND, BEGIN, END, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, changes, tables
 from bench.measure import Figures, Meter, disk_bytes, percentiles, rss_mb
 from bench.settings import Settings
+from mainspring.stores.rows import born_checksum, moved_checksum, output_checksum
 
 SCHEMA = (resources.files("mainspring.stores.sqlite") / "schema.sql").read_text()
 SQL = {
     BEGIN: """
         INSERT INTO instances (
-            key, workflow, id, version, status, state, definition_version, context, created_us, updated_us
-        ) VALUES (?, 'Orders', ?, 3, 'running', 'Validating', 1, ?, ?, ?)
+            key, workflow, id, version, status, state, definition_version, context, created_us, updated_us,
+            context_version, born, moved
+        ) VALUES (?, 'Orders', ?, 3, 'running', 'Validating', 1, ?, ?, ?, 2, ?, ?)
     """,
-    MOVE: "UPDATE instances SET version = ?, status = ?, state = ?, updated_us = ? WHERE key = ?",
+    MOVE: "UPDATE instances SET version = ?1, status = ?2, state = ?3, updated_us = ?4, moved = ?6 WHERE key = ?5",
     APPEND: """
         INSERT INTO events (
             instance, version, event, time_us, type, type_version, body, kind, message_id, cause, context, state,
@@ -37,15 +39,17 @@ SQL = {
         ) VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     """,
     RECORD: """
-        INSERT INTO outbox (instance, version, kind, destination, due_us, priority, owner, attempts)
-        VALUES (?, ?, 'send', ?, ?, 0, 1, 0)
+        INSERT INTO outbox (instance, version, kind, destination, due_us, priority, owner, attempts, checksum)
+        VALUES (?, ?, 'send', ?, ?, 0, 1, 0, ?)
     """,
     SETTLE: "DELETE FROM outbox WHERE instance = ? AND version = ?",
+    END: "INSERT INTO endings (workflow, ended_us, instance) VALUES ('Orders', ?, ?)",
 }
 COUNTS = """
 SELECT
     (SELECT count(*) FROM instances WHERE status = 'completed'),
     (SELECT count(*) FROM events),
+    (SELECT count(*) FROM endings),
     (SELECT count(*) FROM outbox)
 """
 
@@ -126,19 +130,34 @@ def _commit(connection: Any, numbers: Sequence[int], step: int) -> None:
     execute("BEGIN IMMEDIATE")
     for number in numbers:
         for change, values in changes(number, step):
-            execute(SQL[change], values)
+            execute(SQL[change], _sealed(change, values))
     execute("COMMIT")
 
 
 def _commit_tables(connection: Any, rows: Tables) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for change, values in rows.items():
-        connection.executemany(SQL[change], values)
+        connection.executemany(SQL[change], [_sealed(change, row) for row in values])
     connection.execute("COMMIT")
+
+
+def _sealed(change: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row with the checksums that it has on SQLite alone."""
+    if change == BEGIN:
+        key, id, context, created_us, updated_us = values
+        moved = moved_checksum(key, 3, "running", "Validating", None, updated_us)
+        return (*values, born_checksum(key, "Orders", id, 1, context, created_us), moved)
+    if change == MOVE:
+        version, status, state, updated_us, key = values
+        return (*values, moved_checksum(key, version, status, state, None, updated_us))
+    if change == RECORD:
+        key, version, destination, due_us = values
+        return (*values, output_checksum(key, version, "send", destination, due_us, 0, None, 0))
+    return values
 
 
 def _check(connection: Any, n: int) -> None:
     found = connection.execute(COUNTS).get
-    assert found == (n, EVENTS * n, 0), found
+    assert found == (n, EVENTS * n, n, 0), found
     assert connection.pragma("journal_mode") == "wal"
     assert connection.pragma("synchronous") == 2, "FULL"

@@ -1,7 +1,7 @@
 """The bare limit on PostgreSQL: the rows that W1 leaves, in the engine's own tables, with no engine around it.
 
 A script on asyncpg with one connection, set up as the engine's are. A batch of steps, of any size, is a transaction
-of three or four statements, each with an array per column. Default durability: a commit that returns is on the disk.
+of three to five statements, each with an array per column. Default durability: a commit that returns is on the disk.
 Nothing is checked: no locks, no versions, no duplicates, no leases.
 """
 
@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from bench.limit_rows import APPEND, BEGIN, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, tables
+from bench.limit_rows import APPEND, BEGIN, END, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, tables
 from bench.measure import Figures, Meter, percentiles, rss_mb
 from bench.servers import connection, stored_bytes
 from bench.settings import Settings
@@ -65,11 +65,16 @@ SQL = {
         SELECT instance, version, 'send', destination, due_us, 0, 1, 0
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[]) AS n (instance, version, destination, due_us)
     """,
+    END: """
+        INSERT INTO mainspring.endings (workflow, ended_us, instance)
+        SELECT 'Orders', ended_us, instance FROM unnest($1::bigint[], $2::bigint[]) AS n (ended_us, instance)
+    """,
 }
 COUNTS = """
 SELECT
     (SELECT count(*) FROM mainspring.instances WHERE status = 'completed'),
     (SELECT count(*) FROM mainspring.events),
+    (SELECT count(*) FROM mainspring.endings),
     (SELECT count(*) FROM mainspring.outbox)
 """
 
@@ -156,6 +161,6 @@ async def _commit(opened: Any, columns: Columns) -> None:
 async def _check(opened: Any, settings: Settings) -> None:
     n = settings.n
     found = tuple(await opened.fetchrow(within(settings.schema, COUNTS)))
-    assert found == (n, EVENTS * n, 0), found
+    assert found == (n, EVENTS * n, n, 0), found
     for name in ("fsync", "synchronous_commit"):
         assert await opened.fetchval("SELECT current_setting($1)", name) == "on", name

@@ -15,7 +15,7 @@ STEPS = 4
 EVENTS = 9
 
 # What is done with a row.
-BEGIN, MOVE, APPEND, RECORD, SETTLE = "begin", "move", "append", "record", "settle"
+BEGIN, MOVE, APPEND, RECORD, SETTLE, END = "begin", "move", "append", "record", "settle", "end"
 
 Change = tuple[str, tuple[Any, ...]]
 Tables = dict[str, list[tuple[Any, ...]]]
@@ -51,6 +51,7 @@ def changes(number: int, step: int) -> Iterator[Change]:
         yield from _received(key, now_us, 8, Shipped(placed.id, "ship", ok=True), "Shipping")
         yield _event(key, now_us, 9, "Completed")
         yield MOVE, (9, "completed", "Shipping", now_us, key)
+        yield END, (now_us, key)
 
 
 def _first(key: int, now_us: int, placed: Order) -> Iterator[Change]:
