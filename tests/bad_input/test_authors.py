@@ -18,6 +18,7 @@ import pytest
 from mainspring import Ask, CancelSchedule, DoNotRetryError, Fail, Mainspring, Reply, Schedule, Send
 from mainspring.app.blocking import Blocking, EventLoopThread
 from mainspring.errors import RouteError, WiringError
+from mainspring.stores.memory import MemoryStore
 from tests.bad_input.conftest import Office, url_of
 from tests.bad_input.desk import DECIDES, EVOLVES, HANDLES, ROUTES, Desk, Done, Go, Later, Note, Open, Rude, Work, desk
 from tests.bad_input.inputs import DELAYS
@@ -266,9 +267,11 @@ def test_a_keyboard_interrupt_ends_the_process_and_loses_nothing(
     table: dict[str, Any] = DECIDES if where == "decide" else HANDLES
     monkeypatch.setitem(table, "stop", raising(KeyboardInterrupt()))
     url = url_of("sqlite", tmp_path)
+    bounds: list[asyncio.Timeout] = []
 
     async def first() -> None:
-        async with asyncio.timeout(20), desk(Mainspring(url)) as app:
+        async with asyncio.timeout(20) as bound, desk(Mainspring(url)) as app:
+            bounds.append(bound)
             await app.send(Go("neighbour"))
             await app.send(Go("bad", "stop"), id="m-1")
             await asyncio.Event().wait()
@@ -281,8 +284,31 @@ def test_a_keyboard_interrupt_ends_the_process_and_loses_nothing(
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(first())
+    assert not bounds[0].expired()  # it did not hang: nobody else would be told
     monkeypatch.delitem(table, "stop")
     asyncio.run(second())
+
+
+def test_a_keyboard_interrupt_does_not_wait_for_a_commit_that_nobody_makes_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bounds: list[asyncio.Timeout] = []
+
+    async def interrupted(*_: object) -> NoReturn:
+        asyncio.get_running_loop().call_soon(raising(KeyboardInterrupt()))
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    async def main() -> None:
+        async with asyncio.timeout(20) as bound, desk(Mainspring("memory://")) as app:
+            bounds.append(bound)
+            await app.send(Go("neighbour"))
+            monkeypatch.setattr(MemoryStore, "commit", interrupted)
+            await app.send(Go("bad"))
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert not bounds[0].expired()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # that is how the loop ends here

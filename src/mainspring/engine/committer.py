@@ -128,6 +128,11 @@ class Committer:
         return self._idle.is_set()
 
     @property
+    def cancelled(self) -> bool:
+        """Whether somebody else has ended it, with the whole event loop as a rule: nothing more is committed."""
+        return self._task is not None and self._task.cancelled()
+
+    @property
     def waiting(self) -> int:
         """How many units wait for the next batch."""
         return len(self._units)
@@ -169,7 +174,10 @@ class Committer:
 
     def _died(self, task: asyncio.Task[None]) -> None:
         """Let nobody wait for a committer that a mistake of ours has ended; the next unit starts another."""
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            self._idle.set()  # else a stop would wait for ever for what nobody commits any more
+            return
+        error = task.exception()
         if not isinstance(error, Exception):
             return
         log.critical("the committer died", exc_info=error)

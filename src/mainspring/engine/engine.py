@@ -152,7 +152,7 @@ class Engine:
         # By the loop's time: work under way ends whether or not a test moves its clock, and a clock may leap.
         loop = asyncio.get_running_loop()
         deadline_seconds = loop.time() + seconds
-        while self._busy() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
+        while self._can_go_on() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
         for runner in self.dispatcher.runners():
             if runner.active:
@@ -160,8 +160,9 @@ class Engine:
             runner.cancel_all()
         self.dispatcher.subscriptions.cancel_all()
 
-    def _busy(self) -> bool:
-        return self.dispatcher.in_hand > 0 or bool(self.stepper.lanes.busy())
+    def _can_go_on(self) -> bool:
+        """Tell whether something is under way, and whether its end could still be recorded."""
+        return (self.dispatcher.in_hand > 0 or bool(self.stepper.lanes.busy())) and not self.committer.cancelled
 
     async def _beat(self) -> None:
         try:
