@@ -8,7 +8,9 @@ from tests.model.planted import BUGS, PlantedBed
 from tests.model.trial import trial
 
 SEED = 1
-PLANTED_EXAMPLES = 400
+PLANTED_EXAMPLES = 50
+# With the first all are found at once; the others are there for the day when a new rule has changed what it does.
+PLANTED_SEEDS = range(4, 12)
 
 
 @pytest.mark.parametrize(("store", "examples", "steps"), [("memory", 25, 30), ("sqlite", 25, 30), ("postgres", 4, 20)])
@@ -21,4 +23,5 @@ def test_a_store_shows_what_the_model_says(store: str, examples: int, steps: int
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: type[MemoryStore]) -> None:
     with pytest.raises(AssertionError):
-        trial(PlantedBed(bug), PLANTED_EXAMPLES, 40, SEED)
+        for seed in PLANTED_SEEDS:
+            trial(PlantedBed(bug), PLANTED_EXAMPLES, 40, seed)
