@@ -7,8 +7,6 @@ the same sources again.
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
 import tempfile
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from tests.crash_points.scenarios import SCENARIOS
 
 def warm() -> None:
     """Start each scenario's app once, in memory. No thread is left, so that forking is safe."""
-    inspect.getsource = functools.cache(inspect.getsource)
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
         hands = Hands(place, Points(NEVER, place.folder / "note"), 0, before=False)

@@ -1,7 +1,8 @@
 """One factory of apps for each store; all apps of one test share its data."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,7 +15,7 @@ from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.clock import Clock
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.postgres.server import Unavailable, postgres_url
+from tests.postgres.schemas import clean_schema
 
 
 class MakeApp(Protocol):
@@ -40,19 +41,18 @@ class TimeGoesOn(Mainspring):
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def make_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeApp:
+def make_app(request: pytest.FixtureRequest, tmp_path: Path) -> Generator[MakeApp]:
+    with clean_schema() if request.param == "postgres" else nullcontext(f"sqlite:///{tmp_path / 'test.db'}") as url:
+        yield _making(request.param, url)
+
+
+def _making(kind: str, url: str) -> MakeApp:
     stores: list[MemoryStore] = []
-    url = f"sqlite:///{tmp_path / 'test.db'}"
-    if request.param == "postgres":
-        try:
-            url = postgres_url(tmp_path)
-        except Unavailable as reason:
-            pytest.skip(str(reason))
 
     def make(clock: Clock | None = None) -> Mainspring:
         runtime = Runtime(clock)
         app = TimeGoesOn if isinstance(clock, VirtualClock) else Mainspring
-        if request.param != "memory":
+        if kind != "memory":
             return app(url, runtime=runtime)
         if not stores:
             stores.append(MemoryStore(clock or SystemClock()))

@@ -1,6 +1,7 @@
 """What is refused before the first message, and what makes a snapshot of other code."""
 
 import importlib
+import inspect
 import logging
 import sys
 from pathlib import Path
@@ -179,3 +180,28 @@ def test_a_fingerprint_changes_with_helpers_and_with_what_states_hold(
 
     assert original == same
     assert len({original, other_helper, other_field}) == 3
+
+
+def test_a_second_app_does_not_look_for_the_source_of_classes_again(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_for: list[object] = []
+    find: Any = inspect.getsource
+
+    def getsource(part: Any) -> str:
+        if isinstance(part, type):
+            looked_for.append(part)
+        return find(part)
+
+    async def main() -> None:
+        for _ in range(2):
+            looked_for.clear()
+            app = make_app()
+            app.add(Job())
+            app.handler(work)
+            async with app:
+                pass
+
+    monkeypatch.setattr(inspect, "getsource", getsource)
+    run(main)
+    assert looked_for == []

@@ -22,6 +22,11 @@ def test_a_store_shows_what_the_model_says(store: str, examples: int, steps: int
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_planted_bug_is_found(bug: type[MemoryStore]) -> None:
-    with pytest.raises(AssertionError):
-        for seed in PLANTED_SEEDS:
+    def found(seed: int) -> bool:
+        try:
             trial(PlantedBed(bug), PLANTED_EXAMPLES, 40, seed)
+        except AssertionError:
+            return True
+        return False
+
+    assert any(found(seed) for seed in PLANTED_SEEDS)

@@ -1,6 +1,7 @@
 """The PostgreSQL store keeps the port's contract, on a real server."""
 
 import asyncio
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -9,15 +10,21 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
-from tests.postgres.server import postgres_url
+from tests.postgres.schemas import clean_schema
 from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened
 from tests.stores.sqlite_model import compare
 
 
 class TestPostgresStore(StoreContract):
+    @pytest.fixture(autouse=True)
+    def schema(self) -> Generator[None]:
+        with clean_schema() as url:
+            self._url = url
+            yield
+
     def make_store(self, clock: VirtualClock, tmp_path: Path) -> PostgresStore:
-        return PostgresStore(postgres_url(tmp_path), clock)
+        return PostgresStore(self._url, clock)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -22,7 +22,8 @@
      operations    what operators do to an instance, each in one commit
 
      registry      what this process knows: workflows, handlers, subscribers        (handlers: functions as registered)
-     wiring        what is refused before the first message                         (fingerprint: of the code)
+     wiring        what is refused before the first message                         (fingerprint: of the code;
+                                                                                    sources: of its classes)
      publication   what an app itself publishes, as tiny instances
      recurring     schedules, each one instance that waits for its next time          (calendar: when that is)
      runtime       clock, tasks, threads and randomness, injected

@@ -10,6 +10,7 @@ from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
 from mainspring.core.definition import Definition
 from mainspring.core.type_parameters import unwrapped
+from mainspring.engine.sources import source_of
 
 # Only authors' code: a new release of Python or of a library is no reason to fold everything anew.
 _OTHERS: Final = (sys.stdlib_module_names - {"__main__"}) | {"mainspring", "msgspec", "pydantic"}
@@ -21,14 +22,14 @@ def fingerprint_of(cls: type[Any], definition: Definition) -> str:
     modules: set[str] = set()
     for base in filter(_by_authors, cls.__mro__):
         # The class tells it from others in its module; the module has the helpers that evolve calls.
-        digest.update(_source(base) or _annotations(base))
+        digest.update(_written(base))
         if base.__module__ not in modules:
             modules.add(base.__module__)
-            digest.update(_source(sys.modules.get(base.__module__)) or b"")
+            digest.update(_module(base.__module__))
     if definition.version != 1:
         digest.update(str(definition.version).encode())
     for held in _held_by(definition.states):
-        digest.update(_source(held) or _annotations(held))
+        digest.update(_written(held))
     return digest.hexdigest()[:16]
 
 
@@ -36,16 +37,19 @@ def _by_authors(cls: type[Any]) -> bool:
     return cls.__module__.partition(".")[0] not in _OTHERS
 
 
-def _source(part: Any) -> bytes | None:
+def _written(cls: type[Any]) -> bytes:
+    """Return a class as it is written, or at least what its fields are."""
+    source = source_of(cls)
+    if source is None:
+        source = repr(sorted(getattr(cls, "__annotations__", {}).items(), key=str))
+    return source.encode()
+
+
+def _module(name: str) -> bytes:
     try:
-        return inspect.getsource(part).encode()
-    except (OSError, TypeError, SyntaxError, SystemError):
-        # What was typed into a prompt has no source; Python 3.11 says so with a SystemError now and then.
-        return None
-
-
-def _annotations(cls: type[Any]) -> bytes:
-    return repr(sorted(getattr(cls, "__annotations__", {}).items(), key=str)).encode()
+        return inspect.getsource(sys.modules[name]).encode()
+    except (KeyError, OSError, TypeError):
+        return b""
 
 
 def _held_by(states: Iterable[type[Any]]) -> list[type[Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import logging
 import sys
 import textwrap
@@ -16,11 +15,11 @@ from mainspring.core.messages import type_of
 from mainspring.engine.handlers import check_process
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
+from mainspring.engine.sources import SOURCES_KEPT, source_of
 from mainspring.errors import WiringError
 from mainspring.port.records import FAN_OUT
 from mainspring.port.store import Store
 
-SOURCES_KEPT: Final = 200
 _UNSENT: Final = (Publish, Reply, Complete)
 
 log = logging.getLogger("mainspring.engine")
@@ -58,7 +57,7 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
     missing = dict.fromkeys(
         f"{name} (sent by {entry.name})"
         for entry in registry.entries()
-        for name in sorted(sent_types(type(entry.workflow), entry.definition.outputs))
+        for name in sorted(_sent_by(entry))
         if not registry.knows(name) and name not in registry.external
     )
     if missing:
@@ -97,7 +96,7 @@ def _check_projections(registry: Registry) -> None:
 
 def _check_one_takes(registry: Registry) -> None:
     for entry in registry.entries():
-        sent = sent_types(type(entry.workflow), entry.definition.outputs)
+        sent = _sent_by(entry)
         for cls, name in entry.definition.outputs.items():
             takers = [f"the workflow {taker.name}" for taker in registry.takers_of(cls)]
             handler = registry.handlers.get(name)
@@ -121,6 +120,11 @@ def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
         taken = name in registry.handlers or name in registry.subscribers or registry.knows(name)
         if not taken and name not in registry.external:
             log.info("%s declares the output %s, which nobody here takes: if it is sent, it waits", entry.name, name)
+
+
+def _sent_by(entry: WorkflowEntry) -> set[str]:
+    """Return what the source shows; that of our own workflows shows nothing, and each app has classes of its own."""
+    return set() if is_internal(entry.name) else sent_types(type(entry.workflow), entry.definition.outputs)
 
 
 def sent_types(cls: type[Any], outputs: dict[type[Any], str]) -> set[str]:
@@ -157,10 +161,11 @@ def _trees(classes: Iterable[type[Any]]) -> Iterator[ast.Module]:
 
 @lru_cache(maxsize=SOURCES_KEPT)
 def _tree(cls: type[Any]) -> ast.Module | None:
-    """Return a class's source, which is looked at several times at every start, and is slow to find."""
+    """Return a class's source, which is looked at several times at every start."""
+    source = source_of(cls)
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError, SyntaxError, SystemError):
+        return None if source is None else ast.parse(textwrap.dedent(source))
+    except (SyntaxError, SystemError):
         return None
 
 
