@@ -354,7 +354,7 @@ everything = st.lists(named, min_size=1, max_size=2).map(lambda drawn: replace(p
 EVERYTHING = codec_for(Everything)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(everything)
 def test_everything_together_comes_back_and_is_written_the_same_again(value: Everything) -> None:
     encoded = EVERYTHING.encode(value)

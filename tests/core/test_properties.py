@@ -31,7 +31,7 @@ counted: st.SearchStrategy[Event[Count, CountedThrice]] = st.one_of(
 )
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=500)
 @given(begins=st.booleans(), message=texts, decided=st.lists(decisions, max_size=20))
 def test_translate_never_loses_or_reorders_a_decision(begins: bool, message: str, decided: list[Any]) -> None:
     events = translate(begins, message, decided)
@@ -49,7 +49,7 @@ def carried(thing: Any) -> object:
     return thing.key
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=500)
 @given(st.lists(counted, max_size=20), st.lists(counted, max_size=20))
 def test_folding_in_two_parts_equals_folding_at_once(
     first: list[Event[Count, CountedThrice]], second: list[Event[Count, CountedThrice]]
@@ -65,7 +65,7 @@ def test_folding_in_two_parts_equals_folding_at_once(
 inputs = st.sampled_from([CardCharged("o-1"), OrderShipped("o-1"), PaymentTimedOut("o-1")])
 
 
-@settings(max_examples=2_000)
+@settings(max_examples=500)
 @given(st.lists(inputs, max_size=8))
 def test_the_state_of_a_rehearsal_is_the_fold_of_its_stream(messages: list[Any]) -> None:
     workflow = OrderFulfilment()

@@ -64,9 +64,12 @@ class Worker:
 class Loop:
     """One run in one folder: clients and workers, on a file or on a server that has no peace either."""
 
-    def __init__(self, place: Place, seed: int, *, on_server: bool = False) -> None:
+    def __init__(
+        self, place: Place, seed: int, *, on_server: bool = False, longest_seconds: float = LONGEST_SECONDS
+    ) -> None:
         self._place = place
         self._seed = seed
+        self._longest_seconds = longest_seconds
         self._chance = random.Random(seed)  # noqa: S311  no secret
         self._samples = Lines(place.samples)
         self._stops = Lines(place.stops)
@@ -107,7 +110,7 @@ class Loop:
         if self._chance.random() >= STRIKES_EARLY:
             self._await_service(self._workers[victim])
         # The moment of the kill is the subject here: nothing to wait for but time. As many short lives as long ones.
-        self._pause(math.exp(self._chance.uniform(math.log(SHORTEST_SECONDS), math.log(LONGEST_SECONDS))))
+        self._pause(math.exp(self._chance.uniform(math.log(SHORTEST_SECONDS), math.log(self._longest_seconds))))
         self._stop_one_but(self._workers[victim])
         struck = self._chance.randrange(CLIENTS) if self._chance.random() < CLIENT_DIES else None
         if struck is not None:

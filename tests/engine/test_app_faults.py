@@ -21,6 +21,12 @@ from tests.engine.shop import AskTotal, Break, Charge, Note, PlaceOrder, Ship, S
 SOON = timedelta(seconds=5)
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for pause in ("committer.PAUSE_AFTER_STORE_ERROR_SECONDS", "replies.PAUSE_SECONDS", "ends.PAUSE_SECONDS"):
+        monkeypatch.setattr(f"mainspring.engine.{pause}", 0.02)
+
+
 def closed_shop(app: Mainspring) -> Mainspring:
     app.add(Shop())
     app.external(Charge, Ship)
