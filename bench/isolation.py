@@ -43,8 +43,11 @@ EVENTS_EACH = 10
 BURST = 3_000
 SECONDS_BETWEEN_BURSTS = 1.0
 SECONDS_BETWEEN_POKES = 0.01
-SECONDS_BETWEEN_LOADS = 0.02
-POLL_SECONDS = 0.01
+SECONDS_BETWEEN_INPUTS = 0.02
+# Twice a second what is known of a large state is lost, as if 10,000 others had pushed it out of memory.
+INPUTS_PER_COLD_STATE = 25
+# Of whoever looks whether a job was given up: seldom, for looking is not what disturbs.
+POLL_SECONDS = 0.1
 WAIT_SECONDS = 600.0
 
 KINDS = ("step", "result")
@@ -185,7 +188,7 @@ class Disturbers:
 
     def check(self) -> None:
         """Check that each of them did disturb."""
-        missing = {"faults", "poisoned_jobs", "bursts", "cold_folds", "cold_states"} - self.done.keys()
+        missing = {"faults", "poisoned_jobs", "bursts", "cold_folds", "cold_states", "large_steps"} - self.done.keys()
         if missing:
             raise NotDoneError(f"there were no {', '.join(sorted(missing))}")
 
@@ -201,7 +204,7 @@ class Disturbers:
 
     @asynccontextmanager
     async def _enormous(self) -> AsyncGenerator[None]:
-        async with _again(self._cold_fold, SECONDS_BETWEEN_LOADS), _again(self._cold_state, SECONDS_BETWEEN_LOADS):
+        async with _again(self._cold_fold, SECONDS_BETWEEN_INPUTS), _again(self._large_step, SECONDS_BETWEEN_INPUTS):
             yield
 
     @asynccontextmanager
@@ -237,11 +240,13 @@ class Disturbers:
         await self._app.send(Grow("enormous"))
         self.done["cold_folds"] += 1
 
-    async def _cold_state(self) -> None:
-        """The same, of which a snapshot is known."""
-        self._app.engine.stepper.forget(Ref("LargeStates", "enormous"))
+    async def _large_step(self) -> None:
+        """Take an input in an instance with a large state, of which now and then only a snapshot is known."""
+        if self.done["large_steps"] % INPUTS_PER_COLD_STATE == 0:
+            self._app.engine.stepper.forget(Ref("LargeStates", "enormous"))
+            self.done["cold_states"] += 1
         await self._app.send(Stretch("enormous"))
-        self.done["cold_states"] += 1
+        self.done["large_steps"] += 1
 
 
 @asynccontextmanager

@@ -187,11 +187,11 @@ class Stretch:
 
 
 class LargeStates(Workflow[Stretch, Grown, Never]):
-    """Each second step writes its state as a snapshot."""
+    """Writes its state as a snapshot ten times as often as others do."""
 
     begins = Stretch
     initial_state = Grown()
-    snapshot_every: ClassVar[int | None] = 2
+    snapshot_every: ClassVar[int | None] = 10
 
     def route(self, message: Stretch) -> str | None:
         return message.id

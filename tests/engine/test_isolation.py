@@ -198,6 +198,35 @@ def test_work_that_can_wait_waits_for_a_lull_but_not_for_ever() -> None:
     run(body)
 
 
+def test_what_an_operator_does_to_a_long_stream_reads_it_in_pieces(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            await app.send(PlaceOrder("enormous"))
+            await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
+            instance = app.instance(Shop, "enormous")
+            await instance.suspend()
+            store, stream, limits, lulls = app.engine.store, app.engine.store.stream, list[int](), 0
+
+            async def read(ref: Ref, after: int, limit: int) -> list[EventRow]:
+                limits.append(limit)
+                return await stream(ref, after, limit)
+
+            async def lull() -> None:
+                nonlocal lulls
+                lulls += 1
+
+            monkeypatch.setattr(store, "stream", read)
+            monkeypatch.setattr(app.engine.committer, "lull", lull)
+            await instance.resume()
+            assert max(limits) == EVENTS_AT_ONCE
+            assert lulls == LONG // EVENTS_AT_ONCE
+            assert (await instance.row()).status == "running"
+
+    run(body)
+
+
 def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -137,7 +137,7 @@ class Loader:
     async def _ledger(self, lane: Lane, loaded: Loaded | None) -> Ledger | None:
         if loaded is None or not (lane.wants_ledger or loaded.row.status == "compensating"):
             return None
-        return await read_ledger(self._store, lane.entry, lane.ref)
+        return await read_ledger(self._store, lane.entry, lane.ref, self._lull)
 
     async def _try_again(self, lanes: list[Lane], error: StoreError) -> None:
         """Keep what came from the store: this worker holds it, so nobody else would take it. Callers may ask again."""
@@ -281,13 +281,16 @@ async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | No
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
 
 
-async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref) -> Ledger:
-    """Return an instance's ledger, from its whole stream. Rare: who compensates nothing never needs it."""
+async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull) -> Ledger:
+    """Return an instance's ledger, from its whole stream, a long one in lulls of what others do."""
     ledger = Ledger()
-    while page := await store.stream(ref, ledger.version, EVENTS_PER_PAGE):
+    while page := await store.stream(ref, ledger.version, EVENTS_AT_ONCE):
         for row in page:
             take_row(ledger, entry.recorder, row)
         ledger.version = page[-1].version
+        if len(page) < EVENTS_AT_ONCE:
+            break
+        await lull()
     return ledger
 
 

@@ -124,7 +124,7 @@ class Operations:
                 await self.cancel(ref, reason, None, tell=False)
             except OperationError:
                 now = (await self._engine.store.load([ref]))[0]
-                ledger = await read_ledger(self._engine.store, self._entry(ref), ref)
+                ledger = await read_ledger(self._engine.store, self._entry(ref), ref, self._engine.committer.lull)
                 if now is not None and now.row.status not in ENDED and not ledger.active:
                     raise  # it neither ended by itself meanwhile, nor is about to
         return True
@@ -170,7 +170,7 @@ class Operations:
         """
         ref, engine = Ref(letter.workflow, letter.instance), self._engine
         entry = engine.registry.workflows.get(ref.workflow)
-        ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref)
+        ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref, engine.committer.lull)
         version = letter.output.version if letter.output is not None else 0
         known = version in ledger.armed or version in ledger.dropped
         if version in ledger.undone or (ledger.begun is not None and known):
@@ -306,7 +306,11 @@ class Operations:
         """Commit what `make` says of an instance's row and ledger; the latter costs a whole stream to read."""
         for _ in range(CONFLICTS):
             loaded = await self._loaded(ref)
-            ledger = await read_ledger(self._engine.store, self._entry(ref), ref) if reads else Ledger()
+            ledger = (
+                await read_ledger(self._engine.store, self._entry(ref), ref, self._engine.committer.lull)
+                if reads
+                else Ledger()
+            )
             unit = await self._folded(loaded, make(loaded.row, ledger))
             if unit.status in ENDED:
                 unit = ended_by_operator(unit, loaded, tell=tell)
