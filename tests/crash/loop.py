@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import signal
 import subprocess
@@ -18,6 +17,7 @@ from msgspec import json
 
 from tests.crash.evidence import quiet, sample
 from tests.crash.files import Lines, Place
+from tests.crash.forked import Forked
 from tests.crash.journey import JOURNEY
 from tests.crash.report import Run
 from tests.crash.tables import AWAY, prepare
@@ -52,7 +52,7 @@ class Worker:
     """A worker's process. One with a brief lease is stopped once, from when it serves until its lease is over."""
 
     number: int
-    process: subprocess.Popen[bytes]
+    process: Forked
     brief: bool
     stopped_until: float | None = None
 
@@ -73,7 +73,7 @@ class Loop:
         self._chance = random.Random(seed)  # noqa: S311  no secret
         self._samples = Lines(place.samples)
         self._stops = Lines(place.stops)
-        self._clients: list[subprocess.Popen[bytes]] = []
+        self._clients: list[Forked] = []
         self._workers: list[Worker] = []
         self._begun_clients = 0
         self._begun_workers = 0
@@ -129,7 +129,7 @@ class Loop:
     def _bury(self) -> None:
         """Count workers that ended by themselves, and put others in their places."""
         for index, worker in enumerate(self._workers):
-            if worker.process.poll() is not None:
+            if worker.process.ended():
                 self.ran.exits += 1
                 self._workers[index] = self._worker()
 
@@ -144,7 +144,7 @@ class Loop:
         for worker in self._workers:
             if worker.stopped_until is not None and time.monotonic() >= worker.stopped_until:
                 self._stops.add(go_on=worker.number)
-                worker.process.send_signal(signal.SIGCONT)
+                worker.process.send(signal.SIGCONT)
                 worker.stopped_until, worker.brief = None, False
 
     def _stop_one_but(self, victim: Worker) -> None:
@@ -152,9 +152,9 @@ class Loop:
         if any(worker.stopped for worker in self._workers):
             return
         for worker in self._workers:
-            if worker.brief and worker is not victim and self._serves(worker) and worker.process.poll() is None:
+            if worker.brief and worker is not victim and self._serves(worker) and not worker.process.ended():
                 self._stops.add(stop=worker.number)
-                worker.process.send_signal(signal.SIGSTOP)
+                worker.process.send(signal.SIGSTOP)
                 beyond = self._chance.uniform(0.0, OVER_LEASE_SECONDS)
                 worker.stopped_until = time.monotonic() + BRIEF_LEASE_SECONDS + beyond
                 self.ran.stops += 1
@@ -167,7 +167,7 @@ class Loop:
         for worker in self._workers:
             self._await_service(worker)
         for client in self._clients:
-            client.send_signal(signal.SIGUSR1)
+            client.send(signal.SIGUSR1)
         self.ran.quiet_seconds = self._wait_until_quiet()
         for client in self._clients:
             _stop(client)
@@ -202,15 +202,12 @@ class Loop:
         lease = (str(BRIEF_LEASE_SECONDS),) if brief else ()
         return Worker(number, self._start("tests.crash.worker_process", str(number), *lease), brief)
 
-    def _client(self) -> subprocess.Popen[bytes]:
+    def _client(self) -> Forked:
         self._begun_clients += 1
         return self._start("tests.crash.client_process", str(self._begun_clients), str(self._seed))
 
-    def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
-        with self._place.log.open("ab") as log:
-            return subprocess.Popen(  # noqa: S603  our own interpreter and our own module
-                [sys.executable, "-m", module, str(self._place.folder), *arguments], cwd=ROOT, stdout=log, stderr=log
-            )
+    def _start(self, module: str, *arguments: str) -> Forked:
+        return Forked(module, (str(self._place.folder), *arguments), self._place.log)
 
     def _serves(self, worker: Worker) -> bool:
         return self._place.serving(worker.number).exists()
@@ -218,7 +215,7 @@ class Loop:
     def _await_service(self, worker: Worker) -> None:
         """Wait until a worker serves. One that is stopped has served before; one that ended never will."""
         deadline = time.monotonic() + SERVE_SECONDS
-        while not self._serves(worker) and worker.process.poll() is None:
+        while not self._serves(worker) and not worker.process.ended():
             if time.monotonic() > deadline:
                 raise TimeoutError(f"worker {worker.number} did not serve within {SERVE_SECONDS:.0f} s")
             self._pause(LOOK_SECONDS)
@@ -236,7 +233,7 @@ class Loop:
         started = time.monotonic()
         asked, still_since = 0, started
         while (waited := time.monotonic() - started) < QUIET_SECONDS:
-            if any(worker.process.poll() is not None for worker in self._workers):
+            if any(worker.process.ended() for worker in self._workers):
                 return None
             # A client may be just about to ask for the last that it has begun.
             if (now_asked := self._place.ledger.stat().st_size) != asked or not quiet(self._place, COME_TO_REST):
@@ -247,14 +244,14 @@ class Loop:
         return None
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGKILL)
+def _kill(process: Forked) -> None:
+    if not process.ended():
+        process.send(signal.SIGKILL)
         process.wait(STOP_SECONDS)
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def _stop(process: Forked) -> None:
     """Ask a process to finish. It may have died by itself, which the checker finds in the log."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
+    if not process.ended():
+        process.send(signal.SIGTERM)
         process.wait(STOP_SECONDS)

@@ -6,7 +6,6 @@ begins with a copy of a prepared database: a file, or a database made from a tem
 
 from __future__ import annotations
 
-import multiprocessing
 import shutil
 import signal
 import time
@@ -24,6 +23,7 @@ from tests.crash_points.judge import Ending, judged
 from tests.crash_points.life import Life, live, note_of
 from tests.crash_points.points import NEVER, Point
 from tests.crash_points.scenario import Scenario
+from tests.forking import fork_server
 
 LIFE_SECONDS: Final = 60.0
 GONE_SECONDS: Final = 20.0
@@ -134,8 +134,7 @@ class Runner:
         self._store = store
         self._plant = plant
         self._runs = count(1)
-        self._processes = multiprocessing.get_context("forkserver")
-        self._processes.set_forkserver_preload(["tests.crash_points.life", "tests.crash_points.zygote"])
+        self._processes = fork_server()
 
     def prepare(self, scenario: Scenario) -> Prepared:
         """Make the database that every run begins with, and tell the scenario once without a crash."""
