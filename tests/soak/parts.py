@@ -38,6 +38,7 @@ PARTS: Final = (
     ),
     Part("power-cuts", "-m tests.power_cuts --cuts 1000", "-m tests.power_cuts --cuts 20"),
     Part("damage", "-m tests.sqlite_damage --flips 1000", "-m tests.sqlite_damage --flips 100"),
+    Part("foreign-lock", "-m tests.foreign_lock --seconds 30", "-m tests.foreign_lock --seconds 8"),
     Part("postgres-faults", "-m tests.postgres_faults", "-m tests.postgres_faults --rounds 1"),
     Part("model-memory", _MODEL.format("memory", 2_000, 50), _MODEL.format("memory", 20, 30)),
     Part("model-sqlite", _MODEL.format("sqlite", 2_000, 50), _MODEL.format("sqlite", 20, 30)),
