@@ -41,6 +41,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
     monkeypatch.setattr("bench.computing.PASSES", 1)
+    monkeypatch.setattr("bench.computing.PASSES", 1)
     monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.BURST", 150)
     monkeypatch.setattr("bench.isolation.SECONDS_BETWEEN_BURSTS", 0.05)

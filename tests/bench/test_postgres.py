@@ -33,7 +33,7 @@ from tests.postgres.server import VARIABLE, Server, Unavailable, shared_server
 
 ROOT = Path(__file__).parent.parent.parent
 # W5's orders must not complete all at once.
-SIZES = {"w2": 5, "w3": 20, "w4": 20, "w5": 500, "replay": 50, "limit-loop": 5}
+SIZES = {"w2": 5, "w3": 20, "w4": 20, "w5": 500, "replay": 50, "limit-loop": 5, "cold-start": 1, "processes": 3}
 SCHEMAS = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_%'"
 
 
@@ -65,6 +65,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
+    monkeypatch.setattr("bench.computing.PASSES", 1)
     monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.BURST", 150)
     monkeypatch.setattr("bench.isolation.SECONDS_BETWEEN_BURSTS", 0.05)
