@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
@@ -259,12 +260,11 @@ class Committer:
         """Take the units of the next batch out of those that wait."""
         units, done = self._units, self._done
         first = units[:UNITS_PER_BATCH]
-        instances = len({(unit.workflow, unit.instance) for unit in first})
-        if instances > 1:
+        counts = Counter([(unit.workflow, unit.instance) for unit in first])
+        if len(counts) > 1:
             self._shared_until = self.batches + BATCHES_TO_BE_ALONE
         share = self.share
-        if len(first) - instances < share:
-            # Nobody can have more than a share of them.
+        if max(counts.values()) <= share:
             self._units, self._done = units[UNITS_PER_BATCH:], done[UNITS_PER_BATCH:]
             return first, done[:UNITS_PER_BATCH]
         chosen = set(_shares(units, share))
