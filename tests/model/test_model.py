@@ -8,9 +8,10 @@ from tests.model.planted import BUGS, PlantedBed
 from tests.model.trial import trial
 
 SEED = 1
-PLANTED_EXAMPLES = 50
-# With the first all are found at once; the others are there for the day when a new rule has changed what it does.
-PLANTED_SEEDS = range(4, 12)
+# A bug is met soon or late: one seed in five comes to the rarest within ten examples. Which one does depends on all that
+# is imported, for Hypothesis draws from the constants of every module.
+PLANTED_EXAMPLES = 10
+PLANTED_SEEDS = range(1, 61)
 
 
 @pytest.mark.parametrize(("store", "examples", "steps"), [("memory", 25, 30), ("sqlite", 25, 30), ("postgres", 4, 20)])

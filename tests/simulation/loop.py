@@ -143,11 +143,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
         logging.disable()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for task in asyncio.all_tasks(self):
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  as above
-                coroutine: Any = task.get_coro()
-                with suppress(Exception):
-                    coroutine.close()
+            # Whatever they begin at their end is to be begun here, and not in a loop that Python makes for it.
+            asyncio._set_running_loop(self)  # noqa: SLF001  as above
+            buried: set[asyncio.Task[Any]] = set()
+            while left := asyncio.all_tasks(self) - buried:
+                for task in left:
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001  as above
+                    coroutine: Any = task.get_coro()
+                    with suppress(Exception):
+                        coroutine.close()
+                buried |= left
+            asyncio._set_running_loop(None)  # noqa: SLF001  as above
         logging.disable(logging.NOTSET)
         self._graves.clear()
         self.close()
