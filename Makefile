@@ -39,13 +39,8 @@ check: $(READY) ## Check format, lint, types and import rings, then run the test
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
-bench: $(READY) ## Measure the pure core and the codec, then the engine in short runs
-	@$(BIN)/python -m bench core
-	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --n 500 --repeat 1 || exit 1; done
-	@$(BIN)/python -m bench compare --tuned
-	@for w in w1 w2 w3 w4 w5 w6; do $(BIN)/python -m bench $$w --store postgres --n 1000 --repeat 1 || exit 1; done
-	@$(BIN)/python -m bench compare --tuned --store postgres
-	@$(BIN)/python -m bench idle --store postgres --n 100000
+bench: $(READY) ## Compare with the peers and the bare limit, into bench/RESULTS.md (20 minutes; short: QUICK=1)
+	@$(BIN)/python -m bench.results $(if $(QUICK),--quick)
 
 soak: $(READY) ## Run every proof in its long form and write a report of one page (hours)
 	@$(BIN)/python -m tests.soak

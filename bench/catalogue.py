@@ -30,6 +30,7 @@ BENCHES: dict[str, Bench] = {
     "w3": Bench(w3.run, (1_000, 5_000), "seconds"),
     "w4": Bench(w4.run, (1_000,), "seconds"),
     "w5": Bench(w5.run, (1_000,), "seconds"),
+    "w5-restart": Bench(w5.restart, (1_000,), "seconds"),
     "w6": Bench(w6.run, (10_000,), "late_s"),
     "fan-out": Bench(fan_out.run, (1_000, 10_000), "seconds"),
     "replay": Bench(replay.run, (10_000,), "replay_ms"),

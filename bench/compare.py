@@ -21,7 +21,7 @@ class Targets(Struct, frozen=True):
     w2_to_loop: float
 
 
-TARGETS = {"sqlite": Targets(0.45, 2.5), "postgres": Targets(0.40, 3.0)}
+TARGETS = {"sqlite": Targets(0.55, 2.5), "postgres": Targets(0.50, 3.0)}
 
 
 def compare(settings: Settings, repeats: int, tell: Callable[[str], None]) -> Figures:

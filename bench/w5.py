@@ -14,9 +14,16 @@ from bench.w5_parts import KilledWorker, effects_of, runs_of, until_done
 
 def run(settings: Settings) -> Figures:
     """Kill -9 a worker when a third of n orders has completed, start it again, and wait for the rest."""
+    if settings.store == "postgres":
+        return asyncio.run(w5_postgres.run(settings))
+    return restart(settings)
+
+
+def restart(settings: Settings) -> Figures:
+    """Do what w5 does on SQLite, on either store: one worker killed and started again, nothing else."""
     if not settings.durable:
         raise SystemExit("w5 kills its worker: it needs a store that outlives a process, so --store sqlite.")
-    return asyncio.run(w5_postgres.run(settings) if settings.store == "postgres" else _run(settings))
+    return asyncio.run(_run(settings))
 
 
 async def _run(settings: Settings) -> Figures:

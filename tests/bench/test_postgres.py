@@ -109,7 +109,7 @@ def test_the_comparison_has_one_and_two_workers_on_postgres(
     figures = compare(sized(settings, n=10), 1, lambda _: None)
 
     assert figures["w1_to_limit"] > 0
-    assert figures["w1_to_limit_target"] == 0.4
+    assert figures["w1_to_limit_target"] == 0.5
     assert figures["w2_to_limit_loop"] > 0
     assert figures["two_workers_to_one_worker"] > 0
 
