@@ -8,8 +8,8 @@ from tests.model.planted import BUGS, PlantedBed
 from tests.model.trial import trial
 
 SEED = 1
-# A bug is met soon or late: one seed in five comes to the rarest within ten examples. Which one does depends on all that
-# is imported, for Hypothesis draws from the constants of every module.
+# A bug is met soon or late: one seed in five comes to the rarest within ten examples. Which one does depends on what is
+# imported, for Hypothesis draws from the constants of every module.
 PLANTED_EXAMPLES = 10
 PLANTED_SEEDS = range(1, 61)
 
