@@ -17,6 +17,7 @@ from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit
 from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.errors import StoreError, WiringError
+from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
 
@@ -323,27 +324,34 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
 
 
 def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
-    broken = True
-    calls: list[float] = []
+    broken, begun, together = True, 0, asyncio.Event()
 
     async def work(command: Work) -> Done:
+        nonlocal begun
         if broken:
             raise ConnectionError("down")
-        calls.append(time.monotonic())
-        await asyncio.sleep(0.01)
+        begun += 1
+        if begun == 1:
+            await asyncio.sleep(0.01)  # the probe: so that the others are turned away meanwhile
+        elif begun == 6:
+            together.set()
+        if begun > 1:
+            await together.wait()
         return Done(command.id, command.part)
 
     async def main() -> None:
         nonlocal broken
-        breaker = Breaker(failures=1, open_for=timedelta(seconds=1))
-        async with job(make_app(), work, retry=QUICK, breaker=breaker) as app:
-            receipt = await app.send(Start("j-1", times=20))
-            await asyncio.sleep(0.2)
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=5))
+        async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
+            await app.send(Start("j-1", times=20))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.breaker.phase == "open" and app.engine.committer.idle)
             broken = False
-            await receipt.result()
+            clock.advance(5)
+            # Nobody moves the clock any more: none of them waits for the breaker once more.
+            await until(lambda: begun == 20)
 
     run(main)
-    assert calls[-1] - calls[0] < 0.5
 
 
 def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
