@@ -7,15 +7,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
-from mainspring.core.events import Completed, Failed
 from mainspring.core.execution import Execution, execution_log
 from mainspring.core.story import Entry
-from mainspring.engine.engine import End
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.waiting import End
 from mainspring.errors import (
     DamagedRecordError,
     InstanceFailedError,
@@ -24,7 +23,7 @@ from mainspring.errors import (
     WaitTimeoutError,
 )
 from mainspring.port.attributes import Value
-from mainspring.port.records import ENDED, InputRow, InstanceRow, OutputClaim, Ref
+from mainspring.port.records import InputRow, InstanceRow, OutputClaim, Ref
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -34,7 +33,6 @@ State = TypeVar("State")
 Out = TypeVar("Out")
 
 RESULT_TIMEOUT: Final = timedelta(seconds=30)
-ELSEWHERE_SECONDS: Final = 0.5
 WAITING_INPUTS: Final = 1_000
 
 
@@ -160,45 +158,23 @@ class Instance(Generic[In, State, Out]):
     async def _end(self, timeout: timedelta) -> End:
         engine, seconds = self._app.engine, checked_seconds(timeout)
         future = engine.end_of(self._ref)
-        deadline_us = engine.store.now_us() + int(seconds * 1e6)
+        sleeper: asyncio.Future[None] | None = None
         try:
-            # It may have ended before, or may end in another process: only rows are truth. Where it runs here and now,
-            # they are asked only if its end does not come soon.
-            running_here = engine.stepper.is_running(self._ref)
-            while not future.done():
-                end = None if running_here else await self._recorded_end()
-                if end is not None:
-                    return end
-                running_here = False
-                left = (deadline_us - engine.store.now_us()) / 1e6
-                if left <= 0:
-                    row = await self.row()
-                    raise WaitTimeoutError(str(self._ref), seconds, f"it is {row.status}")
-                sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
-                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
-                sleeper.cancel()
+            # It may have ended before: only rows are truth. Where it runs here and now, they are asked only if its end
+            # does not come soon.
+            end = None if engine.stepper.is_running(self._ref) else await engine.waiting.recorded_end(self._ref)
+            if end is not None and not future.done():
+                return end
+            sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(seconds))
+            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+            if not future.done():
+                row = await self.row()
+                raise WaitTimeoutError(str(self._ref), seconds, f"it is {row.status}")
             return future.result()
         finally:
+            if sleeper is not None:
+                sleeper.cancel()
             engine.forget_end_of(self._ref, future)
-
-    async def _recorded_end(self) -> End | None:
-        engine = self._app.engine
-        loaded = (await engine.store.load([self._ref], 0))[0]
-        if loaded is None or loaded.row.status not in ENDED:
-            return None
-        _refuse_purged(loaded.row)
-        if loaded.row.status not in ("completed", "failed"):
-            # One that began anew, or was reset, may have had another end before.
-            return End(loaded.row.status, loaded.row.error)
-        recorder = engine.registry.workflows[self._ref.workflow].recorder
-        for row in reversed(await whole_stream(engine.store, self._ref)):
-            if row.event in ("Completed", "Failed"):
-                event = recorder.event(row)
-                if isinstance(event, Completed):
-                    return End("completed", event.result)
-                if isinstance(event, Failed):
-                    return End("failed", event.reason)
-        return End(loaded.row.status, loaded.row.error)
 
 
 class Receipt(Instance[Any, Any, Out]):

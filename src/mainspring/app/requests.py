@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from mainspring.app.given import checked_seconds
-from mainspring.app.instance import ELSEWHERE_SECONDS, Instance
+from mainspring.app.instance import Instance
 from mainspring.engine.engine import Engine
 from mainspring.engine.intake import checked_message_id
 from mainspring.engine.pending import Pending
+from mainspring.engine.waiting import ELSEWHERE_SECONDS
 from mainspring.errors import OperationError, WaitTimeoutError
 
 if TYPE_CHECKING:

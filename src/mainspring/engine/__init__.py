@@ -27,6 +27,7 @@
      publication   what an app itself publishes, as tiny instances
      recurring     schedules, each one instance that waits for its next time          (calendar: when that is)
      runtime       clock, tasks, threads and randomness, injected
+     waiting       those who wait for an instance's end
      processes     the pool of processes for handlers that compute
 
 Rules that hold everywhere:

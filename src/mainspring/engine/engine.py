@@ -7,8 +7,6 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from msgspec import Struct
-
 from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
@@ -21,6 +19,7 @@ from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import Doomed
 from mainspring.engine.stepper import Stepper
+from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
 from mainspring.errors import NewerSchemaError, StoreClosedError
 from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
 from mainspring.port.store import Store
@@ -34,17 +33,6 @@ DRAIN_SECONDS: Final = 30.0
 DRAIN_CHECK_SECONDS: Final = 0.005
 
 log = logging.getLogger("mainspring.engine")
-
-
-class End(Struct, frozen=True):
-    """How an instance ended: its status, and its result or the reason.
-
-    >>> End("failed", "out of stock").status
-    'failed'
-    """
-
-    status: Status
-    result: Any
 
 
 class Engine:
@@ -66,7 +54,7 @@ class Engine:
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
-        self._ends: dict[Ref, list[asyncio.Future[End]]] = {}
+        self.waiting = Waiting(store, registry)
         self._strays: set[OutputKey] = set()
         self._stray_inputs: set[tuple[Ref, int]] = set()
         self._looked_during = (0, 0)
@@ -85,6 +73,7 @@ class Engine:
         self.dispatcher.pools = pools
         self.dispatcher.closing = not work
         self._name = name
+        self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
         if not work:
             return
         await self.store.relieve()
@@ -137,7 +126,8 @@ class Engine:
             log.warning("what this worker holds could not be given back: %s", error)
 
     def _fail_waiting(self) -> None:
-        """Let nobody wait for a step that will not come here any more."""
+        """Let nobody wait for a step, or an end, that will not come here any more."""
+        self.waiting.fail(self.fault or StoreClosedError("mainspring"))
         for lane in self.stepper.lanes.busy():
             for pending in lane.queue:
                 if pending.answer is not None:
@@ -289,22 +279,14 @@ class Engine:
 
     def tell_end(self, ref: Ref, status: Status, result: Any) -> None:
         """Wake those who wait for an instance's end with how it ended."""
-        for future in self._ends.pop(ref, ()):
-            if not future.done():
-                future.set_result(End(status, result))
+        self.waiting.tell(ref, End(status, result))
 
     # ---- waiting for an end
 
     def end_of(self, ref: Ref) -> asyncio.Future[End]:
-        """Return a future that is done when the instance ends in this process."""
-        future: asyncio.Future[End] = asyncio.get_running_loop().create_future()
-        self._ends.setdefault(ref, []).append(future)
-        return future
+        """Return a future that is done when the instance has ended."""
+        return self.waiting.end_of(ref)
 
     def forget_end_of(self, ref: Ref, future: asyncio.Future[End]) -> None:
         """Wait no longer."""
-        waiting = self._ends.get(ref, [])
-        if future in waiting:
-            waiting.remove(future)
-            if not waiting:
-                del self._ends[ref]
+        self.waiting.forget(ref, future)

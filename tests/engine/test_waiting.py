@@ -1,0 +1,195 @@
+"""Waiting for an end costs the same, however many wait and however long the stream is: counted, not timed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.waiting import ELSEWHERE_SECONDS, EVENTS_FROM_END
+from mainspring.errors import DamagedRecordError, InstanceFailedError, StoreClosedError, WaitTimeoutError
+from mainspring.port.clock import Clock
+from mainspring.port.records import EventRow, Loaded, Ref
+from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
+from tests.engine.conftest import run
+from tests.engine.jobs import Done, Job, Start, Work
+
+DAY = timedelta(days=1)
+
+
+class CountedStore(MemoryStore):
+    """Counts what is read."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.looks: list[list[Ref]] = []
+        self.events_read = 0
+        self.damaged: Ref | None = None
+
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        self.looks.append(list(refs))
+        if self.damaged in refs:
+            raise DamagedRecordError("instances", str(self.damaged))
+        return await super().load(refs, most)
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        rows = await super().stream(ref, after, limit)
+        self.events_read += len(rows)
+        return rows
+
+
+async def worked(command: Work) -> Done:
+    return Done(command.id, command.part)
+
+
+def app_on(store: CountedStore, clock: VirtualClock) -> Mainspring:
+    app = Mainspring("memory://", runtime=Runtime(clock), store=store)
+    app.add(Job())
+    app.handler(worked)
+    return app
+
+
+async def turns(count: int = 20) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def store(clock: VirtualClock) -> CountedStore:
+    return CountedStore(clock)
+
+
+def test_many_who_wait_are_answered_by_one_look(store: CountedStore, clock: VirtualClock) -> None:
+    many, looks = 50, 10
+
+    async def main() -> None:
+        client, worker = app_on(store, clock), app_on(store, clock)
+        await client.start(work=False)
+        receipts = await client.send_many([Start(f"j-{number}") for number in range(many)])
+        results = asyncio.gather(*(receipt.result(timeout=DAY) for receipt in receipts))
+        await turns()
+        store.looks.clear()
+        for _ in range(looks):
+            clock.advance(ELSEWHERE_SECONDS)
+            await turns()
+        assert len(store.looks) == looks, "one for all, and not one for each"
+        assert {len(refs) for refs in store.looks} == {many}
+        await worker.start()
+        while not results.done():
+            clock.advance(ELSEWHERE_SECONDS)
+            await turns()
+        assert len(results.result()) == many
+        await client.stop()
+        await worker.stop()
+
+    run(main)
+
+
+def test_those_who_are_too_many_for_one_look_take_turns(
+    store: CountedStore, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.waiting.ASKED_AT_ONCE", 2)
+
+    async def main() -> None:
+        async with app_on(store, clock) as app:
+            refs = [Ref("Job", f"j-{number}") for number in range(5)]
+            for ref in refs:
+                app.engine.end_of(ref)
+            store.looks.clear()
+            for _ in range(3):
+                await app.engine.waiting.ask()
+            asked = [ref for look in store.looks for ref in look]
+            assert [len(look) for look in store.looks] == [2, 2, 2]
+            assert set(asked) == set(refs)
+
+    run(main)
+
+
+def test_nobody_looks_when_nobody_waits(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        app = app_on(store, clock)
+        await app.start(work=False)
+        receipt = await app.send(Start("j-1"))
+        waiting = asyncio.ensure_future(receipt.result(timeout=timedelta(seconds=1)))
+        await turns()
+        clock.advance(1)
+        with pytest.raises(WaitTimeoutError):
+            await waiting
+        await turns()
+        store.looks.clear()
+        for _ in range(10):
+            clock.advance(ELSEWHERE_SECONDS)
+            await turns()
+        assert len(store.looks) <= 1, "the one that was under way"
+        await app.stop()
+
+    run(main)
+
+
+def test_the_result_of_a_long_stream_is_read_from_its_end(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        async with app_on(store, clock) as app:
+            await (await app.send(Start("j-1", times=1_000))).result(timeout=DAY)
+        later = app_on(store, clock)
+        await later.start(work=False)
+        store.events_read = 0
+        await later.instance(Job, "j-1").result()
+        assert 0 < store.events_read <= EVENTS_FROM_END
+        await later.stop()
+
+    run(main)
+
+
+def test_one_that_cannot_be_read_does_not_keep_the_others_waiting(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        async with app_on(store, clock) as app:
+            await (await app.send(Start("j-1"))).result(timeout=DAY)
+            damaged, fine = app.engine.end_of(Ref("Job", "j-0")), app.engine.end_of(Ref("Job", "j-1"))
+            store.damaged = Ref("Job", "j-0")
+            await app.engine.waiting.ask()
+            assert fine.result().status == "completed"
+            assert isinstance(damaged.exception(), DamagedRecordError)
+
+    run(main)
+
+
+def test_a_stop_tells_those_who_wait(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        app = app_on(store, clock)
+        await app.start(work=False)
+        receipt = await app.send(Start("j-1"))
+        waiting = asyncio.ensure_future(receipt.result(timeout=DAY))
+        await turns()
+        await app.stop()
+        with pytest.raises(StoreClosedError):
+            await waiting
+
+    run(main)
+
+
+def test_an_end_by_an_operator_elsewhere_is_heard_of(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        client, operator = app_on(store, clock), app_on(store, clock)
+        await client.start(work=False)
+        await operator.start(work=False)
+        receipt = await client.send(Start("j-1"))
+        waiting = asyncio.ensure_future(receipt.result(timeout=DAY))
+        await turns()
+        await operator.instance(Job, "j-1").terminate()
+        clock.advance(ELSEWHERE_SECONDS)
+        with pytest.raises(InstanceFailedError, match="terminated"):
+            await waiting
+        await client.stop()
+        await operator.stop()
+
+    run(main)
