@@ -13,6 +13,7 @@ from msgspec import structs
 from bench.catalogue import BENCHES
 from bench.compare import compare
 from bench.core import core
+from bench.growth_axes import AXES
 from bench.measure import REPEATS, Figures
 from bench.places import filesystem, on_disk
 from bench.report import emit, result
@@ -42,6 +43,7 @@ def main() -> None:
         workers=arguments.workers,
         tuned=arguments.tuned,
         switch_interval=arguments.switch_interval,
+        axis=getattr(arguments, "axis", "all"),
     )
     place: Figures = {"tuned": settings.tuned}
     if settings.durable:
@@ -59,6 +61,9 @@ def main() -> None:
                 section = BENCHES[arguments.bench].section if arguments.bench in BENCHES else None
                 if section is not None and not arguments.json:
                     sys.stdout.write(f"\n{section(figures)}\n")
+                plot = BENCHES[arguments.bench].plot if arguments.bench in BENCHES else None
+                if plot is not None and arguments.svg:
+                    arguments.svg.write_text(plot(figures))
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
@@ -85,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
         bench.add_argument("--repeat", type=_positive, default=repeats, help="how many runs (default: %(default)s)")
         if name == "core":
             continue
-        kept = name.startswith("limit") or name in ("compare", "w5", "w5-restart", "idle", "processes")
+        kept = name.startswith("limit") or name in ("compare", "w5", "w5-restart", "idle", "processes", "growth")
         stores = tuple(store for store in STORES if not (kept and store == "memory"))
         sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes
         default = " and ".join(f"{size:,}" for size in sizes)
@@ -101,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
         bench.add_argument(
             "--tuned", action="store_true", help="set the process up as `mainspring worker` does its own"
         )
+        if name in BENCHES and BENCHES[name].plot is not None:
+            bench.add_argument("--svg", type=Path, help="where to write a picture of the result")
+        if name == "growth":
+            bench.add_argument(
+                "--axis", choices=("all", *AXES), default="all", help="what grows (default: %(default)s)"
+            )
         bench.add_argument("--switch-interval", type=float, help="seconds, for sys.setswitchinterval (default: none)")
     return parser
 

@@ -6,7 +6,24 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench import cold_start, computing, fan_out, idle, isolation, limit, profile, replay, w1, w2, w3, w4, w5, w6
+from bench import (
+    cold_start,
+    computing,
+    fan_out,
+    growth,
+    growth_plot,
+    idle,
+    isolation,
+    limit,
+    profile,
+    replay,
+    w1,
+    w2,
+    w3,
+    w4,
+    w5,
+    w6,
+)
 from bench.measure import REPEATS, Figures
 from bench.settings import Settings
 
@@ -14,7 +31,7 @@ from bench.settings import Settings
 class Bench(Struct, frozen=True):
     """`run` makes one run in this process. `sizes` are the n's that are measured unless others are asked for.
 
-    `section` makes Markdown of a result, for a report.
+    `section` makes Markdown of a result, for a report, and `plot` an SVG.
     """
 
     run: Callable[[Settings], Figures]
@@ -22,6 +39,7 @@ class Bench(Struct, frozen=True):
     figure: str
     repeats: int = REPEATS
     section: Callable[[Figures], str] | None = None
+    plot: Callable[[Figures], str] | None = None
 
 
 BENCHES: dict[str, Bench] = {
@@ -36,6 +54,7 @@ BENCHES: dict[str, Bench] = {
     "replay": Bench(replay.run, (10_000,), "replay_ms"),
     "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
     "isolation": Bench(isolation.run, (10_000,), "worst_p99_ratio", repeats=1, section=isolation.section),
+    "growth": Bench(growth.run, (1_000_000,), "worst_growth", repeats=1, section=growth.section, plot=growth_plot.plot),
     "processes": Bench(computing.run, (300,), "process_pool_times_threads", repeats=1, section=computing.section),
     "profile": Bench(profile.run, (10_000,), "wall_us", repeats=3, section=profile.section),
     "cold-start": Bench(cold_start.run, (15,), "app_ms", repeats=1, section=cold_start.section),

@@ -17,7 +17,7 @@ class Settings(Struct, frozen=True):
 
     `tuned` makes the process what `mainspring worker` makes of its own; a program that only opens an app is not.
     `server` is a server's URL and `server_pid` its first process, where it is known. With `workers` the run's own
-    process is a client, and so many worker processes do the work.
+    process is a client, and so many worker processes do the work. `axis` is the one along which growth is measured.
     """
 
     folder: str
@@ -31,6 +31,7 @@ class Settings(Struct, frozen=True):
     server: str = ""
     server_pid: int | None = None
     schema: str = "bench"
+    axis: str = "all"
 
     @property
     def path(self) -> Path:

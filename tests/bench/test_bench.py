@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -18,6 +19,10 @@ from bench.cold_start import COMMANDS
 from bench.cold_start import section as cold_start_section
 from bench.compare import compare
 from bench.core import core
+from bench.growth import curves, exponent, sizes_of
+from bench.growth import section as growth_section
+from bench.growth_axes import AXES
+from bench.growth_plot import plot
 from bench.isolation import section
 from bench.measure import cpu_seconds, machine, percentiles
 from bench.places import on_disk
@@ -31,7 +36,7 @@ from bench.w5_parts import effects_of
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
 # Those that need no store, or only a real one.
-OTHER_SIZES = {"cold-start": 1, "processes": 3}
+OTHER_SIZES = {"cold-start": 1, "processes": 3, "growth": 100}
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +46,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
     monkeypatch.setattr("bench.computing.PASSES", 1)
-    monkeypatch.setattr("bench.computing.PASSES", 1)
+    monkeypatch.setattr("bench.growth.REPEATS", 1)
+    for name in ("ORDERS", "NAPS", "AT_ONCE", "NOTES", "COLD_NOTES"):
+        monkeypatch.setattr(f"bench.growth_axes.{name}", 5)
+    monkeypatch.setattr("bench.growth_axes.NAP_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.BURST", 150)
     monkeypatch.setattr("bench.isolation.SECONDS_BETWEEN_BURSTS", 0.05)
@@ -91,6 +99,35 @@ def test_cold_starts_become_a_section_of_a_report(tmp_path: Path) -> None:
     assert lines[0] == "## Cold start"
     assert len(lines[4:-2]) == len(COMMANDS) - 1
     assert list(tmp_path.glob("tmp*")) == []
+
+
+def test_growth_becomes_a_section_and_a_picture(tmp_path: Path) -> None:
+    figures = measured("growth", Settings(str(tmp_path), n=1_000, axis="stream"))
+
+    result = {"store": "sqlite", "n": 1_000, **figures}
+    assert curves(result)["stream"]["cpu"].keys() == {1, 10, 100}
+    lines = growth_section(result).splitlines()
+    assert lines[0] == "## Growth on sqlite"
+    assert lines[4].startswith("| events in the stream | 1: ")
+    picture = ET.fromstring(plot(result))  # noqa: S314  our own
+    assert len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))) == 2
+
+
+@pytest.mark.parametrize(("power", "found"), [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5), (-1.0, -1.0)])
+def test_the_exponent_is_the_slope_of_a_cost_over_a_size(power: float, found: float) -> None:
+    assert exponent({size: 7 * size**power for size in (1, 10, 100, 1_000)}) == pytest.approx(found)
+
+
+def test_each_axis_is_measured_to_its_own_end() -> None:
+    sizes = {name: sizes_of(axis, 1_000_000)[-1] for name, axis in AXES.items()}
+
+    assert sizes == {
+        "finished": 1_000_000,
+        "stream": 100_000,
+        "stream-cold": 100_000,
+        "concurrent": 10_000,
+        "timers": 1_000_000,
+    }
 
 
 def test_killing_the_worker_needs_a_store_that_outlives_it(tmp_path: Path) -> None:
