@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,9 +26,9 @@ from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepper import SHARES_UNDER_WAY
-from mainspring.port.records import EventRow, Outcome, Ref, Unit
+from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit
 from mainspring.stores.memory import MemoryStore
-from tests.engine.conftest import MakeApp, run
+from tests.engine.conftest import MakeApp, run, until
 from tests.engine.shop import Break, Charge, Note, PlaceOrder, Ship, Shop
 
 BURST = 4 * UNITS_PER_BATCH
@@ -194,6 +195,42 @@ def test_work_that_can_wait_waits_for_a_lull_but_not_for_ever() -> None:
         # The next one is sent before the last is reported.
         assert committer.batches - before <= BATCHES_PER_LULL + 1
         committer.close()
+
+    run(body)
+
+
+def test_nobody_waits_for_a_lull_when_no_commit_comes_back(tmp_path: Path) -> None:
+    """SQLite has one writer: what a handler does in a transaction must not wait for commits that wait for its end."""
+
+    async def body() -> None:
+        async with shop(Mainspring(f"sqlite:///{tmp_path / 'test.db'}"), Unsnapped()) as app:
+            await app.send_many([PlaceOrder("enormous"), PlaceOrder("cool")])
+            await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
+            loan = await app.engine.store.lend(app.engine.committer.worker, 8.0)
+            behind_it = asyncio.create_task(app.send(Note("cool", "I wait for the loan")))
+            await until(lambda: not app.engine.committer.idle)
+            await app.instance(Unsnapped, "enormous").state()
+            assert not behind_it.done()  # else the loan had to end first
+            assert isinstance(await loan.commit(Unit("", "")), Committed)
+            assert (await behind_it).status == "stepped"
+
+    run(body)
+
+
+def test_nobody_waits_for_a_lull_of_a_committer_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.engine.committer.LULL_SECONDS", 3_600)
+
+    async def body() -> None:
+        never, runtime = asyncio.Event(), Runtime()
+        store = MemoryStore(SystemClock())
+        monkeypatch.setattr(store, "commit", lambda *_: never.wait())
+        stuck = Committer(store, runtime)
+        stuck.add(Unit("W", "i", releases=(1,)), lambda _: None)
+        waiting = asyncio.create_task(stuck.lull())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        await runtime.cancel_tasks()
+        await waiting
 
     run(body)
 

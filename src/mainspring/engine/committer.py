@@ -35,6 +35,8 @@ UNITS_BESIDE_OTHERS: Final = 32
 BATCHES_TO_BE_ALONE: Final = 100
 # So many go before work that can wait goes on all the same: a store that is never idle delays it, and never stops it.
 BATCHES_PER_LULL: Final = 4
+# A commit that takes longer waits itself, for a lock or for a handler's transaction, which may wait for that work.
+LULL_SECONDS: Final = 0.5
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -62,6 +64,8 @@ class Committer:
         self._idle = asyncio.Event()
         self._idle.set()
         self._reported = asyncio.Event()
+        # When it was last idle or had a batch reported, by the loop's time.
+        self._moved_at = 0.0
         self.batches = 0
         self.committed = 0
         # The batch up to which there are others.
@@ -73,6 +77,7 @@ class Committer:
         self._done.append(done)
         if self._idle.is_set():
             self._idle.clear()
+            self._moved_at = asyncio.get_running_loop().time()
             self._start()
 
     def persist(self, unit: Unit, then: Callable[[Outcome], None] | None = None) -> None:
@@ -113,7 +118,7 @@ class Committer:
         await self._idle.wait()
 
     async def lull(self) -> None:
-        """Return when nothing is under way, or after a few batches.
+        """Return when nothing is under way, or after a few batches, or when one does not come back.
 
         For work that can wait, between two pieces of it. Beside a commit it would hold up more than its own time: the
         store's threads give up the interpreter lock at every statement, and would have to wait to get it back.
@@ -121,7 +126,11 @@ class Committer:
         for _ in range(BATCHES_PER_LULL):
             if self._idle.is_set():
                 return
-            await self._reported.wait()
+            try:
+                async with asyncio.timeout_at(self._moved_at + LULL_SECONDS):
+                    await self._reported.wait()
+            except TimeoutError:
+                return
 
     @property
     def idle(self) -> bool:
@@ -177,6 +186,7 @@ class Committer:
         """Let nobody wait for a committer that a mistake of ours has ended; the next unit starts another."""
         if task.cancelled():
             self._idle.set()  # else a stop would wait for ever for what nobody commits any more
+            self._let_go_on()
             return
         error = task.exception()
         if not isinstance(error, Exception):
@@ -231,6 +241,7 @@ class Committer:
 
     def _let_go_on(self) -> None:
         """Wake those who wait for a lull."""
+        self._moved_at = asyncio.get_running_loop().time()
         self._reported.set()
         self._reported = asyncio.Event()
 
