@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from mainspring import Decisions, Event, StartChild, Workflow
 from mainspring.app import Mainspring
 from mainspring.core.events import Cancelled, Kept
+from mainspring.errors import StoreUnreachableError
+from mainspring.port.records import Outcome, OutputClaim, Unit
 from tests.coordination.family import BookLeg, EndTrip, GoOn, Leg, PlanTrip, Travelling, Trip, travel
 from tests.engine.conftest import MakeApp, run, until
 
@@ -28,6 +32,37 @@ def test_a_childs_result_is_an_input_of_its_parent(make_app: MakeApp) -> None:
             assert sorted(str(entry.message_id) for entry in told) == ["Trip/t-1/3/1", "Trip/t-1/4/1", "Trip/t-1/5/1"]
             assert not await app.dead_letters()
             await until(lambda: _quiet(app))
+
+    run(main)
+
+
+def test_a_start_that_comes_again_while_the_first_is_not_durable_settles_nothing_early(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was relieved meanwhile claims the start again; then the commit of the first one fails."""
+
+    async def main() -> None:
+        async with travel(make_app()) as app:
+            store, dispatcher = app.engine.store, app.engine.dispatcher
+            commit, start = store.commit, dispatcher.ends.start
+            starts: list[tuple[OutputClaim, Any]] = []
+
+            def begun(claim: OutputClaim, message: Any) -> None:
+                starts.append((claim, message))
+                start(claim, message)
+
+            async def refused(worker: int, units: list[Unit]) -> list[Outcome]:
+                if not any(unit.workflow == "Leg" and unit.expected_version == 0 for unit in units):
+                    return await commit(worker, units)
+                monkeypatch.setattr(store, "commit", commit)
+                dispatcher.begin(*starts[0])
+                raise StoreUnreachableError("the store", "refused")
+
+            monkeypatch.setattr(dispatcher.ends, "start", begun)
+            monkeypatch.setattr(store, "commit", refused)
+            await app.send(PlanTrip("t-1", ("wait",)))
+            await until(lambda: _has(app, Leg, "t-1.0", "running"))
+            assert len(starts) == 2
 
     run(main)
 

@@ -1,12 +1,14 @@
 """What a second start with the same id does is a choice per workflow."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from mainspring import Complete, Decisions, Mainspring, Workflow
+from mainspring import Complete, Decisions, Mainspring, Receipt, Workflow
 from mainspring.core.definition import definition_of
-from mainspring.errors import DefinitionError
+from mainspring.errors import DefinitionError, StoreUnreachableError
+from mainspring.port.records import Outcome, Unit
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, Working
 
@@ -38,6 +40,30 @@ def test_a_second_start_is_refused_and_kept_where_the_workflow_says_so(make_app:
             (letter,) = await app.dead_letters()
             assert letter.reason == "Refusing/j-1 has begun already"
             assert len(await app.instance(Refusing, "j-1").stream()) == 2
+
+    run(main)
+
+
+def test_a_second_start_begins_it_when_the_commit_of_the_first_fails(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with app_with(make_app(), Refusing()) as app:
+            store = app.engine.store
+            commit = store.commit
+            second: list[asyncio.Task[Receipt[Any]]] = []
+
+            async def refused(worker: int, units: list[Unit]) -> list[Outcome]:
+                monkeypatch.setattr(store, "commit", commit)
+                second.append(asyncio.create_task(app.send(Start("j-1", times=0), id="m-2")))
+                await asyncio.sleep(0.01)
+                raise StoreUnreachableError("the store", "refused")
+
+            monkeypatch.setattr(store, "commit", refused)
+            with pytest.raises(StoreUnreachableError):
+                await app.send(Start("j-1", times=0), id="m-1")
+            assert (await second[0]).status == "stepped"
+            assert not await app.dead_letters()
 
     run(main)
 

@@ -7,7 +7,8 @@
        ▼
      lanes         one queue and one cached state per instance                     (loader: state from the store)
        ▼
-     stepper       decide, translate, fold: the pure step, made into a unit        (units; recorder: events ↔ rows)
+     stepper       decide, translate, fold: the pure step, made into a unit        (units; recorder: events ↔ rows;
+                                                                                    followers: who hears of it)
        ▼
      committer     group commit: many units, one transaction
        ▼

@@ -23,7 +23,8 @@ class Lane:
     and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
     anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
     stream, once nothing is under way. `elsewhere` says that the instance runs under a newer version of its workflow
-    than this process knows. `trims` says that its history is not kept.
+    than this process knows. `trims` says that its history is not kept. `waits` says that the next input can be taken
+    only when nothing is under way: what comes of it could not be called back.
     """
 
     __slots__ = (
@@ -54,6 +55,7 @@ class Lane:
         "trims",
         "under_way",
         "version",
+        "waits",
         "wants_ledger",
     )
 
@@ -91,6 +93,7 @@ class Lane:
         self.children = False
         self.elsewhere = False
         self.trims = False
+        self.waits = False
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from mainspring.core.events import Compensated, Compensating, Kept
 from mainspring.core.failures import ChildFailed, SendFailed, Undone
@@ -14,6 +14,7 @@ from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
+from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
@@ -21,7 +22,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import Units, error_text
 from mainspring.errors import DuplicateIdError, TaskRefusedError
-from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Outcome, OutputClaim, OutputKey, Ref, Unit
+from mainspring.port.records import Committed, Conflict, Duplicate, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import RefusalReason, Refused
 
@@ -32,38 +33,6 @@ SHARES_UNDER_WAY: Final = 2
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
-
-
-class Followers(Protocol):
-    """Who hears of a commit: dispatch of its outputs, claims of what it left unclaimed, waiters for the end."""
-
-    def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
-        """Carry out outputs that were born claimed; each comes with its message."""
-        ...
-
-    def due_at(self, due_us: int) -> None:
-        """Know that something unclaimed becomes due."""
-        ...
-
-    def accepted(self, row: InputRow, position: int) -> None:
-        """Step an input that was accepted into the inbox in this worker's hands."""
-        ...
-
-    def ended(self, lane: Lane) -> None:
-        """Tell those who wait for the instance's end."""
-        ...
-
-    def has_room(self, destination: str) -> bool:
-        """Tell whether an output may be born claimed."""
-        ...
-
-    def leave(self, workflow: str) -> None:
-        """Leave a workflow's inbox to others for a while."""
-        ...
-
-    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
-        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
-        ...
 
 
 class Stepper:
@@ -120,8 +89,9 @@ class Stepper:
 
     def advance(self, lane: Lane) -> None:
         """Take what can be taken now."""
-        if lane.broken or lane.loading or not lane.queue:
+        if lane.broken or lane.loading or not lane.queue or (lane.waits and lane.under_way):
             return
+        lane.waits = False
         if not lane.loaded:
             first = lane.queue[0]
             if lane.wants_ledger and lane.under_way:
@@ -135,6 +105,8 @@ class Stepper:
         most = SHARES_UNDER_WAY * self._committer.share
         while lane.queue and lane.loaded and not lane.broken and not lane.ending and lane.under_way < most:
             self._take(lane, lane.queue.popleft())
+            if lane.waits:
+                return
         if lane.queue and not lane.loaded:
             self.advance(lane)
 
@@ -183,12 +155,21 @@ class Stepper:
 
     def _begin_again(self, lane: Lane, pending: Pending) -> None:
         if lane.entry.definition.again == "refuse":
+            if self._waits(lane, pending):
+                return
             reason = f"{pending.ref} has begun already"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
             return
         lane.entry = lane.entry.newest
         lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
         self._step(lane, pending, anew=True)
+
+    def _waits(self, lane: Lane, pending: Pending) -> bool:
+        """Take an input later that finds an instance begun: that may still fail, and then this one has to begin it."""
+        if lane.under_way:
+            lane.queue.appendleft(pending)
+            lane.waits = True
+        return lane.waits
 
     def _give_up(self, lane: Lane, pending: Pending, reason: str) -> None:
         """A command failed for good, and the workflow does not listen: stop, and show why."""
@@ -223,6 +204,8 @@ class Stepper:
 
     def _refuse_child(self, lane: Lane, pending: Pending) -> None:
         """A child must begin: whoever wants to start one that is there already, or cannot begin, is told so."""
+        if self._waits(lane, pending):
+            return
         if lane.version and parent_of(lane.context) == pending.context.parent:
             # It began by this very message: only its settlement was lost.
             self._committer.persist(self._units.settled(pending))

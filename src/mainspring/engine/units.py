@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
@@ -35,6 +35,7 @@ from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
 from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
+from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Pending, encode_context, instance_id, read_context
 from mainspring.engine.recorder import MICROSECOND
@@ -56,9 +57,6 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
-
-if TYPE_CHECKING:
-    from mainspring.engine.stepper import Followers
 
 ERROR_CHARACTERS: Final = 4_000
 

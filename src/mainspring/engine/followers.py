@@ -1,0 +1,40 @@
+"""Who hears of a commit."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mainspring.engine.lanes import Lane
+from mainspring.port.records import InputRow, OutputClaim
+
+
+class Followers(Protocol):
+    """Who hears of a commit: dispatch of its outputs, claims of what it left unclaimed, waiters for the end."""
+
+    def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
+        """Carry out outputs that were born claimed; each comes with its message."""
+        ...
+
+    def due_at(self, due_us: int) -> None:
+        """Know that something unclaimed becomes due."""
+        ...
+
+    def accepted(self, row: InputRow, position: int) -> None:
+        """Step an input that was accepted into the inbox in this worker's hands."""
+        ...
+
+    def ended(self, lane: Lane) -> None:
+        """Tell those who wait for the instance's end."""
+        ...
+
+    def has_room(self, destination: str) -> bool:
+        """Tell whether an output may be born claimed."""
+        ...
+
+    def leave(self, workflow: str) -> None:
+        """Leave a workflow's inbox to others for a while."""
+        ...
+
+    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
+        """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
+        ...
