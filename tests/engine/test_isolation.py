@@ -264,6 +264,24 @@ def test_what_an_operator_does_to_a_long_stream_reads_it_in_pieces(
     run(body)
 
 
+def test_an_operator_reaches_a_long_stream_that_goes_on_in_every_lull(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with shop(make_app()) as app:
+            await app.send(PlaceOrder("enormous"))
+            await app.send_many([Note("enormous", str(n)) for n in range(LONG)])
+
+            async def lull() -> None:
+                await app.send(Note("enormous", "meanwhile"))
+
+            monkeypatch.setattr(app.engine.committer, "lull", lull)
+            await app.instance(Shop, "enormous").cancel()
+            assert (await app.instance(Shop, "enormous").row()).status == "cancelled"
+
+    run(body)
+
+
 def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ Compensate(reason)        ends the forward part; from here on the ledger says wh
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any, Final, cast
 
 from mainspring.core.events import (
@@ -109,6 +110,18 @@ class Ledger:
                 pass
         if isinstance(event, Received):
             self.go_on()
+
+    def copy(self) -> Ledger:
+        """Return one that can go on by itself.
+
+        >>> first = ledger_of([(3, Sent("book", compensate="cancel"))])
+        >>> first.copy().take(4, Began())
+        >>> first.version, first.remaining()
+        (3, ['cancel'])
+        """
+        twin = copy(self)
+        twin.armed, twin.undone, twin.dropped = dict(self.armed), dict(self.undone), dict(self.dropped)
+        return twin
 
     def go_on(self) -> None:
         """Know that the instance goes forward: nothing is being undone."""

@@ -281,9 +281,12 @@ async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | No
     return Loaded(loaded.row, None, await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id)))
 
 
-async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull) -> Ledger:
-    """Return an instance's ledger, from its whole stream, a long one in lulls of what others do."""
-    ledger = Ledger()
+async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull, known: Ledger | None = None) -> Ledger:
+    """Return an instance's ledger, from its whole stream, a long one in lulls of what others do.
+
+    What is `known` of it is not read again.
+    """
+    ledger = Ledger() if known is None else known.copy()
     while page := await store.stream(ref, ledger.version, EVENTS_AT_ONCE):
         for row in page:
             take_row(ledger, entry.recorder, row)

@@ -304,21 +304,20 @@ class Operations:
 
     async def _commit(self, ref: Ref, make: _Make, *, reads: bool = True, tell: bool = True) -> Unit:
         """Commit what `make` says of an instance's row and ledger; the latter costs a whole stream to read."""
+        engine, known = self._engine, Ledger()
         for _ in range(CONFLICTS):
             loaded = await self._loaded(ref)
-            ledger = (
-                await read_ledger(self._engine.store, self._entry(ref), ref, self._engine.committer.lull)
-                if reads
-                else Ledger()
-            )
-            unit = await self._folded(loaded, make(loaded.row, ledger))
+            if reads:
+                # What came since the last try is read soon: all of it again, and a busy one would always be ahead.
+                known = await read_ledger(engine.store, self._entry(ref), ref, engine.committer.lull, known)
+            unit = await self._folded(loaded, make(loaded.row, known.copy()))
             if unit.status in ENDED:
                 unit = ended_by_operator(unit, loaded, tell=tell)
-            outcome = await self._engine.committer.commit(unit)
-            self._engine.stepper.forget(ref)
+            outcome = await engine.committer.commit(unit)
+            engine.stepper.forget(ref)
             if isinstance(outcome, Committed):
                 if unit.outputs:
-                    self._engine.due_at(0)
+                    engine.due_at(0)
                 return unit
         raise self._restless(ref)
 
