@@ -225,7 +225,8 @@ class Facts:
         q = self.questions
         if asked := [(known.key, version) for known, version in q.asked if known.key]:
             await self.tasks.lock(transaction, asked)
-        begun = [(known, message_id) for known, message_id in q.inputs if known.key]
+        # Of a tombstone's stream some events may be left.
+        begun = [(known, message_id) for known, message_id in q.inputs if known.key and known.version >= 0]
         spots, direct, claiming = list(q.outputs), list(q.direct), list(q.claiming)
         rows = await transaction.rows(
             "facts",

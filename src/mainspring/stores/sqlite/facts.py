@@ -180,13 +180,14 @@ class Facts:
             known.key, known.version = key, version
 
     def _ask_taken(self) -> dict[tuple[Name, str], tuple[str | None, bytes | None]]:
-        """Find inputs that are in their stream already. One that does not exist yet has none."""
+        """Find inputs that are in their stream already. A tombstone knows none, though events of it may be left."""
         names: dict[int, Name] = {}
         asked: list[tuple[int, str]] = []
         for name, message_id in self._inputs:
-            if key := self.instances[name].key:
-                names[key] = name
-                asked.append((key, message_id))
+            known = self.instances[name]
+            if known.key and known.version >= 0:
+                names[known.key] = name
+                asked.append((known.key, message_id))
         return {(names[key], id): (type, body) for key, id, type, body in self._ask("taken_messages", asked)}
 
     def _ask_inbox(self) -> None:

@@ -210,6 +210,8 @@ class PurgingTests(Suite):
     async def test_the_ids_of_taken_messages_are_forgotten_with_the_stream(self, rig: Rig) -> None:
         await _ended(rig)
         assert await rig.commit(step("m-1")) == [Duplicate(same=True)]
+        await _purged(rig, events=1)
+        assert await rig.commit(step("m-1")) == [Conflict("version")], "its event is still there, and nobody's any more"
         await _purged(rig)
         assert await rig.commit(step("m-1")) == [Conflict("version")]
 
