@@ -193,3 +193,23 @@ def test_an_end_by_an_operator_elsewhere_is_heard_of(store: CountedStore, clock:
         await operator.stop()
 
     run(main)
+
+
+def test_an_end_elsewhere_that_no_look_has_found_is_found_when_the_time_is_up(
+    store: CountedStore, clock: VirtualClock
+) -> None:
+    async def main() -> None:
+        client, worker = app_on(store, clock), app_on(store, clock)
+        await client.start(work=False)
+        receipt = await client.send(Start("j-1"))
+        waiting = asyncio.ensure_future(receipt.result(timeout=timedelta(seconds=ELSEWHERE_SECONDS / 2)))
+        await turns()
+        await worker.start()
+        await worker.instance(Job, "j-1").result(timeout=DAY)
+        assert not waiting.done()
+        clock.advance(ELSEWHERE_SECONDS / 2)
+        await waiting
+        await client.stop()
+        await worker.stop()
+
+    run(main)

@@ -167,10 +167,14 @@ class Instance(Generic[In, State, Out]):
                 return end
             sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(seconds))
             await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
-            if not future.done():
+            if future.done():
+                return future.result()
+            # It may have ended elsewhere since the last look for all.
+            end = await engine.waiting.recorded_end(self._ref)
+            if end is None:
                 row = await self.row()
                 raise WaitTimeoutError(str(self._ref), seconds, f"it is {row.status}")
-            return future.result()
+            return end
         finally:
             if sleeper is not None:
                 sleeper.cancel()
