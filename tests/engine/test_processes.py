@@ -43,6 +43,7 @@ from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
 
 SHORT = timedelta(seconds=1)
+PATIENCE_SECONDS = 60.0
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -71,6 +72,13 @@ def is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_gone(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still there"
+        time.sleep(0.001)
 
 
 # ---- calls
@@ -142,15 +150,24 @@ def test_a_cancelled_instance_ends_its_process(folder: Path) -> None:
 
 
 def test_a_stop_that_has_no_more_patience_ends_the_process_and_the_command_waits(folder: Path) -> None:
-    async def main() -> None:
-        app = job(Mainspring("memory://"), hangs, executor="process")
-        await app.start()
-        await app.send(Start("j-1"))
+    def app() -> Mainspring:
+        return job(Mainspring(f"sqlite:///{folder}/kept.db"), hangs_at_first, executor="process")
+
+    async def first() -> None:
+        stopped = app()
+        await stopped.start()
+        await stopped.send(Start("j-1"))
         await until(lambda: bool(notes(folder)), 60_000)
-        await app.stop(drain=timedelta(0))
+        await stopped.stop(drain=timedelta(0))
         assert is_gone(int(notes(folder)[0][0]))
 
-    run(main, 60)
+    async def second() -> None:
+        async with app() as started:
+            await started.instance(Job, "j-1").result()
+
+    run(first, 60)
+    run(second, 60)
+    assert [text for _, text in notes(folder)] == ["part 0", "part 0"]
 
 
 def test_errors_that_are_never_tried_again_are_known_by_their_type(folder: Path) -> None:
@@ -216,8 +233,7 @@ def test_a_process_that_dies_is_named_with_its_exit_code_and_replaced(pool: Proc
 def test_a_process_that_died_without_work_costs_nobody_an_attempt(pool: ProcessPool) -> None:
     first = called(pool, os.getpid)
     os.kill(first, signal.SIGKILL)
-    while not is_gone(first):
-        time.sleep(0.001)
+    wait_until_gone(first)
 
     assert called(pool, os.getpid) not in {first, os.getpid()}
 
@@ -250,8 +266,7 @@ def test_a_process_ends_with_a_worker_that_was_killed(tmp_path: Path) -> None:
         worker.stdout.readline()
         pid = int(worker.stdout.readline())
         worker.kill()
-    while not is_gone(pid):
-        time.sleep(0.001)
+    wait_until_gone(pid)
 
 
 def test_a_script_without_a_guard_is_told_what_it_lacks(tmp_path: Path) -> None:
