@@ -30,6 +30,8 @@ STEPS_OF_NAP: Final = 2
 NAP_SECONDS = 1.0
 NOTES: Final = 100
 COLD_NOTES: Final = 30
+# From here on, all that is measured makes a stream but little longer.
+LONG: Final = 10_000
 AT_ONCE: Final = 100
 SPREAD: Final = 7_919  # a prime: its multiples come everywhere
 FAR: Final = timedelta(days=30)
@@ -210,7 +212,7 @@ class Timers(Filled):
 
 
 class Stream(Axis):
-    """One instance with a long stream, its state in memory."""
+    """Instances with long streams, their state in memory."""
 
     what = "events in the stream"
     share = 10
@@ -225,40 +227,56 @@ class Stream(Axis):
         self._app = isolation_app(self.place("stream_cold" if self.cold else "stream").url)
         await self._app.start()
         self._exits.push_async_callback(self._app.stop)
-        self._events = self._shorts = 0
+        self._size = self._made = 0
+        self._events: dict[str, int] = {}
         return self
 
     async def grow(self, size: int) -> None:
-        if not self._events:
-            await self._app.send(Open("long"))
-            self._events = len(await self._app.engine.store.stream(Ref("Cases", "long"), 0, 10))
-        while self._events < size:
-            count = min(1_000, size - self._events)
-            await self._app.send_many([Note("long", "leave it at the door") for _ in range(count)])
-            self._events += count
+        self._size = size
+        if size >= LONG:
+            await self._grown("long", size)
 
     async def measured(self) -> Cost:
-        self._events += self.notes
-        return await self._noted("long")
+        """Measure streams that grow by a tenth at most meanwhile: the short ones are many, and made for it."""
+        each = max(1, min(self.notes, self._size // 10))
+        ids = ["long"] if self._size >= LONG else [await self._short(self._size) for _ in range(0, self.notes, each)]
+        return await self._noted(ids, each)
 
     async def reference(self) -> Cost:
-        self._shorts += 1
-        await self._app.send(Open(f"short-{self._shorts}"))
-        return await self._noted(f"short-{self._shorts}")
+        return await self._noted([await self._short(1)], self.notes)
 
     async def check(self) -> None:
-        found = await self._app.instance(Cases, "long").row()
-        if found.version != self._events:
-            raise NotDoneError(f"the stream has {found.version} events, and {self._events} were sent")
+        for id in {"long", f"short-{self._made}"} & self._events.keys():
+            found = await self._app.instance(Cases, id).row()
+            if found.version != self._events[id]:
+                raise NotDoneError(f"the stream has {found.version} events, and {self._events[id]} were sent")
 
-    async def _noted(self, id: str) -> Cost:
+    async def _short(self, size: int) -> str:
+        self._made += 1
+        await self._grown(f"short-{self._made}", size)
+        return f"short-{self._made}"
+
+    async def _grown(self, id: str, size: int) -> None:
+        """Let a stream have so many events."""
+        if id not in self._events:
+            await self._app.send(Open(id))
+            self._events[id] = len(await self._app.engine.store.stream(Ref("Cases", id), 0, 10))
+        while self._events[id] < size:
+            count = min(1_000, size - self._events[id])
+            await self._app.send_many([Note(id, "leave it at the door") for _ in range(count)])
+            self._events[id] += count
+
+    async def _noted(self, ids: list[str], each: int) -> Cost:
         """Send one note after the other."""
         with Meter(self.settings.server_pid) as meter:
-            for _ in range(self.notes):
-                if self.cold:
-                    self._app.engine.stepper.forget(Ref("Cases", id))
-                await self._app.send(Note(id, "leave it at the door"))
-        return self.cost(meter, self.notes)
+            for id in ids:
+                for _ in range(each):
+                    if self.cold:
+                        self._app.engine.stepper.forget(Ref("Cases", id))
+                    await self._app.send(Note(id, "leave it at the door"))
+        for id in ids:
+            self._events[id] += each
+        return self.cost(meter, len(ids) * each)
 
 
 class ColdStream(Stream):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -32,6 +33,7 @@ from bench.report import emit, result
 from bench.rounds import measured
 from bench.settings import Settings
 from bench.w5_parts import effects_of
+from mainspring.port.records import InstanceFilter
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
@@ -116,6 +118,20 @@ def test_growth_becomes_a_section_and_a_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("power", "found"), [(0.0, 0.0), (1.0, 1.0), (0.5, 0.5), (-1.0, -1.0)])
 def test_the_exponent_is_the_slope_of_a_cost_over_a_size(power: float, found: float) -> None:
     assert exponent({size: 7 * size**power for size in (1, 10, 100, 1_000)}) == pytest.approx(found)
+
+
+def test_a_stream_is_hardly_longer_than_is_said_while_it_is_measured(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with AXES["stream"](Settings(str(tmp_path))) as axis:
+            for size in (1, 10, 100):
+                await axis.grow(size)
+                for _ in range(5):
+                    await axis.measured()
+                rows = await axis._app.engine.store.instances(InstanceFilter(), 1_000)  # type: ignore[attr-defined]  # noqa: SLF001  no other way to see it
+                assert max(row.version for row in rows) <= 1.1 * size + 3  # an instance begins with a few
+            await axis.check()
+
+    asyncio.run(main())
 
 
 def test_each_axis_is_measured_to_its_own_end() -> None:
