@@ -31,7 +31,7 @@ SLOW: Final = frozenset({"w3-long", "w5", "w6"})
 SIZES: Final = {"w1": 10_000, "w2": 300, "w3": 1_000, "w3-long": 5_000, "w4": 1_000, "w5": 1_000, "w6": 10_000}
 # A rate needs no more orders than last some seconds; fewer timers than ours are to the peer's advantage.
 FEWER: Final[Mapping[str, Mapping[str, int]]] = {
-    "DBOS": {"w1": 300, "w6": 500},
+    "DBOS": {"w1": 600, "w6": 500},
     "Restate": {"w1": 3_000, "w6": 3_000},
 }
 QUICK: Final = {"w1": 200, "w2": 20, "w3": 50, "w3-long": 250, "w4": 50, "w5": 300, "w6": 200}

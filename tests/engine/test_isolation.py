@@ -107,6 +107,7 @@ def test_a_batch_has_no_more_of_one_instance_than_its_share() -> None:
     cool = [Unit("W", f"cool-{n}") for n in range(50)]
     assert _shares([*hot, *cool], 32) == [*range(32), *range(len(hot), len(hot) + len(cool))]
     assert _shares([Unit("W", str(n)) for n in range(2 * UNITS_PER_BATCH)], 32) == list(range(UNITS_PER_BATCH))
+    assert _shares([Unit("", "") for _ in range(50)], 32) == list(range(50)), "nobody's have no share"
 
 
 def test_the_share_of_an_instance_is_smaller_while_others_commit_too() -> None:

@@ -37,6 +37,8 @@ BATCHES_TO_BE_ALONE: Final = 100
 BATCHES_PER_LULL: Final = 4
 # A commit that takes longer waits itself, for a lock or for a handler's transaction, which may wait for that work.
 LULL_SECONDS: Final = 0.5
+# What belongs to no instance, and so has no share: what a subscriber remembers, an output that is given back.
+NOBODYS: Final = ("", "")
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logging.getLogger("mainspring.engine")
@@ -275,7 +277,8 @@ class Committer:
         if len(counts) > 1:
             self._shared_until = self.batches + BATCHES_TO_BE_ALONE
         share = self.share
-        if max(counts.values()) <= share:
+        counts.pop(NOBODYS, None)
+        if max(counts.values(), default=0) <= share:
             self._units, self._done = units[UNITS_PER_BATCH:], done[UNITS_PER_BATCH:]
             return first, done[:UNITS_PER_BATCH]
         chosen = set(_shares(units, share))
@@ -307,7 +310,7 @@ def _shares(units: list[Unit], share: int) -> list[int]:
     for at, unit in enumerate(units):
         name = (unit.workflow, unit.instance)
         count = counts[name] = counts.get(name, 0) + 1
-        if count <= share:
+        if count <= share or name == NOBODYS:
             shared.append(at)
             if len(shared) == UNITS_PER_BATCH:
                 break
