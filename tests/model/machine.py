@@ -205,7 +205,10 @@ class StoreMachine(RuleBasedStateMachine):
     def purge(self, workflow: str, limit: int, events: int, seed: int) -> None:
         before_us = self.stand.clock.now_us() - _dice(seed).choice((0, 0, 2, 8)) * SECOND_US
         found = self._purgeable(workflow, before_us, limit)
-        _agree(_last_ends(found), self.model.purgeable(workflow, before_us))
+        # One that ended more than once is found again by another of its ends, when nothing is left of it but that.
+        _agree(
+            [one for one in _last_ends(found) if not self.model.is_gone(one)], self.model.purgeable(workflow, before_us)
+        )
         for one in found[:1]:
             _agree(self._ask("purge", [one], events), self.model.purge(one, events))
 

@@ -168,6 +168,11 @@ class Model(Tables):
         letters = {(letter.workflow, letter.instance) for letter, _ in self.letters.values()}
         return not (self.inputs(ref) or self.outputs(ref) or (ref.workflow, ref.id) in letters)
 
+    def is_gone(self, one: Purgeable) -> bool:
+        """Tell whether an instance was purged whole."""
+        ref = Ref(one.workflow, one.id)
+        return self.instances[ref].purged_us is not None and ref not in self.ended_us
+
     def purge(self, one: Purgeable, events: int) -> Purged:
         """Purge an instance, as far as so many events go."""
         ref, tombstones = Ref(one.workflow, one.id), 0
