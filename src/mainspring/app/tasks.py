@@ -33,6 +33,9 @@ PAGE: Final = 100
 MOST_PICKED: Final = 1_000
 EVENTS_PER_READ: Final = 1_000
 INPUTS_PER_READ: Final = 1_000
+LETTERS_PER_READ: Final = 1_000
+# So many are looked through for an answer that became one; there are few as a rule, and operators see to them.
+LETTERS_LOOKED_AT: Final = 10_000
 
 log = logging.getLogger("mainspring.tasks")
 
@@ -185,7 +188,10 @@ class Tasks:
         return _outcome(row, "duplicate", await self._given(row), first=False)
 
     async def _given(self, row: TaskRow) -> Any:
-        """Return the message that answered a task: from the inbox while it waits for its step, or from the stream."""
+        """Return the message that answered a task: from the inbox while it waits, from the stream after its step.
+
+        Where its instance ended before, it is a dead letter. None: that was discarded, or there are too many of them.
+        """
         engine, ref, id = self._app.engine, Ref(row.workflow, row.instance), f"{row}/answer"
         # The inbox first: it goes from there to the stream, and must not be missed on its way.
         for input in await engine.store.inbox(ref, INPUTS_PER_READ):
@@ -197,6 +203,19 @@ class Tasks:
                 if event.message_id == id and event.type is not None:
                     return engine.registry.codec.decode(event.type, event.type_version, event.body or b"")
             after = events[-1].version
+        return await self._buried(ref, id)
+
+    async def _buried(self, ref: Ref, id: str) -> Any:
+        """Return an answer that came too late for its instance, from among the dead letters."""
+        engine, after = self._app.engine, 0
+        for _ in range(LETTERS_LOOKED_AT // LETTERS_PER_READ):
+            letters = await engine.store.dead_letters(LETTERS_PER_READ, after)
+            for letter in letters:
+                if (letter.workflow, letter.instance, letter.message_id) == (ref.workflow, ref.id, id):
+                    return engine.registry.codec.decode(letter.type, letter.type_version, letter.body)
+            if len(letters) < LETTERS_PER_READ:
+                break
+            after = letters[-1].id
         return None
 
     # ---- what answers a task
