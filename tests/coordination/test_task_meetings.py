@@ -8,7 +8,8 @@ import pytest
 from mainspring import Ask, Compensate, Complete, Envelope, Event, Kind, Send, StartChild, Workflow
 from mainspring.engine.pending import Pending, ReceiptStatus
 from mainspring.errors import InstanceFailedError, TaskRefusedError
-from tests.coordination.expenses import Approve, Approved, Expenses, Open, Submit
+from tests.coordination.expenses import Approve, Approved, Expenses, Open, Reject, Submit
+from tests.coordination.test_tasks import MANAGER, app_of, opened
 from tests.engine.conftest import MakeApp, run, until
 
 
@@ -148,5 +149,23 @@ def test_of_two_processes_that_give_the_very_same_answer_only_one_is_told_that_i
             monkeypatch.setattr(other.engine.intake, "answered", second)
             outcome = await other.tasks.complete(task.id, Approve("e-1"), actor="cho", roles=["manager"])
             assert (outcome.first, outcome.status, outcome.answered_by) == (False, "duplicate", "bob")
+
+    run(main)
+
+
+def test_an_answer_that_became_a_dead_letter_is_told_to_the_next_one_all_the_same(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            await app.instance(Expenses, "e-1").suspend()
+            await app.tasks.complete(task.id, Approve("e-1", "fine"), **MANAGER)
+            await app.instance(Expenses, "e-1").terminate()
+
+            async def buried() -> bool:
+                return len(await app.dead_letters()) == 1
+
+            await until(buried)
+            again = await app.tasks.complete(task.id, Reject("e-1", "late"), actor="cho", roles=["manager"])
+            assert (again.answered_by, again.message) == ("bob", Approve("e-1", "fine"))
 
     run(main)

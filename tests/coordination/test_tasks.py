@@ -258,24 +258,6 @@ def test_an_answer_to_a_suspended_instance_counts_and_waits(make_app: MakeApp) -
     run(main)
 
 
-def test_an_answer_that_became_a_dead_letter_is_told_to_the_next_one_all_the_same(make_app: MakeApp) -> None:
-    async def main() -> None:
-        async with app_of(make_app) as app:
-            task = await opened(app)
-            await app.instance(Expenses, "e-1").suspend()
-            await app.tasks.complete(task.id, Approve("e-1", "fine"), **MANAGER)
-            await app.instance(Expenses, "e-1").terminate()
-
-            async def buried() -> bool:
-                return len(await app.dead_letters()) == 1
-
-            await until(buried)
-            again = await app.tasks.complete(task.id, Reject("e-1", "late"), actor="cho", roles=["manager"])
-            assert (again.answered_by, again.message) == ("bob", Approve("e-1", "fine"))
-
-    run(main)
-
-
 def test_an_answer_on_which_decide_fails_is_kept_and_suspends_its_instance(make_app: MakeApp) -> None:
     async def main() -> None:
         async with app_of(make_app) as app:
