@@ -3,12 +3,13 @@
 import asyncio
 import gc
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mainspring import Mainspring, Received
+from mainspring import Mainspring, Received, Retry
 from mainspring.codec import Codec
 from mainspring.engine import long_streams
 from mainspring.engine.committer import (
@@ -28,7 +29,9 @@ from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.stepper import SHARES_UNDER_WAY
 from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit
 from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
+from tests.engine.jobs import Done, Start, Work, job
 from tests.engine.shop import Break, Charge, Note, PlaceOrder, Ship, Shop
 
 BURST = 4 * UNITS_PER_BATCH
@@ -156,6 +159,26 @@ def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(mak
             before = app.engine.claimer.rounds
             for n in range(50):
                 await app.send(Note("cool", str(n)))
+            assert app.engine.claimer.rounds - before < 10
+
+    run(body)
+
+
+def test_a_command_that_is_tried_again_later_wakes_nobody_before(make_app: MakeApp) -> None:
+    async def body() -> None:
+        clock, tried = VirtualClock(), 0
+
+        async def work(command: Work) -> Done:
+            nonlocal tried
+            tried += 1
+            raise ConnectionError("down")
+
+        retry = Retry(max_attempts=9, first=timedelta(hours=1), cap=timedelta(hours=1))
+        async with job(make_app(clock), work, retry=retry, breaker=None) as app:
+            before = app.engine.claimer.rounds
+            for n in range(30):
+                await app.send(Start(f"j-{n}"))
+            await until(lambda: tried == 30 and app.engine.committer.idle)
             assert app.engine.claimer.rounds - before < 10
 
     run(body)

@@ -70,7 +70,7 @@ def is_gone(pid: int) -> bool:
     try:
         # A zombie is one that its parent has not asked for yet.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between opening and reading
         return True
 
 

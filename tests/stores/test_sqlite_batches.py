@@ -186,8 +186,13 @@ def test_the_log_is_moved_into_the_database_in_a_pause(tmp_path: Path, monkeypat
 
 # ---- hints
 
-UNHELD = {"input": accept("w-1"), "output": step("m-1", send()), "timer": step("m-1", timer())}
-HELD = {"input": accept("w-1", claimed=True), "output": step("m-1", send(claimed=True)), "nothing": step("m-1")}
+UNHELD = {"input": accept("w-1"), "output": step("m-1", send()), "timer": step("m-1", timer(after_seconds=0.5))}
+HELD = {
+    "input": accept("w-1", claimed=True),
+    "output": step("m-1", send(claimed=True)),
+    "nothing": step("m-1"),
+    "what is due later": step("m-1", timer(after_seconds=60)),
+}
 
 
 def wakes(folder: Path, unit: Unit, within_seconds: float) -> bool:

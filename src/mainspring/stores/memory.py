@@ -205,7 +205,8 @@ class MemoryStore(ProjectionTables):
             output = self._outbox[retry.output]
             output.owner, output.attempts, output.error = None, retry.attempts, retry.error
             output.due_us = self.now_us() + retry.after_us
-            self._news.set()
+            if not retry.after_us:
+                self._news.set()
         settled = {key: self._drop_output(key) for key in set(unit.settles)}
         for key, output in list(instance.outbox.items()):
             if cancels(unit, output):

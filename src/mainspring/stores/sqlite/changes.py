@@ -35,6 +35,8 @@ from mainspring.stores.sqlite.tasks import TaskChanges
 
 # No row has it.
 NO_CHECKSUM: Final = -1
+# What is due later than this need not be told: whoever waits for work looks by itself until then.
+SOON_US: Final = 1_000_000
 
 _INSTANCES: Final = Ladder(QUERIES["insert_instances"])
 _EVENTS: Final = Ladder(QUERIES["insert_events"])
@@ -99,13 +101,17 @@ class Changes:
             output_checksum(key, row.version, row.kind, row.destination, due_us, row.priority, row.key, 0),
         )
         if owner is None:
-            self.news = True
+            self._tell(due_us)
 
     def trim(self, key: int, unit: Unit) -> None:
         """Remove what a unit leaves behind; several units of a batch together, from where the first one looks."""
         known = self._trimmed.get(key)
         after = trim_after(unit)
         self._trimmed[key] = after if known is None else min(after, known[0]), unit.expected_version or 0
+
+    def _tell(self, due_us: int) -> None:
+        if due_us - self.now_us < SOON_US:
+            self.news = True
 
     def settle(self, spot: Spot) -> tuple[Any, ...] | None:
         """Remove an output. Return its row if it is so new that it is not in the database yet."""
@@ -118,7 +124,8 @@ class Changes:
         """Let an output be due later. `row` is what the outbox says of it; nothing if it is not there yet."""
         spot = (retry.output.instance, retry.output.version)
         due_us = self.now_us + retry.after_us
-        self.news = True
+        if not retry.after_us:
+            self.news = True  # else whoever gives it back knows when it is due, and others look by themselves
         born = self.outputs.get(spot)
         kind, destination, priority, key = row if born is None else (*born[2:4], *born[5:7])
         # What is damaged must stay so: a new checksum over it would have it believed.
