@@ -18,7 +18,7 @@ import pytest
 
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
-from mainspring.engine.processes import ProcessPool
+from mainspring.engine.processes import Child, ProcessPool
 from mainspring.errors import SettingError, WiringError
 from mainspring.testing import simulate
 from tests.engine.computing import (
@@ -236,6 +236,17 @@ def test_a_process_that_died_without_work_costs_nobody_an_attempt(pool: ProcessP
     wait_until_gone(first)
 
     assert called(pool, os.getpid) not in {first, os.getpid()}
+
+
+def test_a_process_whose_death_is_not_seen_yet_costs_nobody_an_attempt_either(
+    pool: ProcessPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = called(pool, os.getpid)
+    os.kill(first, signal.SIGKILL)
+    monkeypatch.setattr(Child, "is_alive", lambda _: True)
+
+    assert called(pool, os.getpid) not in {first, os.getpid()}
+    assert len(pool.pids) == 1
 
 
 def test_a_signal_to_all_leaves_the_processes_to_their_worker(pool: ProcessPool) -> None:

@@ -131,21 +131,24 @@ class _Call:
     def make(self) -> Any:
         """Make it, and wait for its end; in a thread."""
         call = pickle.dumps((self._function, self._message))
-        child = self._pool.take()
-        if not self._hold(child):
-            self._pool.put_back(child)
-            return None  # nobody waits for it any more
-        try:
-            answer = child.answer(call, self._begun)
-        except BaseException:
-            self._let_go()
-            self._pool.drop(child)
-            raise
-        if self._let_go():
-            self._pool.put_back(child)
-        else:
-            self._pool.drop(child)
-        return _result(answer)
+        while True:
+            child = self._pool.take()
+            if not self._hold(child):
+                self._pool.put_back(child)
+                return None  # nobody waits for it any more
+            try:
+                answer = child.answer(call, self._begun)
+            except BaseException as error:
+                wanted = self._let_go()
+                self._pool.drop(child)
+                if wanted and isinstance(error, DiedIdleError):
+                    continue
+                raise
+            if self._let_go():
+                self._pool.put_back(child)
+            else:
+                self._pool.drop(child)
+            return _result(answer)
 
     def stop(self) -> None:
         """End it if it is being made; else never begin."""
@@ -166,6 +169,10 @@ class _Call:
             return not self._stopped
 
 
+class DiedIdleError(ChildProcessError):
+    """A process that has made calls ended before it began this one, which another may make: nothing has happened."""
+
+
 class Child:
     """A process that makes calls, seen from the one that started it."""
 
@@ -173,6 +180,7 @@ class Child:
         self._connection, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=serve, args=(theirs,), name=THREAD_NAME)
         self._process.start()
+        self._has_served = False
         # Else the pipe would stay open, and silent, when the process has died.
         theirs.close()
 
@@ -196,7 +204,10 @@ class Child:
                 begun()
                 answer = self._connection.recv_bytes()
         except (EOFError, ConnectionError):
-            raise ChildProcessError(self._death(begins=begins)) from None
+            # Its death is not always seen before: a process is there until its last thread is gone.
+            kind = DiedIdleError if self._has_served and not begins else ChildProcessError
+            raise kind(self._death(begins=begins)) from None
+        self._has_served = True
         return answer
 
     def hang_up(self) -> None:
