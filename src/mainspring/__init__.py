@@ -138,9 +138,13 @@ _HOMES = {
     "mainspring.port.lending": "Connection",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+# So that `import mainspring` is enough for `except mainspring.errors.StoreError`.
+_MODULES = ("errors", "testing")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"mainspring.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'mainspring' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
@@ -148,4 +152,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -8,7 +8,7 @@ import pytest
 from mainspring import Complete, Decisions, Mainspring, Receipt, Workflow
 from mainspring.core.definition import definition_of
 from mainspring.errors import DefinitionError, StoreUnreachableError
-from mainspring.port.records import Outcome, Unit
+from mainspring.port.records import Outcome, Ref, Unit
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, Working
 
@@ -56,7 +56,8 @@ def test_a_second_start_begins_it_when_the_commit_of_the_first_fails(
             async def refused(worker: int, units: list[Unit]) -> list[Outcome]:
                 monkeypatch.setattr(store, "commit", commit)
                 second.append(asyncio.create_task(app.send(Start("j-1", times=0), id="m-2")))
-                await asyncio.sleep(0.01)
+                lane = app.engine.stepper.lanes.get(Ref("Refusing", "j-1"))
+                await until(lambda: lane is not None and len(lane.queue) == 1)
                 raise StoreUnreachableError("the store", "refused")
 
             monkeypatch.setattr(store, "commit", refused)

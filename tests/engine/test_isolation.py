@@ -155,7 +155,7 @@ def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(mak
             await app.send(Break("poisoned"))
             await app.send(Note("poisoned", "behind it"))
             assert (await app.instance(Shop, "poisoned").row()).status == "suspended"
-            await asyncio.sleep(0.05)
+            await until(lambda: app.engine.claimer.idle and app.engine.committer.idle)
             before = app.engine.claimer.rounds
             for n in range(50):
                 await app.send(Note("cool", str(n)))

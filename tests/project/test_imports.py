@@ -58,6 +58,12 @@ def test_the_package_alone_imports_nothing() -> None:
     assert among(imported, ("mainspring",)) == ["mainspring"]
 
 
+def test_the_package_leads_to_its_errors_and_its_testing_kit() -> None:
+    imported = imported_by("import mainspring\nmainspring.errors.StoreError, mainspring.testing.fuzz")
+
+    assert {"mainspring.errors", "mainspring.testing"} <= imported
+
+
 def test_a_workflow_needs_no_engine() -> None:
     imported = imported_by("from mainspring import Workflow, Send, Received, message")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.lending import Loan
@@ -26,6 +26,8 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+
+SOON_US: Final = 1_000_000
 
 TaskSpot: TypeAlias = tuple[Ref, int]
 
@@ -103,7 +105,10 @@ class Store(Protocol):
         ...
 
     async def wait_for_work(self, timeout_seconds: float) -> None:
-        """Return when there may be new work from outside this process, or after the timeout. A hint, no promise."""
+        """Return when there may be new work from outside this process, or after the timeout. A hint, no promise.
+
+        What is due later than `SOON_US` needs none: whoever waits looks by itself until then.
+        """
         ...
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:

@@ -19,6 +19,7 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
+from mainspring.port.store import SOON_US
 from mainspring.port.trimming import trim_after
 from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
@@ -26,8 +27,6 @@ from mainspring.stores.postgres.sql import digest, packed
 from mainspring.stores.postgres.transaction import Transaction
 from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
 
-# Work that is due later than this need not be told to others: they look themselves by then.
-SOON_US: Final = 1_000_000
 PARKED: Final = -1
 _CANCELS: Final = {"timers": "cancel_timers", "unclaimed": "cancel_unclaimed", "forward": "cancel_forward"}
 # A JSON array may not have more than 256 MB in PostgreSQL, and is no good form for large things anyway.

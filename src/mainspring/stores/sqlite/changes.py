@@ -20,6 +20,7 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
+from mainspring.port.store import SOON_US
 from mainspring.port.trimming import trim_after
 from mainspring.stores.rows import (
     born_checksum,
@@ -35,8 +36,6 @@ from mainspring.stores.sqlite.tasks import TaskChanges
 
 # No row has it.
 NO_CHECKSUM: Final = -1
-# What is due later than this need not be told: whoever waits for work looks by itself until then.
-SOON_US: Final = 1_000_000
 
 _INSTANCES: Final = Ladder(QUERIES["insert_instances"])
 _EVENTS: Final = Ladder(QUERIES["insert_events"])

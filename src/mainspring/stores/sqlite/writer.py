@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
@@ -44,7 +45,7 @@ class Transaction:
         self.when_rolled_back: list[Callable[[], None]] = []
 
 
-class Job(Answer[T]):
+class Job(Answer[T], ABC):
     """Something to do in a transaction, or, if it is `bare`, between two.
 
     Nothing in it leads back to it: what holds itself is freed by the garbage collector only, late and all at once.
@@ -58,8 +59,9 @@ class Job(Answer[T]):
     def weight(self) -> int:
         return 1
 
+    @abstractmethod
     def run(self, transaction: Transaction) -> T:
-        raise NotImplementedError
+        """Do it, and return the answer."""
 
 
 class Call(Job[T]):
