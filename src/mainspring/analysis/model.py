@@ -1,0 +1,214 @@
+"""A workflow as a state machine, as far as its code tells: what every tool that draws, checks or explains one works on.
+
+    Machine      ─┬─ State        a state, with its fields; the initial one; those in which the instance has ended
+                  ├─ Message      an input or an output type, with its fields, and how an input can come
+                  ├─ Transition   in a state, a message, under a guard: what is decided, and the state after it
+                  ├─ Gap          in a state, a message for which decide has no case: an unknown transition
+                  └─ Unresolved   a place that could not be read: what the machine says about it may be too little
+
+Everything is plain data with the names that streams and tables have, so it can be written as JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+Way: TypeAlias = Literal["message", "timer", "answer", "result", "reply", "child", "join", "then", "undone"]
+"""How an input comes: from outside (`message`); as a due timer; as the answer to a task; as the result of a handler; as
+another workflow's reply; as a child's outcome; as the join of a fan-out; as what follows compensation (`then`); or, with
+the message type COMPENSATED, when something was undone."""
+
+Ends: TypeAlias = Literal["completed", "failed"]
+
+COMPENSATED: Final = "Compensated"
+"""The message of transitions that happen when a compensation was carried out. It stands for no type of the author's."""
+
+ANY_STATE: Final = "(any state)"
+"""The target of a transition whose state after could not be read."""
+
+
+class Place(Struct, frozen=True, order=True):
+    """Where something is written.
+
+    >>> str(Place("shop.py", 12))
+    'shop.py:12'
+    """
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class Field(Struct, frozen=True):
+    """A field of a message or a state, with its type as it is written.
+
+    >>> Field("amount", "int").required
+    True
+    """
+
+    name: str
+    type: str
+    required: bool = True
+
+
+class State(Struct, frozen=True):
+    """A state of the machine.
+
+    `ended` says that an instance can end in it; `reachable`, that transitions lead from the initial state to it.
+
+    >>> State("AwaitingPayment").initial
+    False
+    """
+
+    name: str
+    doc: str = ""
+    fields: tuple[Field, ...] = ()
+    initial: bool = False
+    ended: bool = False
+    reachable: bool = True
+    place: Place | None = None
+
+
+class Message(Struct, frozen=True):
+    """A type of message that the workflow takes or gives.
+
+    `begins` says that it may begin an instance. `ways` are how it can come, for an input; what only an app can know,
+    such as the results of handlers, is among them when the machine was read with that app.
+
+    >>> Message("PlaceOrder", begins=True).ways
+    ()
+    """
+
+    name: str
+    doc: str = ""
+    fields: tuple[Field, ...] = ()
+    begins: bool = False
+    ways: tuple[Way, ...] = ()
+    place: Place | None = None
+
+
+class Output(Struct, frozen=True):
+    """A decision, as it is written.
+
+    `decision` is its name: Send, Publish, Schedule … `message` is the type that it carries: for Ask the task's key, for
+    CancelSchedule and CloseTask the key; None if there is none. `messages` are the types that come back by it, as far
+    as the decision itself says: a timer's, a task's answers and timers, the input that joins a fan-out, what follows
+    compensation. `detail` are its other arguments as they are written. `repeated`: none, one or many of it.
+
+    >>> str(Output("Schedule", "PaymentTimedOut", ("PaymentTimedOut",), "after=PATIENCE"))
+    'Schedule(PaymentTimedOut, after=PATIENCE)'
+    """
+
+    decision: str
+    message: str | None = None
+    messages: tuple[str, ...] = ()
+    detail: str = ""
+    repeated: bool = False
+    compensate: str | None = None
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        inside = ", ".join(part for part in (self.message, self.detail) if part)
+        return f"{'*' if self.repeated else ''}{self.decision}({inside})"
+
+
+class Transition(Struct, frozen=True):
+    """In the state `source`, the message: what is decided, and the state after it.
+
+    `guard` is the condition under which this is so, "" for always; where a message has several transitions in a state,
+    their guards exclude each other. `begins` says that it is the first step of an instance. `ignored` says that nothing
+    was decided and the state stayed what it was: `return []`. `decided` is where decide returns, and `evolved` where
+    evolve returned the states on the way to the target.
+
+    >>> Transition("New", "PlaceOrder", "AwaitingPayment").ignored
+    False
+    """
+
+    source: str
+    message: str
+    target: str
+    guard: str = ""
+    outputs: tuple[Output, ...] = ()
+    ends: Ends | None = None
+    begins: bool = False
+    ignored: bool = False
+    ways: tuple[Way, ...] = ()
+    decided: Place | None = None
+    evolved: tuple[Place, ...] = ()
+
+    @property
+    def moves(self) -> bool:
+        """Whether the instance is in another state afterwards, or has ended."""
+        return self.target != self.source or self.ends is not None
+
+
+class Gap(Struct, frozen=True):
+    """In the state `source`, decide has no case for the message, at least under the guard.
+
+    It is an unknown transition if such a message comes, or is ignored where it is a timer or the workflow says so.
+
+    >>> Gap("AwaitingPayment", "OrderShipped").guard
+    ''
+    """
+
+    source: str
+    message: str
+    guard: str = ""
+    ways: tuple[Way, ...] = ()
+
+
+class Unresolved(Struct, frozen=True, order=True):
+    """A place that could not be read. Transitions in this state and by this message may be missing, or say too much.
+
+    `source` and `message` are "" where all may be concerned.
+
+    >>> str(Unresolved(Place("shop.py", 12), "exec(rule)", "a call that cannot be followed", "New", "PlaceOrder"))
+    'shop.py:12: exec(rule): a call that cannot be followed (PlaceOrder in New)'
+    """
+
+    place: Place
+    text: str
+    reason: str
+    source: str = ""
+    message: str = ""
+
+    def __str__(self) -> str:
+        which = f" ({self.message or 'any message'} in {self.source or 'any state'})"
+        return f"{self.place}: {self.text}: {self.reason}{which if self.source or self.message else ''}"
+
+
+class Machine(Struct, frozen=True):
+    """A workflow as a state machine, as far as its code tells.
+
+    What is not listed cannot happen, but for what `unresolved` names, for what operators do, and for older code.
+
+    >>> Machine("Counter").leaving("Counted")
+    ()
+    """
+
+    workflow: str
+    version: int = 1
+    doc: str = ""
+    states: tuple[State, ...] = ()
+    inputs: tuple[Message, ...] = ()
+    outputs: tuple[Message, ...] = ()
+    transitions: tuple[Transition, ...] = ()
+    gaps: tuple[Gap, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+    place: Place | None = None
+
+    def state(self, name: str) -> State:
+        """Return the state of a name."""
+        return next(state for state in self.states if state.name == name)
+
+    def input(self, name: str) -> Message:
+        """Return the input type of a name."""
+        return next(message for message in self.inputs if message.name == name)
+
+    def leaving(self, state: str) -> tuple[Transition, ...]:
+        """Return the transitions of a state, in the order of their messages."""
+        return tuple(transition for transition in self.transitions if transition.source == state)
