@@ -3,9 +3,9 @@
 import pytest
 
 from mainspring import Compensate, Send, SendFailed
+from mainspring.core.difference import show
 from mainspring.errors import DecisionAfterEndError, InstanceEndedError, InvalidDecisionError, UndeclaredOutputError
 from mainspring.testing import fuzz, given
-from mainspring.testing.difference import show
 from mainspring.testing.rehearsal import Rehearsal
 from tests.coordination.trips import Book, Booked, CancelBooking, GiveUp, Planning, PlanTrip, Replan, Trip
 

@@ -23,6 +23,7 @@
      operations    what operators do to an instance, each in one commit
 
      registry      what this process knows: workflows, handlers, subscribers        (handlers: functions as registered)
+     replaying     a stored stream, decided once more
      wiring        what is refused before the first message                         (fingerprint: of the code;
                                                                                     sources: of its classes)
      publication   what an app itself publishes, as tiny instances

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -13,17 +13,15 @@ from msgspec.structs import replace
 from mainspring.app import Mainspring
 from mainspring.app.given import checked_limit
 from mainspring.core.definition import definition_of
-from mainspring.core.events import Replied, StreamEvent
-from mainspring.core.messages import Envelope, InstanceId, Kind
-from mainspring.core.replay import Recorded, Redecided, redecided
+from mainspring.core.difference import diff, value_diff
+from mainspring.core.replay import Redecided
 from mainspring.core.workflow import Workflow
 from mainspring.engine.loader import whole_stream
-from mainspring.engine.pending import instance_id, moment, read_context
-from mainspring.engine.recorder import Recorder, is_unkept, message_id_of
+from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import WorkflowEntry, is_internal
+from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import ErasedError, MainspringError, WiringError, shown
 from mainspring.port.records import EventRow, InstanceFilter, Ref
-from mainspring.testing.difference import diff, value_diff
 
 FORMAT: Final = 1
 INSTANCES: Final = 100
@@ -146,7 +144,7 @@ def _write(path: Path, file: Histories) -> None:
 def _history(entry: WorkflowEntry, ref: Ref, definition_version: int, rows: Sequence[EventRow]) -> History:
     states = [
         (step.version, entry.recorder.snapshot(step.after, step.version, "kept"))
-        for step in _redecided(entry, ref, rows)
+        for step in redecided_rows(entry, ref, rows)
     ]
     return History(
         ref.workflow,
@@ -164,7 +162,7 @@ def _replay(entry: WorkflowEntry, history: History) -> int:
     expected = {step.version: step for step in history.states}
     inputs = 0
     try:
-        for step in _redecided(entry, ref, rows):
+        for step in redecided_rows(entry, ref, rows):
             inputs += 1
             _hold(entry, ref, expected.get(step.version), step)
     except HistoryChanged:
@@ -184,45 +182,6 @@ def _hold(entry: WorkflowEntry, ref: Ref, expected: Step | None, step: Redecided
         raise HistoryChanged("\n".join(_changed_decision(ref, step)))
     if lines := _changed_state(entry, expected, step):
         raise HistoryChanged("\n".join([_head(ref, step, "leads to another state"), *lines]))
-
-
-def _redecided(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> Iterator[Redecided]:
-    recorder = entry.recorder
-    by_version = {row.version: row for row in rows}
-    began = next((row.context for row in rows if row.context is not None), None)
-
-    def as_recorded(event: StreamEvent[Any, Any]) -> StreamEvent[Any, Any]:
-        return recorder.event(_written(recorder, event))
-
-    def envelope(version: int) -> Envelope[Any]:
-        return _envelope(recorder, ref, by_version[version], began)
-
-    stream = (Recorded(row.version, recorder.event(row)) for row in rows)
-    return redecided(entry.workflow, stream, envelope, as_recorded)
-
-
-def _written(recorder: Recorder, event: StreamEvent[Any, Any]) -> EventRow:
-    return recorder.reply_row(event, 0, 0, None, 0) if isinstance(event, Replied) else recorder.row(event, 0, 0)
-
-
-def _envelope(recorder: Recorder, ref: Ref, row: EventRow, began: bytes | None) -> Envelope[Any]:
-    """Return the envelope of an input as far as the stream tells. An answer has the context of what it answers."""
-    context = read_context(row.context or began or b'{"correlation_id":""}')
-    own = row.context is not None
-    sender: InstanceId | None = instance_id(context.sender) if own and context.sender else None
-    return Envelope(
-        recorder.message(row.type or "", row.type_version, row.body or b""),
-        message_id_of(ref, row) or "",
-        moment(row.time_us),
-        context.correlation_id,
-        Kind(row.kind) if row.kind is not None else Kind.COMMAND,
-        context.causation_id if own else f"{ref}/{row.cause}",
-        sender,
-        context.reply_to if own else None,
-        row.actor,
-        context.trace,
-        context.task if own else None,
-    )
 
 
 def _changed_decision(ref: Ref, step: Redecided) -> Iterable[str]:

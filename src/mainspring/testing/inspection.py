@@ -7,10 +7,10 @@ import inspect
 from functools import cached_property
 from typing import Any, TypeVar
 
+from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import ENDS
 from mainspring.core.fold import fold
 from mainspring.errors import ImpureCallError, shown
-from mainspring.testing.difference import diff, show, value_diff
 from mainspring.testing.rehearsal import Rehearsal
 from mainspring.testing.watch import METHODS, Method, guarded
 

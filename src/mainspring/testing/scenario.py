@@ -8,13 +8,13 @@ from datetime import datetime
 from typing import Any, Generic, TypeVar, cast, get_args, get_origin
 
 from mainspring.core.decisions import Decision
+from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import Compensated, Event, Recorded
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import recorded
 from mainspring.core.workflow import Workflow
 from mainspring.errors import shown
 from mainspring.testing.causes import cause_of
-from mainspring.testing.difference import diff, show, value_diff
 from mainspring.testing.rehearsal import Rehearsal, check_workflow
 
 In = TypeVar("In")

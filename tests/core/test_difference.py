@@ -7,7 +7,7 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from mainspring import CancelSchedule, Complete, Fail, Publish, Reply, Schedule, Send
-from mainspring.testing.difference import ALIGNED_LINES, diff, field_differences, show, value_diff
+from mainspring.core.difference import ALIGNED_LINES, diff, field_differences, show, value_diff
 
 
 @dataclass(frozen=True)
