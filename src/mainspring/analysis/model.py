@@ -97,7 +97,9 @@ class Output(Struct, frozen=True):
     `decision` is its name: Send, Publish, Schedule … `message` is the type that it carries: for Ask the task's key, for
     CancelSchedule and CloseTask the key; None if there is none. `messages` are the types that come back by it, as far
     as the decision itself says: a timer's, a task's answers and timers, the input that joins a fan-out, what follows
-    compensation. `detail` are its other arguments as they are written. `repeated`: none, one or many of it.
+    compensation. `detail` are its other arguments as they are written, and `when` is when it comes due, in words if that
+    is known: a timer, or a task. `timers` is how many of `messages` are timers, the last ones; all of a Schedule's are.
+    `compensate` is the type that undoes it. `repeated`: none, one or many of it.
 
     >>> str(Output("Schedule", "PaymentTimedOut", ("PaymentTimedOut",), "after=PATIENCE"))
     'Schedule(PaymentTimedOut, after=PATIENCE)'
@@ -107,6 +109,8 @@ class Output(Struct, frozen=True):
     message: str | None = None
     messages: tuple[str, ...] = ()
     detail: str = ""
+    when: str = ""
+    timers: int = 0
     repeated: bool = False
     compensate: str | None = None
     place: Place | None = None
@@ -159,6 +163,7 @@ class Gap(Struct, frozen=True):
     message: str
     guard: str = ""
     ways: tuple[Way, ...] = ()
+    begins: bool = False
 
 
 class Unresolved(Struct, frozen=True, order=True):
