@@ -89,7 +89,7 @@ def test_an_order_alone_is_a_transaction_for_each_step_of_few_statements(
     # Nine events, the instance four times, three commands that come and go, and an ending.
     assert within(each["rows"], 20)
     asked = sum(count for word, count in each.items() if word not in ("rows", "PRAGMA"))
-    assert within(asked, 43.2)
+    assert within(asked, 33.2)
 
 
 def test_orders_take_little_room(tmp_path: Path) -> None:

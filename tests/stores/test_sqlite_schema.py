@@ -150,7 +150,7 @@ def allowed(name: str, step: str) -> bool:
     """Tell whether a step only looks like a scan of a table."""
     return {
         "last_instance": "SEARCH" in step,
-        "inbox_has_rows": True,  # it stops at the first row
+        "misfits": step.startswith("SCAN inbox"),  # it stops at the first row
         "claimable_outputs": step == "SCAN s",  # destinations and priorities, not rows
         "next_due": step == "SCAN s",
         "claimable_inputs": "inbox_free" in step or "AUTOMATIC" in step,  # in order, as far as the limit

@@ -9,6 +9,7 @@ question: what it has is written, and the next one asks anew. `mainspring.stores
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import count
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned
 from mainspring.stores.sqlite.sql import scalar
 
 SMALLEST_SEGMENT: Final = 16
+NOBODYS: Final[AbstractSet[Name]] = frozenset()
 
 
 def commit_units(
@@ -202,7 +204,7 @@ class Segment:
 
     def _apply(self, worker: int, unit: Unit, known: Known) -> Committed:
         changes = self.changes
-        owned = self._claimable(worker, unit) if unit.accepts else set[Name]()
+        owned = self._claimable(worker, unit) if unit.accepts else NOBODYS
         born = [changes.settle((output.instance, output.version)) for output in unit.settles]
         if unit.consumes is not None:
             changes.consumed.add(unit.consumes)
@@ -302,7 +304,7 @@ class Segment:
         names = {(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
         return {name for name in names if not self._others_wait(worker, self._facts.instances[name])}
 
-    def _accept(self, worker: int, row: InputRow, owned: set[Name], unclaimed: list[int]) -> int:
+    def _accept(self, worker: int, row: InputRow, owned: AbstractSet[Name], unclaimed: list[int]) -> int:
         name = (row.workflow, row.instance)
         if self._message(name, row.message_id) is not None:
             return 0

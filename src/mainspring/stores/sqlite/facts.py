@@ -88,9 +88,11 @@ class Facts:
         self._answered: list[tuple[str, str, int]] = []
         self._cancels = False
         self._collect(units)
-        self.workers = self._ask_workers({worker for worker, _ in units})
-        self._ask_instances()
-        self.not_owned = set(self._ask("not_owned", self._owned))
+        self.workers = {worker for worker, _ in units}
+        self.not_owned: set[tuple[int, int, int]] = set()
+        self.taken: dict[tuple[Name, str], tuple[str | None, bytes | None]]
+        self._ask_misfits()
+        self._ask_named()
         spots = [spot[:2] for spot in self._owned] if self._cancels else []
         self.timers = {(i, v) for i, v, *_, key in self._ask("output_rows", spots) if key is not None}
         self.outputs: dict[Spot, Sequence[Any]] = {}
@@ -100,7 +102,6 @@ class Facts:
             kind, destination, priority, key = row
             if checksum not in (None, output_checksum(i, v, kind, destination, due_us, priority, key, attempts)):
                 self.damaged.add((i, v))
-        self.taken = self._ask_taken()
         self.letters: dict[tuple[Name, str], list[tuple[int, tuple[str, bytes]]]] = {}
         for workflow, instance, message_id, id, *message in self._ask("dead_messages", self._letters):
             self.letters.setdefault(((workflow, instance), message_id), []).append((id, (message[0], message[1])))
@@ -165,30 +166,49 @@ class Facts:
     def _ask(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         return rows(self._connection, query, packed(values)) if values else []
 
-    def _ask_workers(self, workers: set[int]) -> set[int]:
-        return {key for (key,) in self._ask("registered_workers", sorted(workers))}
-
-    def _ask_instances(self) -> None:
-        """Find each instance's key and version: by key where it is given, and by name where that does not fit."""
-        if wrong := {key for (key,) in self._ask("wrong_versions", self._keyed)}:
+    def _ask_misfits(self) -> None:
+        """Ask at once what every batch asks. An instance that is not as its unit says is looked for by its name."""
+        names = {key: (workflow, id) for key, _, workflow, id in self._keyed}
+        taken = [(key, id) for name, id in self._inputs if names.get(key := self.instances[name].key) == name]
+        lists = (sorted(self.workers), self._keyed, self._owned, taken)
+        alive = len(self.workers)
+        wrong: set[int] = set()
+        found: list[Sequence[Any]] = []
+        for which, *row in rows(self._connection, "misfits", *[packed(values) if values else None for values in lists]):
+            match which:
+                case 0:
+                    alive, self.inbox_has_rows, self.inbox_is_parked, _ = row
+                case 1:
+                    wrong.add(row[0])
+                case 2:
+                    self.not_owned.add((row[0], row[1], row[2]))
+                case _:
+                    found.append(row)
+        if alive < len(self.workers):
+            self.workers = {key for (key,) in self._ask("registered_workers", sorted(self.workers))}
+        if wrong:
             self._named += [(workflow, id) for key, _, workflow, id in self._keyed if key in wrong]
+        self.taken = {(names[key], id): (type, body) for key, id, type, body in found if key not in wrong}
+
+    def _ask_named(self) -> None:
+        """Find the instances that are known by name only, and which of their inputs are in their streams already.
+
+        A tombstone knows none, though events of it may be left.
+        """
+        if not self._named:
+            return
+        names: dict[int, Name] = {}
         for name in self._named:
             known = self.instances[name]
             known.key = known.version = 0
         for workflow, id, key, version in self._ask("instances_by_name", self._named):
             known = self.instances[workflow, id]
             known.key, known.version = key, version
-
-    def _ask_taken(self) -> dict[tuple[Name, str], tuple[str | None, bytes | None]]:
-        """Find inputs that are in their stream already. A tombstone knows none, though events of it may be left."""
-        names: dict[int, Name] = {}
-        asked: list[tuple[int, str]] = []
-        for name, message_id in self._inputs:
-            known = self.instances[name]
-            if known.key and known.version >= 0:
-                names[known.key] = name
-                asked.append((known.key, message_id))
-        return {(names[key], id): (type, body) for key, id, type, body in self._ask("taken_messages", asked)}
+            if version >= 0:
+                names[key] = (workflow, id)
+        asked = [(key, id) for name, id in self._inputs if names.get(key := self.instances[name].key) == name]
+        for key, id, type, body in self._ask("taken_messages", asked):
+            self.taken[names[key], id] = (type, body)
 
     def _ask_inbox(self) -> None:
         self.waiting: dict[tuple[Name, str], tuple[int, str | None, str, bytes]] = {}
@@ -198,7 +218,6 @@ class Facts:
         self.turns: dict[Name, deque[int]] = {}
         self.left: dict[Name, int] = {}
         self.others: set[tuple[str, str, int]] = set()
-        self.inbox_has_rows, self.inbox_is_parked = rows(self._connection, "inbox_has_rows")[0]
         if not self.inbox_has_rows:
             return
         asked = [(*name, message_id) for name, message_id in self._inputs]

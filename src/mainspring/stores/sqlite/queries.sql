@@ -4,16 +4,32 @@
 
 -- ---------------------------------------------------------------- commit: the checks, which return misfits only
 
+-- name: misfits
+-- What every batch asks, in one statement: each would be one more turn at the interpreter lock. NULL is an empty list.
+-- 0: how many of the workers (?1) are alive, whether anything waits in the inbox (mostly not, and then nothing else of
+-- it is looked at), and whether for a resumption.
+SELECT 0, (SELECT count(*) FROM workers WHERE key IN (SELECT value FROM json_each(?1))),
+    EXISTS (SELECT 1 FROM inbox), EXISTS (SELECT 1 FROM inbox WHERE owner = -1), NULL
+-- 1: of [key, version, workflow, id], the keys whose instance is at another version, is another one, or a tombstone.
+UNION ALL
+SELECT 1, j.value ->> 0, NULL, NULL, NULL
+FROM json_each(?2) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
+WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2
+    OR i.purged_us IS NOT NULL
+-- 2: of [instance, version, worker], the outputs that are not this worker's, or not there.
+UNION ALL
+SELECT 2, j.value ->> 0, j.value ->> 1, j.value ->> 2, NULL
+FROM json_each(?3) AS j LEFT JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
+WHERE o.owner IS NOT j.value ->> 2
+-- 3: of [instance, message_id], the inputs that are in their stream already.
+UNION ALL
+SELECT 3, e.instance, e.message_id, e.type, e.body
+FROM json_each(?4) AS j
+CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
+
 -- name: registered_workers
 -- Which of these workers are alive.
 SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
-
--- name: wrong_versions
--- Of [key, version, workflow, id]: the keys whose instance is at another version, is another instance, or a tombstone.
-SELECT j.value ->> 0
-FROM json_each(?1) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
-WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2
-    OR i.purged_us IS NOT NULL;
 
 -- name: instances_by_name
 -- Of [workflow, id]: those that exist. A tombstone has a version that nobody expects.
@@ -23,12 +39,6 @@ FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 
 -- name: last_instance
 -- The highest key in use.
 SELECT coalesce(max(key), 0) FROM instances;
-
--- name: not_owned
--- Of [instance, version, worker]: outputs that are not this worker's, or not there.
-SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
-FROM json_each(?1) AS j LEFT JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
-WHERE o.owner IS NOT j.value ->> 2;
 
 -- name: output_rows
 -- Of [instance, version]: the outbox rows of those that are there.
@@ -48,10 +58,6 @@ FROM json_each(?1) AS j
 CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_message
 ON d.workflow = j.value ->> 0 AND d.instance = j.value ->> 1 AND d.message_id = j.value ->> 2
 WHERE d.output_kind IS NULL;
-
--- name: inbox_has_rows
--- Whether anything waits at all (mostly not, and then nothing else of the inbox is looked at), and for a resumption.
-SELECT EXISTS (SELECT 1 FROM inbox), EXISTS (SELECT 1 FROM inbox WHERE owner = -1);
 
 -- name: waiting_messages
 -- Of [workflow, instance, message_id]: those that wait in the inbox.
