@@ -4,4 +4,5 @@ Pure functions over workflow classes and over the read side of a store. The comm
 other tools call them as they are.
 
     model      a workflow as a state machine: states, transitions, and the places that could not be read
+    layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
 """
