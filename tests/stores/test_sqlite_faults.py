@@ -322,3 +322,34 @@ def test_a_faulty_unit_fails_alone(unit: Unit, tmp_path: Path) -> None:
         assert [row.id for row in await store.instances(InstanceFilter(), 10)] == ["o-1", "o-3", "o-2"]
 
     on_store(tmp_path, body)
+
+
+def test_a_log_that_another_process_is_moving_is_no_trouble(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    # A reader keeps the log where it is, so that who wants to begin a new one waits, and holds the log's lock.
+    moving = f"""
+import apsw
+reader, mover = apsw.Connection({str(tmp_path / NAME)!r}), apsw.Connection({str(tmp_path / NAME)!r})
+reader.execute("BEGIN; SELECT count(*) FROM events").fetchall()
+mover.execute("SELECT count(*) FROM events").fetchall()
+def waits(tries):
+    print("ready", flush=True)
+    sys.stdin.read()
+    return False
+mover.set_busy_handler(waits)
+mover.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+"""  # noqa: S608  the test's own code
+
+    async def body(store: SqliteStore) -> None:
+        await works(store, "o-1")
+        connection = apsw.Connection(str(tmp_path / NAME))
+        connection.execute("SELECT count(*) FROM events").fetchall()
+        writer = store._writer  # noqa: SLF001  no commit gets past who moves the log
+        assert writer is not None
+        with Holder(moving):
+            writer._checkpoint(connection)  # noqa: SLF001  as above
+        connection.close()
+        await works(store, "o-2")
+
+    with caplog.at_level("WARNING"):
+        on_store(tmp_path, body)
+    assert caplog.messages == []

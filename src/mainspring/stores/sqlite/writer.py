@@ -335,6 +335,8 @@ class Writer:
         """Move the log into the database, between two transactions: everybody has been answered by now."""
         try:
             in_log, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.BusyError:
+            in_log, moved = 1, 0  # another process is at it
         except apsw.Error as error:
             _log.warning("%s: the log could not be moved into the database, will try again: %s", self._place, error)
             in_log, moved = 1, 0
