@@ -17,13 +17,17 @@ from msgspec import Struct
 
 Way: TypeAlias = Literal["message", "timer", "answer", "result", "reply", "child", "join", "then", "undone"]
 """How an input comes: from outside (`message`); as a due timer; as the answer to a task; as the result of a handler; as
-another workflow's reply; as a child's outcome; as the join of a fan-out; as what follows compensation (`then`); or, with
-the message type COMPENSATED, when something was undone."""
+another workflow's reply; as a child's outcome; as the join of a fan-out; as what follows compensation (`then`); or,
+with the message type COMPENSATED, when something was undone."""
 
 Ends: TypeAlias = Literal["completed", "failed"]
 
 COMPENSATED: Final = "Compensated"
 """The message of transitions that happen when a compensation was carried out. It stands for no type of the author's."""
+
+ANSWERS_TASK: Final = "it answers a task"
+ANSWERS_NO_TASK: Final = "it answers no task"
+"""How a guard tells an answer that came through a task from a message of the same type that came past it."""
 
 ANY_STATE: Final = "(any state)"
 """The target of a transition whose state after could not be read."""
@@ -97,8 +101,9 @@ class Output(Struct, frozen=True):
     `decision` is its name: Send, Publish, Schedule … `message` is the type that it carries: for Ask the task's key, for
     CancelSchedule and CloseTask the key; None if there is none. `messages` are the types that come back by it, as far
     as the decision itself says: a timer's, a task's answers and timers, the input that joins a fan-out, what follows
-    compensation. `detail` are its other arguments as they are written, and `when` is when it comes due, in words if that
-    is known: a timer, or a task. `timers` is how many of `messages` are timers, the last ones; all of a Schedule's are.
+    compensation. `detail` are its other arguments as they are written, and `when` is when a timer or a task comes due,
+    in words if that is known. `key` is that under which it is found again: a timer's, a task's, or the one that is
+    cancelled or closed. `timers` is how many of `messages` are timers, the last ones; all of a Schedule's are.
     `compensate` is the type that undoes it. `repeated`: none, one or many of it.
 
     >>> str(Output("Schedule", "PaymentTimedOut", ("PaymentTimedOut",), "after=PATIENCE"))
@@ -110,13 +115,15 @@ class Output(Struct, frozen=True):
     messages: tuple[str, ...] = ()
     detail: str = ""
     when: str = ""
+    key: str | None = None
     timers: int = 0
     repeated: bool = False
     compensate: str | None = None
     place: Place | None = None
 
     def __str__(self) -> str:
-        inside = ", ".join(part for part in (self.message, self.detail) if part)
+        undo = f"compensate={self.compensate}" if self.compensate else None
+        inside = ", ".join(part for part in (self.message, undo, self.detail) if part)
         return f"{'*' if self.repeated else ''}{self.decision}({inside})"
 
 
@@ -190,6 +197,7 @@ class Machine(Struct, frozen=True):
     """A workflow as a state machine, as far as its code tells.
 
     What is not listed cannot happen, but for what `unresolved` names, for what operators do, and for older code.
+    `cases` are the places of the cases that some message in some state comes to.
 
     >>> Machine("Counter").leaving("Counted")
     ()
@@ -204,6 +212,7 @@ class Machine(Struct, frozen=True):
     transitions: tuple[Transition, ...] = ()
     gaps: tuple[Gap, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+    cases: tuple[Place, ...] = ()
     place: Place | None = None
 
     def state(self, name: str) -> State:

@@ -20,6 +20,7 @@ from mainspring.purity.names import MISSING, InstanceOf, Names, rule_of_value
 from mainspring.purity.order import Sets, set_fields_among
 from mainspring.purity.reader import Reader, free_names
 from mainspring.purity.rules import FIXES, Rule
+from mainspring.purity.sources import source_of
 
 METHODS: Final = ("route", "decide", "evolve", "decide_on", "attributes")
 FUNCTIONS_READ: Final = 500
@@ -107,7 +108,7 @@ class _Reading:
 
     def _read(self, task: _Task) -> None:
         function: FunctionType = task.function
-        source = _source(function)
+        source = source_of(function)
         if source is None:
             self._note(function, function.__code__.co_firstlineno, "source", "has no source that could be read")
             return
@@ -254,16 +255,3 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 def _is_written(function: FunctionType) -> bool:
     return not function.__code__.co_filename.startswith("<string>")
-
-
-def _source(function: FunctionType) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, int] | None:
-    """Return the tree of a function, and what to add to its line numbers."""
-    try:
-        lines, first = inspect.getsourcelines(function)
-        # Parsed inside an `if`, a method keeps its indentation, also that of its strings.
-        tree = ast.parse("if True:\n" + "".join(lines) if lines[0][:1].isspace() else "\n" + "".join(lines))
-    except (OSError, TypeError, SyntaxError):
-        return None
-    kinds = (ast.Lambda,) if function.__name__ == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
-    found = next((node for node in ast.walk(tree) if isinstance(node, kinds)), None)
-    return None if found is None else (found, max(first, 1) - 2)

@@ -1,0 +1,340 @@
+"""The whole machine: every message in every state that can be reached, put together."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from mainspring.analysis.model import (
+    ANY_STATE,
+    COMPENSATED,
+    Field,
+    Gap,
+    Machine,
+    Message,
+    Output,
+    Place,
+    State,
+    Transition,
+    Unresolved,
+    Way,
+)
+from mainspring.analysis.reading.guards import (
+    Literal,
+    Term,
+    exclude_each_other,
+    guard_text,
+    simplified,
+    term_of,
+)
+from mainspring.analysis.reading.reader import Subject
+from mainspring.analysis.reading.records import defaults, field_names
+from mainspring.analysis.reading.steps import Led, Taken, place_of, read_fold, read_step
+from mainspring.analysis.reading.values import Known, Made, Symbol
+from mainspring.core import events
+from mainspring.core.workflow import Workflow
+from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
+
+PASSES: Final = 4
+"""What answers a task is known when all was read; then all is read once more."""
+
+_OWN_WAYS: Final[dict[str, Way]] = {"Schedule": "timer", "FanOut": "join", "Compensate": "then"}
+
+
+def read_machine(workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any]]) -> Machine:
+    """Return a workflow as a state machine, read from the code of its decide and evolve. Nothing of it is run.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> for transition in read_machine(Counter).leaving("Counted"):
+    ...     print(transition.guard or "at first", "->", transition.ends)
+    at first -> None
+    state.times == 2 -> completed
+    state.times != 2 -> None
+    """
+    subject = Subject(workflow)
+    unread = _unread_style(subject)
+    if unread is not None:
+        return _assembled(subject, _Found(), [unread])
+    answers: frozenset[str] = frozenset()
+    found = _Found()
+    for _ in range(PASSES):
+        found = _Found()
+        _read_all(subject, found, answers)
+        known = frozenset(name for name, ways in found.ways().items() if "answer" in ways)
+        if known == answers:
+            break
+        answers = known
+    return _assembled(subject, found, [])
+
+
+class _Found:
+    """What was read so far."""
+
+    def __init__(self) -> None:
+        self.transitions: list[Transition] = []
+        self.gaps: list[Gap] = []
+        self.unresolved: list[Unresolved] = []
+        self.reached: set[str] = set()
+        self.compensating: set[str] = set()
+        self.cancelled: set[str] = set()
+        """States in which an instance is only while what it did is undone, because somebody cancelled it."""
+
+    def outputs(self) -> Iterable[Output]:
+        return (output for transition in self.transitions for output in transition.outputs)
+
+    def ways(self) -> dict[str, list[Way]]:
+        """Return how messages come back that the workflow itself asks for."""
+        found: dict[str, list[Way]] = {}
+        for output in self.outputs():
+            for place, name in enumerate(output.messages):
+                way = _OWN_WAYS.get(output.decision)
+                if output.decision == "Ask":
+                    way = "answer" if place < len(output.messages) - output.timers else "timer"
+                if way is not None and way not in found.setdefault(name, []):
+                    found[name].append(way)
+        return found
+
+
+def _read_all(subject: Subject, found: _Found, answers: frozenset[str]) -> None:
+    """Read every message in every state: first from the beginning on, then the states that nothing leads to."""
+    states = subject.definition.states
+    initial = subject.initial_class
+    for message in subject.definition.inputs:
+        if message in subject.definition.begins:
+            led = read_step(subject, initial, message, begins=True, answers=False)
+            _add(subject, found, initial, message, led, begins=True)
+    read: set[type[Any]] = set()
+    waiting = True
+    while waiting:
+        ready = [cls for cls, name in states.items() if name in found.reached and cls not in read]
+        for cls in ready:
+            read.add(cls)
+            for message, name in subject.definition.inputs.items():
+                led = read_step(subject, cls, message, begins=False, answers=name in answers)
+                _add(subject, found, cls, message, led, begins=False)
+        _read_compensations(subject, found)
+        waiting = bool(ready)
+    _read_cancellations(subject, found)
+    ends = {transition.target for transition in found.transitions if transition.ends is not None}
+    for cls in states:
+        if cls not in read and cls is not initial and states[cls] not in found.cancelled | ends:
+            aside = _Found()
+            for message, name in subject.definition.inputs.items():
+                led = read_step(subject, cls, message, begins=False, answers=name in answers)
+                _add(subject, aside, cls, message, led, begins=False)
+            found.transitions += aside.transitions
+            found.unresolved += aside.unresolved
+
+
+def _add(
+    subject: Subject, found: _Found, state: type[Any], message: type[Any], led: Sequence[Led], *, begins: bool
+) -> None:
+    source, name = subject.definition.states[state], subject.definition.inputs[message]
+    for taken, guard in _guarded(led):
+        found.unresolved += taken.problems
+        if not taken.known:
+            found.gaps.append(Gap(source, name, guard, begins=begins))
+            continue
+        target = taken.target or ANY_STATE
+        ignored = not taken.outputs and not taken.moved and target == source
+        found.transitions.append(
+            Transition(
+                source=source,
+                message=name,
+                target=target,
+                guard=guard,
+                outputs=taken.outputs,
+                ends=taken.ends,
+                begins=begins,
+                ignored=ignored,
+                decided=taken.decided,
+                evolved=taken.evolved,
+            )
+        )
+        if taken.ends is None:
+            found.reached.update(subject.definition.states.values() if target == ANY_STATE else (target,))
+        if taken.compensates:
+            found.compensating.add(target)
+
+
+def _read_compensations(subject: Subject, found: _Found) -> None:
+    """Read what evolve makes of compensations, and of the failure behind the last of them."""
+    undo = next((output.compensate for output in found.outputs() if output.compensate is not None), None)
+    done = {transition.source for transition in found.transitions if transition.message == COMPENSATED}
+    for name in sorted(found.compensating - done - {ANY_STATE}):
+        state = next(cls for cls, known in subject.definition.states.items() if known == name)
+        undone = Made(events.Compensated, {"message": Symbol("compensation"), "result": Symbol("result")})
+        failed = Made(events.Failed, {"reason": Symbol("reason", (str,))})
+        ends = () if undo is None else ((undone,),)
+        for recorded in (*ends, (undone, failed) if undo is not None else (failed,)):
+            for taken, guard in _guarded(read_fold(subject, state, recorded)):
+                found.unresolved += taken.problems
+                target = taken.target or ANY_STATE
+                ended = "failed" if failed in recorded else None
+                if ended is None and target != name:
+                    found.reached.add(target)
+                    found.compensating.add(target)
+                found.transitions.append(
+                    Transition(name, COMPENSATED, target, guard, ends=ended, ways=("undone",), evolved=taken.evolved)
+                )
+
+
+def _read_cancellations(subject: Subject, found: _Found) -> None:
+    """Read what evolve makes of an operator's cancellation, where there is something to undo."""
+    if all(output.compensate is None for output in found.outputs()):
+        return
+    classes = {name: cls for cls, name in subject.definition.states.items()}
+    begun = Made(events.Compensating, {"reason": Symbol("reason", (str,)), "cancelled": Known(value=True)})
+    undone = Made(events.Compensated, {"message": Symbol("compensation"), "result": Symbol("result")})
+    for name in sorted(found.reached & classes.keys()):
+        for each in read_fold(subject, classes[name], (begun, undone)):
+            found.cancelled.update(() if each.taken.target is None else (each.taken.target,))
+        for each in read_fold(subject, classes[name], (begun,)):
+            found.cancelled.update(() if each.taken.target is None else (each.taken.target,))
+    found.cancelled -= found.reached
+
+
+def _guarded(led: Sequence[Led]) -> list[tuple[Taken, str]]:
+    """Return the outcomes of all ways, each once, with the condition under which it comes."""
+    outcomes: dict[Any, list[Led]] = {}
+    for each in led:
+        outcomes.setdefault(_outcome(each.taken), []).append(each)
+    words: dict[Literal, str] = {}
+    order: dict[str, None] = {}
+    for each in led:
+        for condition in each.conditions:
+            words[condition.text, condition.holds] = str(condition)
+            order.setdefault(condition.text)
+    groups: list[list[Term]] = []
+    for all_of_them in (False, True):
+        groups = [
+            simplified(term_of(each.conditions, all_of_them=all_of_them) for each in group)
+            for group in outcomes.values()
+        ]
+        if exclude_each_other(groups):
+            break
+    return [
+        (_merged([each.taken for each in same]), guard_text(group, words, list(order)))
+        for same, group in zip(outcomes.values(), groups, strict=True)
+    ]
+
+
+def _outcome(taken: Taken) -> Any:
+    """Return what makes an outcome another one: not where exactly it is written, and not how the state was made."""
+    outputs = tuple(replace(output, place=None) for output in taken.outputs)
+    return taken.known, taken.target, taken.ends, taken.decided, taken.compensates, outputs
+
+
+def _merged(same: Sequence[Taken]) -> Taken:
+    evolved = dict.fromkeys(place for taken in same for place in taken.evolved)
+    problems = dict.fromkeys(problem for taken in same for problem in taken.problems)
+    return replace(same[0], moved=any(taken.moved for taken in same), evolved=tuple(evolved), problems=tuple(problems))
+
+
+# ---- the model
+
+
+def _assembled(subject: Subject, found: _Found, unread: list[Unresolved]) -> Machine:
+    definition = subject.definition
+    ways = found.ways()
+    inputs = tuple(
+        _message(cls, name, begins=cls in definition.begins, ways=_ways(ways.get(name, [])))
+        for cls, name in definition.inputs.items()
+    )
+    by_name = {message.name: message.ways for message in inputs}
+    ended = {transition.target for transition in found.transitions if transition.ends is not None}
+    initial = subject.initial_class
+    return Machine(
+        workflow=definition.name,
+        version=definition.version,
+        doc=_doc(subject.cls),
+        states=tuple(
+            State(
+                name=name,
+                doc=_doc(cls),
+                fields=_fields(cls),
+                initial=cls is initial,
+                ended=name in ended,
+                reachable=cls is initial or name in found.reached | found.cancelled | ended,
+                place=_place(cls),
+            )
+            for cls, name in definition.states.items()
+        ),
+        inputs=inputs,
+        outputs=tuple(_message(cls, name) for cls, name in definition.outputs.items()),
+        transitions=tuple(_with_ways(each, by_name) for each in _in_order(subject, found.transitions)),
+        gaps=tuple(_gap_with_ways(each, by_name) for each in dict.fromkeys(found.gaps)),
+        unresolved=tuple(sorted({*found.unresolved, *unread})),
+        cases=tuple(sorted(subject.cases)),
+        place=_place(subject.cls),
+    )
+
+
+def _in_order(subject: Subject, transitions: Iterable[Transition]) -> list[Transition]:
+    states = {name: place for place, name in enumerate(subject.definition.states.values())}
+    inputs = {name: place for place, name in enumerate(subject.definition.inputs.values())}
+    return sorted(
+        dict.fromkeys(transitions),
+        key=lambda each: (not each.begins, states[each.source], inputs.get(each.message, len(inputs))),
+    )
+
+
+def _with_ways(transition: Transition, ways: dict[str, tuple[Way, ...]]) -> Transition:
+    known = transition.ways or ways.get(transition.message, ())
+    return replace(transition, ways=known)
+
+
+def _gap_with_ways(gap: Gap, ways: dict[str, tuple[Way, ...]]) -> Gap:
+    return replace(gap, ways=ways.get(gap.message, ()))
+
+
+def _ways(own: list[Way]) -> tuple[Way, ...]:
+    return tuple(own) or ("message",)
+
+
+def _message(cls: type[Any], name: str, *, begins: bool = False, ways: tuple[Way, ...] = ()) -> Message:
+    return Message(name, _doc(cls), _fields(cls), begins, ways, _place(cls))
+
+
+def _fields(cls: type[Any]) -> tuple[Field, ...]:
+    known = defaults(cls)
+    annotations: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        annotations |= inspect.get_annotations(base)
+    return tuple(Field(name, _type_text(annotations.get(name)), name not in known) for name in field_names(cls) or ())
+
+
+def _type_text(annotation: Any) -> str:
+    if annotation is None or isinstance(annotation, str):
+        return annotation or ""
+    return inspect.formatannotation(annotation).replace("typing.", "")
+
+
+def _doc(cls: type[Any]) -> str:
+    """Return the docstring that the author wrote; the one that a dataclass makes for itself says nothing."""
+    doc = cls.__dict__.get("__doc__") or ""
+    generated = doc.startswith(f"{cls.__name__}(")
+    return "" if generated else inspect.cleandoc(doc)
+
+
+def _place(cls: type[Any]) -> Place | None:
+    try:
+        file = inspect.getsourcefile(cls)
+        return None if file is None else Place(file, max(inspect.getsourcelines(cls)[1], 1))
+    except (OSError, TypeError):
+        return None
+
+
+def _unread_style(subject: Subject) -> Unresolved | None:
+    """Return why nothing of a workflow can be read, None if it can."""
+    own: Any = subject.cls.decide_on
+    if issubclass(subject.cls, HistoryWorkflow):
+        reason = "a workflow in the history style has its whole history as its state: it has no states to tell apart"
+        return Unresolved(place_of(subject.cls.decide), "decide(events)", reason)
+    styles: tuple[Any, ...] = (Workflow, StateReturningWorkflow)
+    if own not in [style.decide_on for style in styles]:
+        return Unresolved(place_of(own), "decide_on", "the workflow has a style of its own")
+    return None
