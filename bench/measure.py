@@ -123,13 +123,13 @@ def parent_of(pid: int) -> int | None:
     return next((process.parent for process in _processes() if process.pid == pid), None)
 
 
-def rss_mb(field: str = "VmHWM") -> float:
-    """Return this process's peak of memory, or with `VmRSS` its present use.
+def rss_mb(field: str = "VmHWM", pid: int | None = None) -> float:
+    """Return the peak of memory of this process, or of another one's; with `VmRSS` the present use.
 
     Not from getrusage: there a process that was started by a large one inherits that one's peak.
     """
     try:
-        status = Path("/proc/self/status").read_text()
+        status = Path(f"/proc/{pid or 'self'}/status").read_text()
     except OSError:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return round(peak / (2**20 if sys.platform == "darwin" else 1024), 1)

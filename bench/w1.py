@@ -51,9 +51,10 @@ async def _by_workers(settings: Settings) -> Figures:
             with Meter(settings.server_pid, workers.pids) as meter:
                 await start_and_finish(app, settings)
             await _check(app, n)
+            memory_mb = rss_mb() + sum(rss_mb(pid=pid) for pid in workers.pids)
     finally:
         await app.stop()
-    figures: Figures = {"workers": settings.workers, **_figures(n, meter), "rss_mb": rss_mb()}
+    figures: Figures = {"workers": settings.workers, **_figures(n, meter), "rss_mb": round(memory_mb, 1)}
     return await _with_size(figures, settings)
 
 
