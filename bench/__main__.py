@@ -90,7 +90,15 @@ def _parser() -> argparse.ArgumentParser:
         bench.add_argument("--repeat", type=_positive, default=repeats, help="how many runs (default: %(default)s)")
         if name == "core":
             continue
-        kept = name.startswith("limit") or name in ("compare", "w5", "w5-restart", "idle", "processes", "growth")
+        kept = name.startswith("limit") or name in (
+            "compare",
+            "w5",
+            "w5-restart",
+            "idle",
+            "processes",
+            "growth",
+            "analytics",
+        )
         stores = tuple(store for store in STORES if not (kept and store == "memory"))
         sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes
         default = " and ".join(f"{size:,}" for size in sizes)

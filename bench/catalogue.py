@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from bench import (
+    analytics,
     cold_start,
     computing,
     fan_out,
@@ -52,6 +53,7 @@ BENCHES: dict[str, Bench] = {
     "w6": Bench(w6.run, (10_000,), "late_s"),
     "fan-out": Bench(fan_out.run, (1_000, 10_000), "seconds"),
     "replay": Bench(replay.run, (10_000,), "replay_ms"),
+    "analytics": Bench(analytics.run, (1_000_000,), "events_per_s", repeats=3),
     "idle": Bench(idle.run, (1_000_000,), "w1_times_longer", repeats=1),
     "isolation": Bench(isolation.run, (10_000,), "worst_p99_ratio", repeats=1, section=isolation.section),
     "growth": Bench(growth.run, (1_000_000,), "worst_growth", repeats=1, section=growth.section, plot=growth_plot.plot),

@@ -57,6 +57,7 @@ class Recorded:
     due_us: int
     owner: int | None
     attempts: int = 0
+    error: str | None = None
 
 
 @dataclass
@@ -151,6 +152,7 @@ class Tables:
             event.detail,
             contexts[-1] if contexts else self.instances[one.ref].context,
             cause and Cause(cause.message_id, cause.kind, cause.cause),
+            one.error,
         )
 
     # ---- commit
@@ -249,7 +251,7 @@ class Tables:
 
     def _retry(self, retry: Retry) -> None:
         output = self.outbox[retry.output]
-        output.owner, output.attempts = None, retry.attempts
+        output.owner, output.attempts, output.error = None, retry.attempts, retry.error
         output.due_us = self.clock.now_us() + retry.after_us
 
     def _move(self, worker: int, unit: Unit, ref: Ref, key: int) -> None:

@@ -6,4 +6,10 @@ other tools call them as they are.
     model      a workflow as a state machine: states, transitions, and the places that could not be read
     reading    decide and evolve, read without running them: read_machine
     layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
+    rows       the streams of many instances without their bodies, in pages
+    samples    many durations in little memory: percentiles, exact or within a stated error
+    variants, timeline, tally, account    counts and times, taken in one pass over the pages
+    figures    what is told of workflows: throughput, durations, failures, states, commands, paths, costs
+    stuck, reasons    instances that seem stuck, and why each does not go on
+    quantities, charts, plots    figures as words and as pictures
 """

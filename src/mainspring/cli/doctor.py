@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
@@ -16,6 +17,7 @@ from mainspring.cli.failures import REFUSED, one_line
 from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import examples, json_option, optional_app_option
 from mainspring.cli.output import counted, distance, instance_document, visible, write_json, write_table
+from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import MainspringError
@@ -27,7 +29,9 @@ SAFE_SQLITE: Final = (3, 51, 3)
 LATE_SECONDS: Final = 120
 SHOWN: Final = 10
 OUTPUTS_LOOKED_AT: Final = 1_000
+OVERDUE_LOOKED_AT: Final = 1_000
 LOOK_SECONDS: Final = 60.0
+_MICROSECOND: Final = timedelta(microseconds=1)
 PACKAGES: Final = ("mainspring", "msgspec", "apsw", "asyncpg")
 
 
@@ -161,6 +165,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
     health.findings += await _orphans(app)
+    health.findings += await _overdue(app, health.now_us)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
 
 
@@ -222,6 +227,25 @@ async def _orphans(app: Mainspring) -> list[Finding]:
         problem(f"No handler of this app takes {name}: {counted(count, 'message')} waiting", "Register one.")
         for name, count in sorted(unknown.items())
     ]
+
+
+async def _overdue(app: Mainspring, now_us: int) -> list[Finding]:
+    """Return which workflows have instances that run longer than the workflow expects.
+
+    Where an instance may begin anew its row does not say when it did; `stuck` reads the stream.
+    """
+    found: list[Finding] = []
+    for name, entry in sorted(app.registry.workflows.items()):
+        within = entry.definition.expected_within
+        if within is None or entry.definition.again == "anew":
+            continue
+        where = InstanceFilter(workflow=name, status="running", created_to_us=now_us - within // _MICROSECOND)
+        late = len(await app.engine.store.instances(where, OVERDUE_LOOKED_AT))
+        if late:
+            or_more = " or more" if late == OVERDUE_LOOKED_AT else ""
+            what = f"{counted(late, 'instance')}{or_more} of {name} run longer than {duration(within)}"
+            found.append(problem(what, f"`mainspring stuck --workflow {name}` says why."))
+    return found
 
 
 # ---- writing

@@ -39,6 +39,8 @@ COMMANDS: Final = {
     ),
     "projections": Listed("Look", "projections", "List, show or rebuild read models."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
+    "stats": Listed("Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."),
+    "stuck": Listed("Understand", "stuck", "List instances that seem stuck, and why."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
 _AGO: Final = re.compile(r"(\d+)([smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-_TIMES: Final = "a time such as 2026-01-31T09:00Z, or 2h (ago; s, m, h or d)."
+TIMES: Final = "a time such as 2026-01-31T09:00Z, or 2h (ago; s, m, h or d)."
 
 _OPTIONS: Final = (
     click.option("--workflow", metavar="NAME", help="Only instances of this workflow."),
@@ -35,7 +35,7 @@ _OPTIONS: Final = (
         "number stands in quotes: \"zip='0815'\".",
     ),
     click.option("--error", metavar="TEXT", help="Only instances whose error has this in it."),
-    click.option("--since", metavar="TIME", help=f"Only instances that moved since {_TIMES}"),
+    click.option("--since", metavar="TIME", help=f"Only instances that moved since {TIMES}"),
     click.option("--until", metavar="TIME", help="Only instances that last moved before."),
     click.option("--began-since", metavar="TIME", help="Only instances that began since."),
     click.option("--began-until", metavar="TIME", help="Only instances that began before."),
@@ -66,10 +66,10 @@ def search_options(command: F) -> F:
             id_prefix=prefix,
             attributes=[condition(text) for text in attribute],
             error=error,
-            created_from=_time(began_since),
-            created_to=_time(began_until),
-            updated_from=_time(since),
-            updated_to=_time(until),
+            created_from=time_of(began_since),
+            created_to=time_of(began_until),
+            updated_from=time_of(since),
+            updated_to=time_of(until),
         )
         return command(search=search, **others)
 
@@ -112,7 +112,12 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _time(text: str | None) -> datetime | None:
+def time_of(text: str | None) -> datetime | None:
+    """Return a time as it is written on a command line: `2026-01-31T09:00Z`, or how long ago, `2h`.
+
+    >>> time_of("2026-01-31T09:00Z").hour
+    9
+    """
     if text is None:
         return None
     if ago := _AGO.fullmatch(text):
@@ -120,4 +125,4 @@ def _time(text: str | None) -> datetime | None:
     try:
         return _moment(text)
     except ValueError:
-        raise MisuseError(f"{text!r} is no time. Use {_TIMES}") from None
+        raise MisuseError(f"{text!r} is no time. Use {TIMES}") from None

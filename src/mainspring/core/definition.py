@@ -51,6 +51,7 @@ class Definition(Struct, frozen=True):
     again: Again
     retention: timedelta | None
     history: History
+    expected_within: timedelta | None
 
 
 @cache
@@ -78,6 +79,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         again=_again(cls),
         retention=_retention(cls),
         history=_history(cls),
+        expected_within=_expected_within(cls),
     )
 
 
@@ -181,6 +183,17 @@ def _retention(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
             "Use a timedelta of more than 0, as in `timedelta(days=30)`; timedelta.max keeps for ever.",
         )
     return cls.retention
+
+
+def _expected_within(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
+    within = cls.expected_within
+    if within is not None and (type(within) is not timedelta or within <= timedelta(0)):
+        raise DefinitionError(
+            cls.__name__,
+            f"has expected_within = {shown(within, 80)}",
+            "Use how long an instance may run before it seems stuck, as in timedelta(days=2), or None.",
+        )
+    return within
 
 
 def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:

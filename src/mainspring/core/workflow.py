@@ -89,6 +89,10 @@ class Workflow(Generic[In, State, Out]):
     """How long an ended instance is kept, where the app purges at all; None for as long as the app says. timedelta.max
     keeps it for ever."""
 
+    expected_within: ClassVar[timedelta | None] = None
+    """How long an instance is expected to run at most; None for no expectation. It stops nothing: `mainspring stuck`
+    and `mainspring doctor` tell of those that run longer."""
+
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""
         raise NotImplementedError

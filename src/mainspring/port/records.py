@@ -375,7 +375,7 @@ class OutputClaim(Struct, frozen=True, gc=False):
     """An output in a worker's hands, with the message to carry out.
 
     `cause` is the input that it was decided for, where its event names one; `context` that of the last input up to it
-    that has one of its own.
+    that has one of its own; `error` that of its last attempt, if that failed.
 
     >>> OutputClaim(OutputKey(7, 3), "W", "i", "send", "Charge", 0, 0, 0, "Charge", 1, b"{}", None, b"{}").attempts
     0
@@ -395,6 +395,7 @@ class OutputClaim(Struct, frozen=True, gc=False):
     detail: bytes | None
     context: bytes
     cause: Cause | None = None
+    error: str | None = None
 
 
 class Claims(Struct, frozen=True, gc=False):

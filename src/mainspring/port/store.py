@@ -7,6 +7,7 @@ from typing import Final, Protocol, TypeAlias
 
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.lending import Loan
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -121,6 +122,13 @@ class Store(Protocol):
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         """Return events of all instances behind a position, in an order in which none can still appear before."""
+        ...
+
+    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+        """Return events of instances without their bodies: in the order of the spots, then of their versions.
+
+        Instances are named by their keys, each once. No checksum is looked at, for it covers the bodies.
+        """
         ...
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:

@@ -18,6 +18,7 @@ from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.digests import same_message
 from mainspring.port.lending import Loan
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Cause,
@@ -42,7 +43,7 @@ from mainspring.port.records import (
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores.memory_projections import ProjectionTables
-from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, place, urgency
+from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, outline, place, urgency
 from mainspring.stores.memory_tasks import MemoryTasks
 
 
@@ -344,6 +345,7 @@ class MemoryStore(ProjectionTables):
             event.detail,
             context,
             Cause(cause.message_id, cause.kind, cause.cause) if cause is not None else None,
+            output.error,
         )
 
     async def wait_for_work(self, timeout_seconds: float) -> None:
@@ -394,6 +396,10 @@ class MemoryStore(ProjectionTables):
         behind = islice(self._feed, bisect_right(self._feed, after, key=lambda fed: fed[0]), None)
         there = (fed for fed in behind if fed[2].version in (at := self._at(fed[1])).events and at.version >= 0)
         return list(islice(there, limit))
+
+    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+        wanted = ((key, self._at(self._begun[key - 1]).behind(after)) for key, after in spots)
+        return list(islice((outline(key, event) for key, events in wanted for event in events), limit))
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return [waiting.row for waiting in islice(self._at(ref).inbox.values(), limit)]

@@ -8,6 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from mainspring.port.attributes import AttributeRow
+from mainspring.port.outlines import Outline
 from mainspring.port.records import (
     ARMED,
     ENDED,
@@ -149,6 +150,28 @@ def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[Attribute
         and _within(row.created_us, where.created_from_us, where.created_to_us)
         and _within(row.updated_us, where.updated_from_us, where.updated_to_us)
         and all(any(wanted.finds(attribute) for attribute in attributes) for wanted in where.attributes)
+    )
+
+
+def outline(instance: int, event: EventRow) -> Outline:
+    """Return an event without its bodies.
+
+    >>> outline(7, EventRow(1, "Began", 0))[:4]
+    (7, 1, 'Began', 0)
+    """
+    return (
+        instance,
+        event.version,
+        event.event,
+        event.time_us,
+        event.type,
+        event.kind,
+        event.cause,
+        event.state,
+        event.attempt,
+        event.duration_us,
+        event.actor,
+        sum(len(part) for part in (event.body, event.detail, event.context) if part is not None),
     )
 
 

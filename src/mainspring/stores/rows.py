@@ -191,7 +191,7 @@ def read_output(row: Sequence[Any]) -> OutputClaim:
     input, *cause = row[_INPUT:_EVENT]
     if row[_EVENT] is None:
         raise DamagedRecordError("events", f"instance {instance}, version {version} is missing")
-    event = read_event(row[_EVENT:])
+    event, error = read_event(row[_EVENT:-1]), row[-1]
     return OutputClaim(
         OutputKey(instance, version),
         workflow,
@@ -207,4 +207,5 @@ def read_output(row: Sequence[Any]) -> OutputClaim:
         event.detail,
         context,
         None if input is None else Cause(*cause),
+        error,
     )

@@ -607,7 +607,7 @@ WITH RECURSIVE slots (destination, priority) AS (
 ), owned AS (
     UPDATE mainspring.outbox AS o SET owner = $1::bigint
     WHERE o.ctid = ANY (ARRAY(SELECT ctid FROM picked))
-    RETURNING o.instance, o.version, o.kind, o.destination, o.attempts, o.due_us, o.priority
+    RETURNING o.instance, o.version, o.kind, o.destination, o.attempts, o.due_us, o.priority, o.last_error
 )
 SELECT
     o.instance, o.version, i.workflow, i.id, o.kind, o.destination, o.attempts, o.due_us, o.priority,
@@ -624,7 +624,8 @@ SELECT
     ),
     n.version, n.message_id, n.kind, n.cause,
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
-    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum,
+    o.last_error
 FROM owned AS o
 CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = o.instance OFFSET 0) AS i
 LEFT JOIN LATERAL (
@@ -814,6 +815,18 @@ WHERE e.position > $1 AND e.position < (
 )
 ORDER BY e.position LIMIT $2;
 
+-- name: outlines
+-- The events of instances behind a version, without their bodies. `octet_length` fetches no body from where it is kept.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.kind, e.cause, e.state, e.attempt, e.duration_us, e.actor,
+    coalesce(octet_length(e.body), 0) + coalesce(octet_length(e.detail), 0) + coalesce(octet_length(e.context), 0)
+FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS n (instance, after, place)
+CROSS JOIN LATERAL (SELECT key FROM mainspring.instances WHERE key = n.instance AND purged_us IS NULL OFFSET 0) AS i
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.events AS o WHERE o.instance = i.key AND o.version > n.after ORDER BY o.version LIMIT $3
+) AS e
+ORDER BY n.place, e.version LIMIT $3;
+
 -- name: trimmed
 -- Up to which version the events of an instance may be gone.
 SELECT version FROM mainspring.snapshots WHERE instance = $1 AND fingerprint = '';
@@ -925,7 +938,8 @@ SELECT
     ),
     n.version, n.message_id, n.kind, n.cause,
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
-    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum,
+    o.last_error
 FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS w (instance, version, place)
 CROSS JOIN LATERAL (
     SELECT * FROM mainspring.outbox WHERE instance = w.instance AND version = w.version OFFSET 0

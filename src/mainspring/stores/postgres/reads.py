@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.pages import Page
 from mainspring.port.records import (
     DeadLetter,
@@ -87,6 +88,12 @@ async def feed(ask: Ask, after: int, limit: int) -> list[tuple[int, Ref, EventRo
     """Return the events of all instances behind a position."""
     found = await ask("feed", after, limit)
     return [(row[0], Ref(row[1], row[2]), read_event(row[3:])) for row in found]
+
+
+async def outlines(ask: Ask, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+    """Return events of instances without their bodies."""
+    rows = await ask("outlines", [key for key, _ in spots], [after for _, after in spots], limit)
+    return cast("list[Outline]", rows)
 
 
 async def inbox(ask: Ask, ref: Ref, limit: int) -> list[InputRow]:

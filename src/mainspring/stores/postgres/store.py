@@ -11,6 +11,7 @@ from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -236,6 +237,9 @@ class PostgresStore:
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         return await reads.feed(self._ask, after, limit)
+
+    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+        return await reads.outlines(self._ask, spots, limit)
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return await reads.inbox(self._ask, ref, limit)

@@ -355,7 +355,8 @@ SELECT
     ),
     n.version, n.message_id, n.kind, n.cause,
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
-    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum,
+    o.last_error
 FROM json_each(?1) AS j
 CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
 CROSS JOIN instances AS i ON i.key = o.instance
@@ -465,6 +466,16 @@ SELECT
 FROM events AS e CROSS JOIN instances AS i ON i.key = e.instance
 WHERE e.position > ?1 AND i.purged_us IS NULL
 ORDER BY e.position LIMIT ?2;
+
+-- name: outlines
+-- Of [instance, version]: the events behind that version, without their bodies. `length` of a blob reads none of it.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.kind, e.cause, e.state, e.attempt, e.duration_us, e.actor,
+    ifnull(length(e.body), 0) + ifnull(length(e.detail), 0) + ifnull(length(e.context), 0)
+FROM json_each(?1) AS j
+CROSS JOIN instances AS i ON i.key = j.value ->> 0 AND i.purged_us IS NULL
+CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = i.key AND e.version > j.value ->> 1
+LIMIT ?2;
 
 -- name: trimmed
 -- Up to which version the events of an instance may be gone.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import apsw
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.pages import Page
 from mainspring.port.records import (
     DeadLetter,
@@ -80,6 +81,11 @@ def feed(connection: apsw.Connection, after: int, limit: int) -> list[tuple[int,
     """Return the events of all instances behind a position."""
     found = rows(connection, "feed", after, limit)
     return [(row[0], Ref(row[1], row[2]), read_event(row[3:])) for row in found]
+
+
+def outlines(connection: apsw.Connection, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+    """Return events of instances without their bodies."""
+    return cast("list[Outline]", rows(connection, "outlines", packed(spots), limit))
 
 
 def inbox(connection: apsw.Connection, ref: Ref, limit: int) -> list[InputRow]:

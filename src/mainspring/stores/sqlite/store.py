@@ -15,6 +15,7 @@ from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
 from mainspring.port.lending import Loan
+from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -184,6 +185,9 @@ class SqliteStore:
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         return await self._read(lambda connection: reads.feed(connection, after, limit))
+
+    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
+        return await self._read(lambda connection: reads.outlines(connection, spots, limit))
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return await self._read(lambda connection: reads.inbox(connection, ref, limit))

@@ -18,6 +18,7 @@ from mainspring.testing.store_contract.dead_letters import DeadLetterTests
 from mainspring.testing.store_contract.duplicates import DuplicateTests
 from mainspring.testing.store_contract.durability import DurabilityTests
 from mainspring.testing.store_contract.inboxes import InboxTests
+from mainspring.testing.store_contract.outlines import OutlineTests
 from mainspring.testing.store_contract.projections import ProjectionTests
 from mainspring.testing.store_contract.purging import PurgingTests
 from mainspring.testing.store_contract.reading import ReadingTests
@@ -43,6 +44,7 @@ class StoreContract(
     WorkerTests,
     DeadLetterTests,
     ReadingTests,
+    OutlineTests,
     PurgingTests,
     ProjectionTests,
     TrimmingTests,

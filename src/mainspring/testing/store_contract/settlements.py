@@ -100,6 +100,14 @@ class SettlementTests(Suite):
         assert (claim.output, claim.attempts, claim.due_us) == (output, 3, rig.store.now_us())
 
     @behaviour
+    async def test_a_retried_output_says_why_the_last_attempt_failed(self, rig: Rig) -> None:
+        (output,) = await rig.begun(send(claimed=True))
+        assert [claim.error for claim in await rig.open_outputs()] == [None]
+        await rig.done(settle(retries=(_retry(output, after_seconds=0),)))
+        (waiting,), (claimed,) = await rig.open_outputs(), (await rig.claim()).outputs
+        assert waiting.error == claimed.error == "refused"
+
+    @behaviour
     async def test_a_retry_never_comes_early(self, rig: Rig) -> None:
         (output,) = await rig.begun(send(claimed=True))
         await rig.done(settle(retries=(_retry(output),)))

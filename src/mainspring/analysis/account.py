@@ -1,0 +1,141 @@
+"""Outlines to tallies: one pass over all events of many instances, page by page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from mainspring.analysis.rows import OutlinePage
+from mainspring.analysis.tally import Run, Wait, WorkflowTally
+from mainspring.port.outlines import OutlineSpot
+from mainspring.port.records import InstanceRow
+
+FAR_US: Final = 2**62
+
+_ENDS: Final = {"Completed": "completed", "Failed": "failed", "Cancelled": "cancelled", "Terminated": "terminated"}
+_SENDS: Final = frozenset({"Sent", "Resent", "ChildStarted"})
+_BESIDE: Final = frozenset({*_ENDS, "Suspended", "Reset"})
+
+
+class Account:
+    """Takes pages, and keeps a tally for each workflow.
+
+    What happened before `since_us`, or at `until_us` and later, moves an instance along and is not counted. `bounds`
+    are the workflows' own, in microseconds: what runs longer at `now_us` is overdue.
+
+    >>> account = Account(now_us=0)
+    >>> account.take(OutlinePage([], []))
+    >>> account.closed()
+    {}
+    """
+
+    def __init__(
+        self,
+        now_us: int,
+        since_us: int = -FAR_US,
+        until_us: int = FAR_US,
+        bounds: Mapping[str, int] | None = None,
+    ) -> None:
+        self.instances = 0
+        self._now_us, self._since_us, self._until_us = now_us, since_us, until_us
+        self._bounds = bounds or {}
+        self._tallies: defaultdict[str, WorkflowTally] = defaultdict(WorkflowTally)
+        self._rows: dict[int, InstanceRow] = {}
+        self._run = self._nobody = Run(WorkflowTally(), 0, 0)
+
+    def take(self, page: OutlinePage) -> None:
+        """Take a page. They must come in their order."""
+        if page.instances:
+            self._open(page.instances)
+        run, since_us, until_us = self._run, self._since_us, self._until_us
+        for key, version, event, time_us, type, kind, cause, state, attempt, duration_us, actor, size in page.rows:
+            if key != run.instance or event == "Began":
+                run = self._next(run, key, version, time_us)
+            elif version != run.version + 1:
+                run.whole = False
+            run.version = version
+            counted = since_us <= time_us < until_us
+            if counted:
+                run.events += 1
+                run.size += size
+            if state is not None:
+                run.take(version, type, state, time_us, counted)
+            elif event in _SENDS:
+                run.send(version, type, time_us, counted)
+            elif event in _BESIDE:
+                self._beside(run, event, version, time_us, actor, counted, page.resets)
+            if kind is not None and cause is not None:
+                run.answer(cause, type, time_us, attempt, duration_us, counted)
+        self._run = run
+        for tally in self._tallies.values():
+            tally.settle()
+
+    def closed(self) -> dict[str, WorkflowTally]:
+        """Return the tallies, after the last page."""
+        self._leave(self._run)
+        self._run = self._nobody
+        return dict(self._tallies)
+
+    def _open(self, instances: Sequence[InstanceRow]) -> None:
+        self._leave(self._run)
+        self._run = self._nobody
+        self._rows = {row.key: row for row in instances}
+        self.instances += len(instances)
+        for row in instances:
+            self._tallies[row.workflow].statuses[row.status] += 1
+
+    def _next(self, run: Run, key: int, version: int, time_us: int) -> Run:
+        """Leave a run for the next: of another instance, or of one that begins anew."""
+        anew = key == run.instance
+        self._leave(run, is_last=not anew)
+        row = self._rows[key]
+        whole = version == 1 or anew
+        run = Run(self._tallies[row.workflow], key, time_us if whole else row.created_us)
+        run.whole = whole
+        run.tally.incomplete += not whole
+        if self._since_us <= run.began_us < self._until_us:
+            run.tally.begun += 1
+            run.tally.timeline.add(run.began_us, "begun")
+        return run
+
+    def _beside(
+        self,
+        run: Run,
+        event: str,
+        version: int,
+        time_us: int,
+        actor: str | None,
+        counted: bool,
+        resets: Mapping[OutlineSpot, int | None],
+    ) -> None:
+        if event == "Reset":
+            run.go_back(resets.get((run.instance, version)), version, time_us, counted)
+        elif event != "Suspended":
+            run.end(_ENDS[event], time_us, counted)
+        elif counted and actor is None:
+            run.tally.faults += 1
+        elif counted:
+            run.tally.suspensions += 1
+
+    def _leave(self, run: Run, *, is_last: bool = True) -> None:
+        tally = run.tally
+        tally.events += run.events
+        tally.bytes += run.size
+        if run.ended or not is_last or not run.instance:
+            return
+        row = self._rows[run.instance]
+        state, now_us = run.state or row.state, self._now_us
+        if state is None:
+            return
+        # Where the history is not kept, all that is known is when it last moved.
+        entered_us = run.entered_us if run.whole else row.updated_us
+        wait = Wait(now_us - entered_us, row.key, row.id, state, entered_us, run.began_us, row.status)
+        tally.waiting[state].values.append(wait.age_us)
+        tally.waits[state].add(wait)
+        bound_us = self._bounds.get(row.workflow)
+        if bound_us is not None and now_us - run.began_us > bound_us:
+            tally.overdue_count += 1
+            tally.overdue.add(replace(wait, age_us=now_us - run.began_us))

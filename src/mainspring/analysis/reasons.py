@@ -1,0 +1,161 @@
+"""Why an instance does not go on: what it waits for, the likeliest first.
+
+suspended      an input or a handler failed, or somebody stopped it
+dead letter    a message of it could not be carried out, and nobody has dealt with that
+failing        a handler is tried again and again, and fails
+inbox          inputs wait that no worker takes
+handler        a command is due, or in a handler's hands
+child          a child or a fan-out has not ended
+task           a person was asked
+timer          a timer is to fire
+nothing        nothing is under way: only a message from outside can wake it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from mainspring.core.story import duration
+from mainspring.port.outlines import Outline
+from mainspring.port.records import DeadLetter, OutputClaim, Ref
+from mainspring.port.store import Store
+
+Cause: TypeAlias = Literal[
+    "suspended", "dead letter", "failing", "inbox", "handler", "child", "task", "timer", "nothing", "gone"
+]
+
+OUTPUTS_LOOKED_AT: Final = 20
+INPUTS_LOOKED_AT: Final = 1_000
+EVENTS_LOOKED_AT: Final = 20_000
+TASKS_LOOKED_AT: Final = 20
+LETTERS_LOOKED_AT: Final = 10_000
+LETTERS_PER_PAGE: Final = 1_000
+CAUSES_TOLD: Final = 3
+
+
+class Reason(Struct, frozen=True):
+    """The likeliest cause, and it and the next ones in words.
+
+    >>> Reason("timer", ("the timer PaymentTimedOut is due in 4 min",)).text
+    'the timer PaymentTimedOut is due in 4 min'
+    """
+
+    cause: Cause
+    texts: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """All in one line."""
+        return "; ".join(self.texts)
+
+
+_Told: TypeAlias = list[tuple[Cause, str]]
+
+
+async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
+    """Return why each of these instances does not go on."""
+    letters = await _letters(store, set(refs)) if refs else {}
+    return [await _reason(store, ref, letters.get(ref, [])) for ref in refs]
+
+
+async def _letters(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:
+    """Return the dead letters of instances, as far as they are among the first of all."""
+    found: dict[Ref, list[DeadLetter]] = {}
+    after = looked_at = 0
+    while looked_at < LETTERS_LOOKED_AT and (page := await store.dead_letters(LETTERS_PER_PAGE, after)):
+        after, looked_at = page[-1].id, looked_at + len(page)
+        for letter in page:
+            ref = Ref(letter.workflow, letter.instance)
+            if ref in refs:
+                found.setdefault(ref, []).append(letter)
+    return found
+
+
+async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reason:
+    (loaded,) = await store.load([ref], most=1)
+    if loaded is None or loaded.row.purged_us is not None:
+        return Reason("gone", ("it has been purged meanwhile",))
+    row, now_us = loaded.row, store.now_us()
+    told: _Told = []
+    if row.status == "suspended":
+        told.append(("suspended", f"suspended: {row.error or 'no reason was given'}"))
+    told += _each("dead letter", (_letter(letter) for letter in letters))
+    outputs = await store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
+    told += _each("failing", (_failing(claim, now_us) for claim in outputs if claim.attempts))
+    waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
+    if waiting and row.status != "suspended":
+        more = "" if len(waiting) == 1 else f", and {len(waiting) - 1:,} more after it"
+        told.append(("inbox", f"{waiting[0].type} came {_ago(waiting[0].time_us, now_us)}{more}: no worker took it"))
+    told += _each("handler", (_waiting(claim, now_us) for claim in outputs if not claim.attempts))
+    events = await store.outlines([(row.key, 0)], EVENTS_LOOKED_AT)
+    told += _each("child", _children(events, now_us))
+    told += _each("task", await _tasks(store, ref, events, now_us))
+    timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
+    told += _each("timer", (_timer(claim, now_us) for claim in timers))
+    if not told:
+        told.append(("nothing", "nothing is under way: only a message from outside can wake it"))
+    return Reason(told[0][0], tuple(text for _, text in told[:CAUSES_TOLD]))
+
+
+def _each(cause: Cause, texts: Iterable[str]) -> _Told:
+    return [(cause, text) for text in texts]
+
+
+def _letter(letter: DeadLetter) -> str:
+    why = letter.error or letter.reason
+    return f"{letter.type} is dead letter {letter.id} after {letter.attempts:,} attempts: {why}"
+
+
+def _failing(claim: OutputClaim, now_us: int) -> str:
+    next_try = "now" if claim.due_us <= now_us else f"in {_span(claim.due_us - now_us)}"
+    why = f": {claim.error}" if claim.error else ""
+    return f"{claim.type} failed {claim.attempts:,} times, next try {next_try}{why}"
+
+
+def _waiting(claim: OutputClaim, now_us: int) -> str:
+    if claim.due_us > now_us:
+        return f"{claim.type} is to be carried out in {_span(claim.due_us - now_us)}"
+    return f"{claim.type} was due {_ago(claim.due_us, now_us)}, and has no result yet"
+
+
+def _timer(claim: OutputClaim, now_us: int) -> str:
+    if claim.due_us > now_us:
+        return f"the timer {claim.type} is due in {_span(claim.due_us - now_us)}"
+    return f"the timer {claim.type} was due {_ago(claim.due_us, now_us)}, and no worker took it"
+
+
+def _children(events: Sequence[Outline], now_us: int) -> list[str]:
+    """Return which children and fan-outs have no outcome yet."""
+    open: dict[int, str] = {}
+    for _, version, event, time_us, type, kind, cause, *_ in events:
+        if event in ("ChildStarted", "FannedOut"):
+            what = f"its child, begun by {type}" if event == "ChildStarted" else "its fan-out, begun"
+            open[version] = f"{what} {_ago(time_us, now_us)}, has not ended"
+        elif kind is not None and cause is not None:
+            open.pop(cause, None)
+    return list(open.values())
+
+
+async def _tasks(store: Store, ref: Ref, events: Sequence[Outline], now_us: int) -> list[str]:
+    asked = [version for _, version, event, *_ in events if event == "Asked"]
+    told: list[str] = []
+    for version in asked[-TASKS_LOOKED_AT:]:
+        task = await store.task(ref, version)
+        if task is None or task.status != "open":
+            continue
+        whom = task.person or task.role or "anybody"
+        held = f", held by {task.claimed_by}" if task.claimed_by else ""
+        told.append(f"the task {task.title!r} was opened for {whom} {_ago(task.opened_us, now_us)}{held}")
+    return told
+
+
+def _ago(time_us: int, now_us: int) -> str:
+    return f"{_span(now_us - time_us)} ago" if now_us - time_us >= 1_000_000 else "just now"
+
+
+def _span(us: int) -> str:
+    return duration(timedelta(seconds=max(us, 0) // 1_000_000))

@@ -1,0 +1,189 @@
+"""Instances that seem stuck: those that run longer than their workflow says, and those that stay unusually long.
+
+What is unusual, the finished stays in the same state say. Their durations spread over magnitudes, so logarithms are
+compared: the median, and the median distance from it, which a few odd ones do not move. The fence lies so far above the
+median that of all stays, finished and not, half a one would be expected behind it if they were alike (Chauvenet's
+criterion): nobody sets a threshold, and the more instances there are, the further it moves away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from statistics import NormalDist
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from mainspring.analysis.account import Account
+from mainspring.analysis.reasons import Reason, reasons_of
+from mainspring.analysis.rows import outline_pages
+from mainspring.analysis.samples import RELATIVE_ERROR, Sample
+from mainspring.analysis.tally import Wait, WorkflowTally
+from mainspring.engine.pending import moment
+from mainspring.port.records import InstanceFilter, Ref
+from mainspring.port.store import Store
+
+LEAST_STAYS: Final = 20
+"""Fewer finished stays in a state say nothing about what is unusual there."""
+SHOWN: Final = 50
+
+# The median distance of normally distributed values is so much smaller than their standard deviation.
+_SIGMAS: Final = 1.4826
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+By: TypeAlias = Literal["bound", "dwell"]
+
+
+class Stuck(Struct, frozen=True):
+    """An instance that seems stuck.
+
+    `by` says why it is here: `bound`, it runs longer than its workflow's `expected_within`; `dwell`, it is unusually
+    long in its state. `limit_seconds` is that bound, or the fence; `usual_seconds` the median of the finished stays in
+    this state, and `stays` how many there were.
+    """
+
+    instance: str
+    workflow: str
+    id: str
+    status: str
+    state: str
+    by: By
+    running_seconds: float
+    state_seconds: float
+    limit_seconds: float
+    usual_seconds: float | None
+    stays: int
+    reason: Reason
+
+
+class StuckFound(Struct, frozen=True):
+    """Those that seem stuck, the worst first, and how many there are in all. `looked_at` had not ended.
+
+    >>> StuckFound(moment(0), (), 0, 0).found
+    0
+    """
+
+    at: datetime
+    shown: tuple[Stuck, ...]
+    found: int
+    looked_at: int
+
+
+class Fence(Struct, frozen=True):
+    """Behind which time a stay in a state is unusual, by so many finished ones.
+
+    >>> Fence(60_000_000.0, 5_000_000.0, 40).limit_us
+    60000000.0
+    """
+
+    limit_us: float
+    usual_us: float
+    stays: int
+
+
+def fence_of(finished: Sample, waiting: int) -> Fence | None:
+    """Return the fence for a state, or None where too few stays have finished.
+
+    >>> sample = Sample()
+    >>> sample.values.extend(range(9_000_000, 11_000_000, 50_000))
+    >>> fence = fence_of(sample, waiting=1)
+    >>> 11 < fence.limit_us / 1e6 < 14
+    True
+    """
+    stays = len(finished)
+    if stays < LEAST_STAYS:
+        return None
+    middle, distance = finished.log_middle()
+    # Where all took equally long, the fence is not nearer than what a sample can tell apart.
+    sigma = max(distance, RELATIVE_ERROR) * _SIGMAS
+    sigmas = NormalDist().inv_cdf(1 - 1 / (2 * (stays + waiting)))
+    return Fence(math.exp(middle + sigmas * sigma), math.exp(middle), stays)
+
+
+async def stuck_of(
+    store: Store,
+    where: InstanceFilter,
+    bounds: Mapping[str, timedelta],
+    limit: int = SHOWN,
+    progress: Callable[[int], None] | None = None,
+) -> StuckFound:
+    """Read the streams of the instances that are found, and return those that seem stuck, with the likely reason.
+
+    `bounds` are how long instances of a workflow are expected to run. `progress` is told of every page how many
+    instances it begins with.
+    """
+    now_us = store.now_us()
+    account = Account(now_us, bounds={name: bound // _MICROSECOND for name, bound in bounds.items()})
+    async for page in outline_pages(store, where):
+        account.take(page)
+        if progress is not None:
+            progress(len(page.instances))
+    suspects: list[_Suspect] = []
+    found = looked_at = 0
+    for workflow, tally in account.closed().items():
+        looked_at += sum(len(sample) for sample in tally.waiting.values())
+        more, count = _suspects(workflow, tally, bounds.get(workflow))
+        suspects += more
+        found += count
+    suspects.sort(key=lambda suspect: (-suspect.excess, suspect.workflow, suspect.wait.id))
+    chosen = suspects[:limit]
+    reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen])
+    shown = tuple(_told(suspect, reason, now_us) for suspect, reason in zip(chosen, reasons, strict=True))
+    return StuckFound(moment(now_us), shown, found, looked_at)
+
+
+class _Suspect(Struct, frozen=True):
+    workflow: str
+    wait: Wait
+    by: By
+    limit_us: float
+    fence: Fence | None
+
+    @property
+    def excess(self) -> float:
+        """How many times over the limit it is."""
+        return self.wait.age_us / self.limit_us if self.limit_us else math.inf
+
+
+def _suspects(workflow: str, tally: WorkflowTally, bound: timedelta | None) -> tuple[list[_Suspect], int]:
+    """Return those of a workflow that wait longest, and how many there are."""
+    fences = {
+        state: fence_of(tally.dwell[state], len(waiting)) if state in tally.dwell else None
+        for state, waiting in tally.waiting.items()
+    }
+    found: list[_Suspect] = []
+    count = tally.overdue_count
+    overdue: set[int] = set()
+    for wait in tally.overdue.longest():
+        overdue.add(wait.key)
+        found.append(_Suspect(workflow, wait, "bound", (bound or timedelta(0)) // _MICROSECOND, fences[wait.state]))
+    for state, fence in fences.items():
+        if fence is None:
+            continue
+        longest = [wait for wait in tally.waits[state].longest() if wait.age_us > fence.limit_us]
+        found += [
+            _Suspect(workflow, wait, "dwell", fence.limit_us, fence) for wait in longest if wait.key not in overdue
+        ]
+        both = sum(wait.key in overdue for wait in longest)
+        count += max(tally.waiting[state].above(fence.limit_us), len(longest)) - both
+    return found, count
+
+
+def _told(suspect: _Suspect, reason: Reason, now_us: int) -> Stuck:
+    wait, fence = suspect.wait, suspect.fence
+    return Stuck(
+        instance=f"{suspect.workflow}/{wait.id}",
+        workflow=suspect.workflow,
+        id=wait.id,
+        status=wait.status,
+        state=wait.state,
+        by=suspect.by,
+        running_seconds=(now_us - wait.began_us) / 1e6,
+        state_seconds=(now_us - wait.entered_us) / 1e6,
+        limit_seconds=suspect.limit_us / 1e6,
+        usual_seconds=None if fence is None else fence.usual_us / 1e6,
+        stays=0 if fence is None else fence.stays,
+        reason=reason,
+    )

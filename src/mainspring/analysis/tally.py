@@ -1,0 +1,241 @@
+"""Counts and times of one workflow, taken run by run. A run is a life of an instance, from its beginning to its end.
+
+Nothing here grows with the number of events: durations go into samples, paths and lists of what waits have a bound.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from heapq import heappush, heappushpop
+from typing import Final
+
+from msgspec import Struct
+
+from mainspring.analysis.samples import Sample
+from mainspring.analysis.timeline import Timeline
+from mainspring.analysis.variants import CUT, PATH_STEPS, Step, Variants
+from mainspring.core.failures import SendFailed
+from mainspring.core.messages import type_of
+
+NOT_KEPT: Final = "(not kept)"
+"""Stands for the type of a message of which only the identity is kept, and for the state before the first."""
+SENDS_KEPT: Final = 10_000
+MOVES_KEPT: Final = 1_000
+LONGEST_KEPT: Final = 100
+
+_SEND_FAILED: Final = type_of(SendFailed).name
+
+
+class Wait(Struct, frozen=True, order=True, gc=False):
+    """An instance that has not ended: in which state, since when it is there, and since when it runs.
+
+    `age_us` is the one of both by which it is compared.
+    """
+
+    age_us: int
+    key: int
+    id: str
+    state: str
+    entered_us: int
+    began_us: int
+    status: str
+
+
+class Waits:
+    """Those of many that wait longest.
+
+    >>> waits = Waits()
+    >>> waits.longest()
+    []
+    """
+
+    __slots__ = ("_heap",)
+
+    def __init__(self) -> None:
+        self._heap: list[Wait] = []
+
+    def add(self, wait: Wait) -> None:
+        """Take one more, and let go of the newest if they are too many."""
+        if len(self._heap) < LONGEST_KEPT:
+            heappush(self._heap, wait)
+        else:
+            heappushpop(self._heap, wait)
+
+    def longest(self) -> list[Wait]:
+        """Return them, those that wait longest first."""
+        return sorted(self._heap, reverse=True)
+
+
+class CommandTally:
+    """What became of the commands of one type."""
+
+    __slots__ = ("again", "answered", "attempts", "calls", "failed", "handling", "retried", "sent", "until_answer")
+
+    def __init__(self) -> None:
+        self.sent = self.answered = self.failed = self.calls = self.attempts = self.retried = self.again = 0
+        self.handling = Sample()
+        self.until_answer = Sample()
+
+    def answer(self, type: str | None, attempt: int | None, duration_us: int | None, took_us: int | None) -> None:
+        """Count an answer. Only that of a handler says how many attempts it took, and how long the last one did."""
+        self.answered += 1
+        if type == _SEND_FAILED:
+            self.failed += 1
+        if attempt is not None:
+            self.calls += 1
+            self.attempts += attempt
+            self.retried += attempt > 1
+        if duration_us is not None:
+            self.handling.values.append(duration_us)
+        if took_us is not None:
+            self.until_answer.values.append(took_us)
+
+    def settle(self) -> None:
+        """Let its samples stay small."""
+        self.handling.settle()
+        self.until_answer.settle()
+
+
+class WorkflowTally:
+    """All that is counted of one workflow."""
+
+    def __init__(self) -> None:
+        self.events = self.bytes = self.begun = self.faults = self.suspensions = self.resets = self.incomplete = 0
+        self.statuses: Counter[str] = Counter()
+        self.timeline = Timeline()
+        self.durations: defaultdict[str, Sample] = defaultdict(Sample)
+        self.dwell: defaultdict[str, Sample] = defaultdict(Sample)
+        self.commands: defaultdict[str, CommandTally] = defaultdict(CommandTally)
+        self.entered_again: Counter[str] = Counter()
+        self.variants = Variants()
+        self.waiting: defaultdict[str, Sample] = defaultdict(Sample)
+        self.waits: defaultdict[str, Waits] = defaultdict(Waits)
+        self.overdue = Waits()
+        self.overdue_count = 0
+
+    def settle(self) -> None:
+        """Let the samples stay small."""
+        for sample in (*self.durations.values(), *self.dwell.values(), *self.waiting.values()):
+            sample.settle()
+        for command in self.commands.values():
+            command.settle()
+
+
+class Run:
+    """A life of an instance as far as it was read."""
+
+    __slots__ = (
+        "began_us",
+        "ended",
+        "entered_at",
+        "entered_us",
+        "events",
+        "instance",
+        "moves",
+        "path",
+        "sent",
+        "size",
+        "state",
+        "taken_at",
+        "tally",
+        "types",
+        "version",
+        "visited",
+        "whole",
+    )
+
+    def __init__(self, tally: WorkflowTally, instance: int, began_us: int) -> None:
+        self.tally = tally
+        self.instance = instance
+        self.began_us = began_us
+        self.state: str | None = None
+        self.entered_us = began_us
+        self.entered_at = self.taken_at = self.version = 0
+        self.events = self.size = 0
+        self.path: list[Step] = []
+        self.moves: list[tuple[int, str]] = []
+        self.visited: set[str] = set()
+        self.types: set[str] = set()
+        self.sent: dict[int, tuple[str, int]] = {}
+        self.ended = False
+        self.whole = True
+
+    def take(self, version: int, type: str | None, state: str, time_us: int, counted: bool) -> None:
+        """Take an input: the state may be another one from now on."""
+        path = self.path
+        step = (type or NOT_KEPT, state)
+        if not path or path[-1] != step:
+            if len(path) < PATH_STEPS:
+                path.append(step)
+            elif path[-1] != CUT:
+                path.append(CUT)
+        self.taken_at = version
+        if state != self.state:
+            self._enter(version, state, time_us, counted)
+
+    def _enter(self, version: int, state: str, time_us: int, counted: bool) -> None:
+        left = self.state
+        if counted and self.whole:
+            if left is not None:
+                self.tally.dwell[left].values.append(time_us - self.entered_us)
+            if state in self.visited:
+                self.tally.entered_again[state] += 1
+        self.visited.add(state)
+        self.state, self.entered_us, self.entered_at = state, time_us, version
+        self.moves.append((version, state))
+        if len(self.moves) > MOVES_KEPT:
+            del self.moves[: MOVES_KEPT // 2]
+
+    def send(self, version: int, type: str | None, time_us: int, counted: bool) -> None:
+        """Note a command, for its answer says only which version it answers."""
+        name = type or NOT_KEPT
+        self.sent[version] = (name, time_us)
+        if len(self.sent) > SENDS_KEPT:
+            del self.sent[next(iter(self.sent))]
+        if counted:
+            command = self.tally.commands[name]
+            command.sent += 1
+            command.again += name in self.types
+        self.types.add(name)
+
+    def answer(
+        self,
+        cause: int | None,
+        type: str | None,
+        time_us: int,
+        attempt: int | None,
+        duration_us: int | None,
+        counted: bool,
+    ) -> None:
+        """Take the answer to a command; one that was not read, or was answered before, counts for nobody."""
+        name, sent_us = self.sent.pop(cause or 0, (None, 0))
+        if name is not None and counted:
+            self.tally.commands[name].answer(type, attempt, duration_us, time_us - sent_us)
+
+    def end(self, status: str, time_us: int, counted: bool) -> None:
+        """Take its end. A state that the last input led to was not waited in, unless somebody outside ended it."""
+        self.ended = True
+        if not counted:
+            return
+        tally = self.tally
+        tally.timeline.add(time_us, status)
+        tally.durations[status].values.append(time_us - self.began_us)
+        if not self.whole:
+            return
+        tally.variants.add(self.path)
+        waited = status in ("cancelled", "terminated") or self.entered_at < self.taken_at
+        if self.state is not None and waited:
+            tally.dwell[self.state].values.append(time_us - self.entered_us)
+
+    def go_back(self, to: int | None, version: int, time_us: int, counted: bool) -> None:
+        """Take a reset: the state is again what it was, where that is still known."""
+        while self.moves and (to is None or self.moves[-1][0] > to):
+            self.moves.pop()
+        before = self.moves[-1][1] if self.moves else None
+        if counted:
+            self.tally.resets += 1
+            if self.state is not None and self.whole and not self.ended:
+                self.tally.dwell[self.state].values.append(time_us - self.entered_us)
+            if before is not None:
+                self.tally.entered_again[before] += 1
+        self.state, self.entered_us, self.entered_at, self.ended = before, time_us, version, False

@@ -1,0 +1,84 @@
+"""Instances that seem stuck, with the likely reason."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+import click
+
+from mainspring.analysis.quantities import lasting
+from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, stuck_of
+from mainspring.app import Mainspring
+from mainspring.app.search import filter_of
+from mainspring.cli.failures import REFUSED
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import counted, write_json, write_table
+from mainspring.cli.searching import condition
+
+COLUMNS: Final = ("instance", "state", "there for", "usually", "why it is here", "likely reason")
+
+
+@click.command(
+    epilog=examples(
+        "mainspring stuck",
+        "mainspring stuck --workflow OrderFulfilment --limit 10",
+        "mainspring stuck --json | jq '.shown[] | [.instance, .reason.cause]'",
+    )
+)
+@click.option("--workflow", metavar="NAME", help="Only this workflow.")
+@click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
+@click.option("--attribute", multiple=True, metavar="NAME=VALUE", help="Only instances with this attribute, as in ls.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=SHOWN, show_default=True, help="At most so many.")
+@json_option
+@app_option
+def stuck(
+    workflow: str | None, prefix: str | None, attribute: tuple[str, ...], limit: int, as_json: bool, address: str
+) -> int:
+    """List instances that seem stuck, and why.
+
+    Those that run longer than their workflow's `expected_within`, and those that are in their state much longer than
+    others were: compared with all finished stays there, without a threshold that somebody has to set. Exit code 1 says
+    that there are some.
+    """
+    where = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
+
+    async def use(app: Mainspring) -> StuckFound:
+        bounds = {
+            name: entry.definition.expected_within
+            for name, entry in app.registry.workflows.items()
+            if entry.definition.expected_within is not None
+        }
+        total = sum((await app.stats()).instances.values())
+        with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+            return await stuck_of(app.engine.store, where, bounds, limit, bar.update)
+
+    found = with_app(address, use)
+    if as_json:
+        write_json(found)
+    else:
+        _write(found)
+    return REFUSED if found.found else 0
+
+
+def _write(found: StuckFound) -> None:
+    if found.shown:
+        write_table(COLUMNS, [_cells(stuck) for stuck in found.shown])
+        click.echo()
+    running = counted(found.looked_at, "instance that has not ended", "instances that have not ended")
+    if not found.found:
+        click.echo(f"None of {running} seems stuck." if found.looked_at else "Nothing runs.")
+        return
+    click.echo(f"{found.found:,} of {running} {'seems' if found.found == 1 else 'seem'} stuck.")
+    if found.found > len(found.shown):
+        click.echo(f"Shown are the worst {len(found.shown):,}: --limit shows more.")
+
+
+def _cells(stuck: Stuck) -> tuple[str, ...]:
+    usual = "" if stuck.usual_seconds is None else f"{lasting(stuck.usual_seconds)} (of {stuck.stays:,})"
+    if stuck.by == "bound":
+        why = f"runs for {lasting(stuck.running_seconds)}, expected within {lasting(stuck.limit_seconds)}"
+    else:
+        why = f"unusual there after {lasting(stuck.limit_seconds)}"
+    return (stuck.instance, stuck.state, lasting(stuck.state_seconds), usual, why, stuck.reason.text)
