@@ -24,6 +24,7 @@ from bench import (
     w4,
     w5,
     w6,
+    what_if,
 )
 from bench.measure import REPEATS, Figures
 from bench.settings import Settings
@@ -60,6 +61,7 @@ BENCHES: dict[str, Bench] = {
     "processes": Bench(computing.run, (300,), "process_pool_times_threads", repeats=1, section=computing.section),
     "profile": Bench(profile.run, (10_000,), "wall_us", repeats=3, section=profile.section),
     "cold-start": Bench(cold_start.run, (15,), "app_ms", repeats=1, section=cold_start.section),
+    "what-if": Bench(what_if.run, (20_000,), "events_per_s", repeats=3),
     "limit": Bench(limit.throughput, (10_000,), "instances_per_s"),
     "limit-bulk": Bench(limit.bulk, (10_000,), "instances_per_s"),
     "limit-loop": Bench(limit.latency, (300,), "p50_ms"),

@@ -12,4 +12,12 @@ other tools call them as they are.
     figures    what is told of workflows: throughput, durations, failures, states, commands, paths, costs
     stuck, reasons    instances that seem stuck, and why each does not go on
     quantities, charts, plots    figures as words and as pictures
+
+    streams      the streams of many instances, in batches
+    walk         one stream, decided and folded once more            (contrast: what has changed, in few words)
+    what_if      the report on many of them, by kind of difference
+    checking     many instances, checked, here or in several processes
+    file_check   those in a file
+    export       streams to a file                                    (redaction: what may leave; stream_file: JSON
+                                                                       lines; xes and ocel: for process mining)
 """

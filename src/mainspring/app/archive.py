@@ -80,6 +80,15 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _line(ref: Ref, row: EventRow) -> bytes:
+    return _encode(event_document(ref, row)) + b"\n"
+
+
+def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
+    """Return an event as it stands in a line of a file; what it does not have is left out.
+
+    >>> event_document(Ref("W", "i"), EventRow(1, "Began", 0))["event"]
+    'Began'
+    """
     document: dict[str, Any] = {
         "workflow": ref.workflow,
         "instance": ref.id,
@@ -99,7 +108,7 @@ def _line(ref: Ref, row: EventRow) -> bytes:
         "attempt": row.attempt,
         "duration_us": row.duration_us,
     }
-    return _encode({name: value for name, value in document.items() if value is not None}) + b"\n"
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def _raw(body: bytes | None) -> Raw | None:

@@ -41,6 +41,8 @@ COMMANDS: Final = {
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
     "stats": Listed("Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."),
     "stuck": Listed("Understand", "stuck", "List instances that seem stuck, and why."),
+    "what-if": Listed("Understand", "what_if", "Tell what would go otherwise if today's code had run all along."),
+    "export": Listed("Understand", "export", "Write streams to a file: as JSON lines, or for process mining tools."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),

@@ -358,6 +358,19 @@ class Recorder:
         )
 
 
+def is_folded(row: EventRow) -> bool:
+    """Tell whether a fold sees an event, or raise an UnknownTypeError for one that nobody knows.
+
+    >>> is_folded(EventRow(3, "Suspended", 0))
+    False
+    """
+    if row.event in _FOLDED:
+        return True
+    if row.event not in _BESIDE:
+        raise _unknown(row)
+    return False
+
+
 def _unknown(row: EventRow) -> UnknownTypeError:
     return UnknownTypeError(
         row.event,

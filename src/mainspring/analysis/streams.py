@@ -1,0 +1,112 @@
+"""The streams of many instances: read in batches, a long one in pages, each whole and as of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from mainspring.app.search import found
+from mainspring.errors import DamagedRecordError, NoSuchInstanceError
+from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref, Snapshot
+from mainspring.port.store import Store
+
+INSTANCES_PER_READ: Final = 200
+EVENTS_PER_READ: Final = 200
+"""Of each instance; the rest of a longer stream comes in pages."""
+EVENTS_PER_PAGE: Final = 5_000
+INSTANCES_PER_PAGE: Final = 1_000
+
+
+class Stream(Struct, frozen=True):
+    """An instance with the first events of its stream. Where its history is not `kept`, they are what is left of it.
+
+    >>> row = InstanceRow(7, "W", "i", 1, "running", None, None, 1, b"{}", 0, 0)
+    >>> Stream(row, None, [EventRow(1, "Began", 0)]).kept
+    True
+    """
+
+    row: InstanceRow
+    snapshot: Snapshot | None
+    events: list[EventRow]
+
+    @property
+    def ref(self) -> Ref:
+        """Whose it is."""
+        return Ref(self.row.workflow, self.row.id)
+
+    @property
+    def kept(self) -> bool:
+        """Whether all that happened is there."""
+        return self.snapshot is None or not self.snapshot.is_all
+
+
+class Unread(Struct, frozen=True):
+    """An instance whose stream cannot be read, and why.
+
+    >>> row = InstanceRow(7, "W", "i", 1, "running", None, None, 1, b"{}", 0, 0)
+    >>> Unread(row, "its stream is damaged").why
+    'its stream is damaged'
+    """
+
+    row: InstanceRow
+    why: str
+
+
+DAMAGED: Final = "its stream is damaged: `mainspring doctor` says more"
+PURGED: Final = "it was purged meanwhile"
+
+
+async def listed(store: Store, wheres: Sequence[InstanceFilter]) -> AsyncIterator[list[InstanceRow]]:
+    """Yield the instances that some filters find, one filter after the other, page by page."""
+    for where in wheres:
+        after = 0
+        while rows := await found(store, where, INSTANCES_PER_PAGE, after):
+            yield rows
+            after = rows[-1].key
+
+
+async def read(store: Store, rows: Sequence[InstanceRow]) -> list[Stream | Unread]:
+    """Return the streams of some instances, each with its first events; `pages` brings the others."""
+    refs = [Ref(row.workflow, row.id) for row in rows]
+    try:
+        loaded = await store.load(refs, EVENTS_PER_READ)
+    except DamagedRecordError:
+        if len(rows) == 1:
+            return [Unread(rows[0], DAMAGED)]
+        # One of them is to blame, and the others are not.
+        return [(await read(store, [row]))[0] for row in rows]
+    return [await _stream(store, row, each) for row, each in zip(rows, loaded, strict=True)]
+
+
+async def _stream(store: Store, row: InstanceRow, loaded: Loaded | None) -> Stream | Unread:
+    if loaded is None or loaded.row.purged_us is not None:
+        return Unread(row, PURGED)
+    snapshot = loaded.snapshot
+    if snapshot is None:
+        return Stream(loaded.row, None, loaded.events)
+    try:
+        # What was loaded begins behind the snapshot.
+        events = await store.stream(Ref(row.workflow, row.id), 0, EVENTS_PER_PAGE)
+    except DamagedRecordError:
+        return Unread(row, DAMAGED)
+    return Stream(loaded.row, snapshot, [event for event in events if event.version <= loaded.row.version])
+
+
+async def pages(store: Store, stream: Stream) -> AsyncIterator[list[EventRow]]:
+    """Yield all events of a stream up to the version that its row has, page by page.
+
+    Raises DamagedRecordError, or NoSuchInstanceError if it is purged meanwhile.
+    """
+    yield stream.events
+    last = stream.row.version
+    version = stream.events[-1].version if stream.events else last
+    while version < last:
+        page = await store.stream(stream.ref, version, min(EVENTS_PER_PAGE, last - version))
+        if not page and stream.kept:
+            raise NoSuchInstanceError(str(stream.ref))
+        if not page:
+            return  # the last events were trimmed
+        yield page
+        version = page[-1].version

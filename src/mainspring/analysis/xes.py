@@ -1,0 +1,178 @@
+"""Streams as an XES log (IEEE 1849-2016): a trace for each instance, an event for each of its events.
+
+What happened is `concept:name`, the message's type or else the event's name; how far it came is `lifecycle:transition`:
+what was sent, scheduled or asked is scheduled, what was received is complete. Who did it is `org:resource`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import IO, Any, Final, cast
+from xml.sax.saxutils import quoteattr
+
+from msgspec import json
+
+from mainspring.analysis.redaction import Outgoing, Redaction
+from mainspring.engine.details import Detail, read_detail
+from mainspring.engine.pending import moment
+from mainspring.engine.recorder import message_id_of
+from mainspring.port.records import EventRow, InstanceRow, Ref
+
+EXTENSIONS: Final = (
+    ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
+    ("Lifecycle", "lifecycle", "http://www.xes-standard.org/lifecycle.xesext"),
+    ("Organizational", "org", "http://www.xes-standard.org/org.xesext"),
+    ("Time", "time", "http://www.xes-standard.org/time.xesext"),
+)
+TRANSITIONS: Final = {
+    "Began": "start",
+    "Sent": "schedule",
+    "Resent": "schedule",
+    "Scheduled": "schedule",
+    "ScheduleCancelled": "withdraw",
+    "Asked": "schedule",
+    "TaskClosed": "complete",
+    "ChildStarted": "schedule",
+    "FannedOut": "schedule",
+    "Suspended": "suspend",
+    "Resumed": "resume",
+    "Skipped": "manualskip",
+    "Failed": "pi_abort",
+    "Cancelled": "pi_abort",
+    "Terminated": "pi_abort",
+    "Reset": "unknown",
+    "Migrated": "unknown",
+    "Retried": "unknown",
+    "Kept": "unknown",
+}
+"""How an event stands in the standard's model of a lifecycle; those that are not here are `complete`."""
+LONG: Final = 2**63
+"""The standard's integers are below this."""
+
+_ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_A_NAME: Final = re.compile(r"[^\w.\-]")
+
+
+class XesWriter:
+    """Writes such a log, trace by trace."""
+
+    def __init__(self, file: IO[bytes], redaction: Redaction) -> None:
+        self._file = file
+        self._payloads = redaction.payloads
+        self._open = False
+
+    def begin(self, now: datetime) -> None:
+        """Write what the log is about."""
+        lines = ['<?xml version="1.0" encoding="UTF-8"?>', '<log xes.version="1849.2016" xes.features="">']
+        lines += [f'<extension name="{name}" prefix="{prefix}" uri="{uri}"/>' for name, prefix, uri in EXTENSIONS]
+        lines += ['<global scope="trace">', _string("concept:name", "unknown"), "</global>"]
+        lines += [
+            '<global scope="event">',
+            _string("concept:name", "unknown"),
+            _string("lifecycle:transition", "complete"),
+            _date("time:timestamp", moment(0)),
+            "</global>",
+            '<classifier name="Activity" scope="event" keys="concept:name lifecycle:transition"/>',
+            _string("lifecycle:model", "standard"),
+            _date("written", now),
+        ]
+        self._write(lines)
+
+    def instance(self, row: InstanceRow) -> None:
+        """Begin a trace."""
+        self._close()
+        self._open = True
+        lines = [
+            "<trace>",
+            _string("concept:name", f"{row.workflow}/{row.id}"),
+            _string("workflow", row.workflow),
+            _string("status", row.status),
+            *([] if row.state is None else [_string("state", row.state)]),
+            f'<int key="definition_version" value="{row.definition_version}"/>',
+        ]
+        self._write(lines)
+
+    def event(self, ref: Ref, row: EventRow, outgoing: Outgoing) -> None:
+        """Write an event of the trace."""
+        detail = read_detail(outgoing.detail)
+        self._write(["<event>", *self._attributes(ref, row, outgoing, detail), "</event>"])
+
+    def cut(self, ref: Ref, why: str) -> None:
+        """Say nothing: what cannot be read is told by who writes."""
+
+    def end(self) -> None:
+        """Close the log."""
+        self._close()
+        self._write(["</log>"])
+
+    def _attributes(self, ref: Ref, row: EventRow, outgoing: Outgoing, detail: Detail) -> Iterator[str]:
+        yield _string("concept:name", activity(row, outgoing, detail))
+        instance = message_id_of(ref, row)
+        if instance is not None:
+            yield _string("concept:instance", instance)
+        yield _string("lifecycle:transition", TRANSITIONS.get(row.event, "complete"))
+        yield _date("time:timestamp", moment(row.time_us))
+        if row.actor is not None:
+            yield _string("org:resource", row.actor)
+        if detail.role is not None:
+            yield _string("org:role", detail.role)
+        yield f'<int key="version" value="{row.version}"/>'
+        yield _string("event", row.event)
+        optional = {"kind": row.kind, "state": row.state, "gone": outgoing.gone if self._payloads else None}
+        yield from (_string(name, text) for name, text in optional.items() if text is not None)
+        if outgoing.body is not None:
+            yield from _fields(outgoing.body)
+
+    def _close(self) -> None:
+        if self._open:
+            self._write(["</trace>"])
+        self._open = False
+
+    def _write(self, lines: list[str]) -> None:
+        self._file.write(("\n".join(lines) + "\n").encode())
+
+
+def activity(row: EventRow, outgoing: Outgoing, detail: Detail) -> str:
+    """Return what happened: the type of the message, the key of a task or timer, or else the event's own name.
+
+    >>> activity(EventRow(1, "Began", 0), Outgoing(None, None, None), Detail())
+    'Began'
+    """
+    return outgoing.type or detail.key or row.event
+
+
+def scalars(body: bytes) -> Iterator[tuple[str, str | int | float | bool]]:
+    """Yield the fields of a message; what is not a single value as JSON.
+
+    >>> list(scalars(b'{"id":"o-1","lines":[1,2],"note":null}'))
+    [('id', 'o-1'), ('lines', '[1,2]')]
+    """
+    decoded: Any = json.decode(body)
+    fields = cast("dict[str, Any]", decoded) if isinstance(decoded, dict) else {"value": decoded}
+    for name, value in fields.items():
+        if value is not None:
+            yield name, value if isinstance(value, str | int | float) else json.encode(value).decode()
+
+
+def _fields(body: bytes) -> Iterator[str]:
+    for name, value in scalars(body):
+        key = f"message.{_NOT_IN_A_NAME.sub('_', name)}"
+        match value:
+            case bool():
+                yield f'<boolean key="{key}" value="{str(value).lower()}"/>'
+            case int() if -LONG <= value < LONG:
+                yield f'<int key="{key}" value="{value}"/>'
+            case float():
+                yield f'<float key="{key}" value="{value}"/>'
+            case _:
+                yield _string(key, str(value))
+
+
+def _string(key: str, value: str) -> str:
+    return f'<string key="{key}" value={quoteattr(_ILLEGAL.sub(chr(0xFFFD), value))}/>'
+
+
+def _date(key: str, value: datetime) -> str:
+    return f'<date key="{key}" value="{value.isoformat(timespec="microseconds")}"/>'

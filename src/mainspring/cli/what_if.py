@@ -1,0 +1,207 @@
+"""What if today's code had run all along? A check before a deployment."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from msgspec import structs
+
+from mainspring.analysis.checking import check
+from mainspring.analysis.file_check import check_file, matches
+from mainspring.analysis.what_if import EXAMPLES, Difference, Report, Unchecked
+from mainspring.app import Mainspring
+from mainspring.app.search import Search, filter_of
+from mainspring.cli.failures import REFUSED, MisuseError
+from mainspring.cli.loading import load_app, with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import counted, visible, write_json
+from mainspring.cli.searching import search_options
+from mainspring.port.records import ENDED, InstanceFilter, Status
+
+SAMPLE: Final = click.IntRange(1, 100_000)
+PROCESSES: Final = click.IntRange(1, 64)
+STORIES: Final = click.IntRange(0, 20)
+IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
+
+
+@click.command(
+    "what-if",
+    epilog=examples(
+        "mainspring what-if",
+        "mainspring what-if --in-flight --app shop:app",
+        "mainspring what-if --workflow OrderFulfilment --since 7d --sample 1000",
+        "mainspring what-if --from streams.jsonl.gz --json | jq .differences[].what",
+    ),
+)
+@search_options
+@click.option("--in-flight", is_flag=True, help="Only instances that have not ended: running, suspended, compensating.")
+@click.option("--sample", type=SAMPLE, metavar="N", help="At most N instances of each workflow, by chance.")
+@click.option("--processes", type=PROCESSES, metavar="N", help="Share the work among N.  [default: one a core]")
+@click.option(
+    "--from",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Check what `mainspring export --payloads` or a purge's archive has written, and no database.",
+)
+@click.option("--stories", type=STORIES, default=EXAMPLES, show_default=True, help="So many of each difference.")
+@json_option
+@app_option
+def what_if(
+    search: Search,
+    in_flight: bool,
+    sample: int | None,
+    processes: int | None,
+    file: Path | None,
+    stories: int,
+    as_json: bool,
+    address: str,
+) -> int:
+    """Tell what would go otherwise if today's code had run all along.
+
+    Every recorded input is decided once more in the state in which it was taken, and every event is folded; nothing is
+    carried out and nothing is written. Exit code 1 says that something differs.
+    """
+    begun = time.perf_counter()
+    wheres = _filters(search, in_flight=in_flight)
+    if file is None:
+        report = _check_store(address, wheres, sample, processes, stories)
+    elif sample or wheres[0].attributes:
+        raise MisuseError("A file can be searched neither by --attribute nor for a --sample.")
+    else:
+        report = _check_file(address, file, wheres, stories)
+    seconds = time.perf_counter() - begun
+    if as_json:
+        rate = {"seconds": round(seconds, 3), "events_per_second": round(report.events / seconds)}
+        write_json({"safe": report.safe, **structs.asdict(report), **rate})
+    else:
+        _write(report, seconds)
+    return 0 if report.safe else REFUSED
+
+
+def _filters(search: Search, *, in_flight: bool) -> list[InstanceFilter]:
+    where = filter_of(**search)
+    if not in_flight:
+        return [where]
+    if where.status in ENDED:
+        raise MisuseError(f"--in-flight and --status {where.status} leave nothing.")
+    return [structs.replace(where, status=status) for status in IN_FLIGHT if where.status in (None, status)]
+
+
+def _check_store(
+    address: str, wheres: list[InstanceFilter], sample: int | None, processes: int | None, stories: int
+) -> Report:
+    async def use(app: Mainspring) -> Report:
+        total = sum((await app.stats()).instances.values()) if wheres == [InstanceFilter()] and not sample else 0
+        with _bar(total) as bar:
+            return await check(
+                app,
+                wheres,
+                sample=sample,
+                examples=stories,
+                load=None if app.url.startswith("memory:") else functools.partial(load_app, address),
+                processes=processes,
+                on_progress=lambda part: bar.update(part.instances),
+            )
+
+    return with_app(address, use)
+
+
+def _check_file(address: str, file: Path, wheres: list[InstanceFilter], stories: int) -> Report:
+    if not file.is_file():
+        raise MisuseError(f"There is no file {file}.")
+    with _bar(0, "lines") as bar:
+        return check_file(
+            load_app(address),
+            file,
+            lambda row: any(matches(where, row) for where in wheres),
+            examples=stories,
+            on_progress=bar.update,
+        )
+
+
+def _bar(total: int, label: str = "instances") -> AbstractContextManager[Any]:
+    return click.progressbar(length=total, label=label, file=sys.stderr, hidden=not sys.stderr.isatty())
+
+
+# ---- for people
+
+
+def _write(report: Report, seconds: float) -> None:
+    click.secho(f"{_counts(report)}, with the code of today", bold=True)
+    click.echo(_compared(report))
+    for difference in report.differences:
+        click.echo()
+        _write_difference(difference)
+    if report.unchecked:
+        click.echo()
+        click.echo("not checked, or not to the end:")
+        for unchecked in report.unchecked:
+            click.echo(f"  {_unchecked(unchecked)}")
+    click.echo()
+    click.secho(verdict(report), fg="green" if report.safe else "red", bold=True)
+    click.echo(f"{report.events:,} events in {seconds:.1f} s: {report.events / seconds:,.0f} a second", err=True)
+
+
+def _counts(report: Report) -> str:
+    instances = f"{counted(report.instances, 'instance')}, {report.in_flight:,} of them in flight"
+    return f"{instances}; {counted(report.events, 'event')}"
+
+
+def _compared(report: Report) -> str:
+    compared = report.compared
+    parts = [
+        f"compared: the decisions of {counted(compared.decisions, 'step')}",
+        f"the names of {counted(compared.state_names, 'state')}",
+        f"{counted(compared.states, 'whole state')}",
+    ]
+    if compared.before_migration:
+        parts.append(f"and not {counted(compared.before_migration, 'step')} before a migration")
+    if compared.unreadable_snapshots:
+        parts.append(f"and not {counted(compared.unreadable_snapshots, 'snapshot')} of states of another shape")
+    return ", ".join(parts)
+
+
+def _write_difference(difference: Difference) -> None:
+    version = f" (version {difference.version})" if difference.version != 1 else ""
+    click.secho(f"{difference.workflow}{version}: {visible(difference.what)}", fg="red")
+    flight = f"{difference.in_flight:,} of them in flight"
+    click.echo(f"  {counted(difference.instances, 'instance')}, {flight}; {counted(difference.steps, 'step')}")
+    for example in difference.examples:
+        click.echo(f"  {visible(example.instance)} ({example.status}), version {example.version}:")
+        for line in example.lines:
+            click.echo(f"    {visible(line)}")
+
+
+def _unchecked(unchecked: Unchecked) -> str:
+    instances = f"{counted(unchecked.instances, 'instance')}, {unchecked.in_flight:,} of them in flight"
+    return visible(f"{instances}: {unchecked.why}, as {unchecked.example}")
+
+
+def verdict(report: Report) -> str:
+    """Return the answer to the question that the command is asked before a deployment.
+
+    >>> verdict(Report(instances=2, in_flight=2))
+    'Nothing differs: 2 instances in flight would go on as before.'
+    """
+    flight, unchecked = report.in_flight, report.unchecked_in_flight
+    but = f" {unchecked:,} in flight could not be checked, or not to the end." if unchecked else ""
+    if report.differing_in_flight:
+        differ = f"{report.differing_in_flight:,} of {counted(flight, 'instance')} in flight"
+        ended = report.differing - report.differing_in_flight
+        return f"Not safe as it is: {differ} and {ended:,} ended ones differ.{but}"
+    if report.differing and not flight:
+        return f"No instance is in flight; {report.differing:,} ended ones differ.{but}"
+    if report.differing:
+        return f"Of {counted(flight, 'instance')} in flight none differs; {report.differing:,} ended ones do.{but}"
+    if unchecked:
+        return f"Nothing differs in what could be checked.{but}"
+    if not flight:
+        return f"Nothing differs; no instance is in flight.{but}"
+    return f"Nothing differs: {counted(flight, 'instance')} in flight would go on as before."
