@@ -7,7 +7,8 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from mainspring import CancelSchedule, Complete, Fail, Publish, Reply, Schedule, Send
-from mainspring.core.difference import ALIGNED_LINES, diff, field_differences, show, value_diff
+from mainspring.core.changes import ALIGNED_ITEMS
+from mainspring.core.difference import diff, field_differences, show, value_diff
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,10 @@ def test_a_nested_field_is_named_by_its_path() -> None:
     )
 
 
-def test_a_list_of_another_length_is_shown_whole() -> None:
-    assert field_differences(Cart([Line("a")]), Cart(), "is") == "lines: expected [Line(name='a', count=1)], is []"
+def test_an_item_that_is_missing_is_named_by_its_place() -> None:
+    assert field_differences(Cart([Line("a")]), Cart(), "is") == (
+        "lines[0]: expected Line(name='a', count=1), is nothing"
+    )
 
 
 def test_structs_and_pydantic_models_are_compared_by_field() -> None:
@@ -91,8 +94,8 @@ def test_a_message_of_another_type_is_not_compared_by_field() -> None:
 
 
 def test_very_long_lists_are_compared_place_by_place() -> None:
-    many = [Send(Line("a", n)) for n in range(ALIGNED_LINES + 1)]
-    other = [*many[:-1], Send(Line("b", ALIGNED_LINES))]
+    many = [Send(Line("a", n)) for n in range(ALIGNED_ITEMS + 1)]
+    other = [*many[:-1], Send(Line("b", ALIGNED_ITEMS))]
     lines = diff(many, other, text=show, key=lambda d: d, verb="decided")
     assert len(lines) == len(many)
     assert lines[-1] == "~ Send(Line): name: expected 'a', decided 'b'"

@@ -12,6 +12,7 @@
     failures        what a workflow may listen for when a command or a child has ended
     story           a stream as the table that people read
     replay          a stream decided once more: would today's code decide the same?
+    changes         what differs between two values, place by place
     difference      what differs, as short as people want to read it
 
 Nothing here changes because a database does.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
-from msgspec import Struct
-
+from mainspring.core.changes import Change, aligned, changes, fields_of
 from mainspring.core.decisions import (
     Ask,
     Become,
@@ -31,7 +29,6 @@ T = TypeVar("T")
 
 SHOWN_CHARACTERS: Final = 400
 SHOWN_FIELDS: Final = 8
-ALIGNED_LINES: Final = 300
 
 
 def show(decision: Decision[Any, Any]) -> str:
@@ -126,28 +123,11 @@ def field_differences(expected: object, came: object, verb: str) -> str:
     >>> field_differences(Fail("a"), Fail("b"), "decided")
     "reason: expected 'a', decided 'b'"
     """
-    found = list(_differences(expected, came, ""))
-    parts = [f"{path}: expected {_short(left)}, {verb} {_short(right)}" for path, left, right in found[:SHOWN_FIELDS]]
+    found = list(_differences(expected, came))
+    parts = [f"{c.path}: expected {_short(c.before)}, {verb} {_short(c.after)}" for c in found[:SHOWN_FIELDS]]
     if len(found) > SHOWN_FIELDS:
         parts.append(f"and {len(found) - SHOWN_FIELDS} more")
     return "; ".join(parts)
-
-
-def fields_of(value: object) -> dict[str, Any] | None:
-    """Return the fields of a dataclass, Struct or pydantic model by name, or None for any other value.
-
-    >>> fields_of(Fail("a")), fields_of(1)
-    ({'reason': 'a'}, None)
-    """
-    if dataclasses.is_dataclass(value):
-        names: Sequence[str] = [field.name for field in dataclasses.fields(value)]
-    elif isinstance(value, Struct):
-        names = value.__struct_fields__
-    elif hasattr(type(value), "model_fields"):
-        names = list(type(value).model_fields)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType, reportAttributeAccessIssue]
-    else:
-        return None
-    return {name: getattr(value, name) for name in names}
 
 
 def _short(value: object) -> str:
@@ -172,41 +152,15 @@ def _is_alike(expected: object, came: object) -> bool:
     )
 
 
-def _differences(expected: object, came: object, path: str) -> Iterator[tuple[str, object, object]]:
-    """Yield the paths at which two values differ. The message in a decision is left out of the path."""
+def _differences(expected: object, came: object) -> Iterator[Change]:
+    """Yield the places in which two records differ. The message in a decision or event is left out of the path."""
     left, right = fields_of(expected), fields_of(came)
-    if type(expected) is type(came) and left and right:
-        for name in left:
-            if left[name] != right[name]:
-                nested = bool(fields_of(left[name])) and name in ("message", "result") and not path
-                yield from _differences(left[name], right[name], "" if nested else f"{path}.{name}" if path else name)
-    elif isinstance(expected, dict) and isinstance(came, dict):
-        yield from _differences_by_key(cast("dict[Any, Any]", expected), cast("dict[Any, Any]", came), path)
-    elif isinstance(expected, list | tuple) and isinstance(came, list | tuple):
-        one, other = cast("Sequence[Any]", expected), cast("Sequence[Any]", came)
-        if type(one) is not type(other) or len(one) != len(other):
-            yield path, expected, came
-        else:
-            yield from _differences_by_key(dict(enumerate(one)), dict(enumerate(other)), path)
-    else:
-        yield path, expected, came
-
-
-def _differences_by_key(
-    expected: dict[Any, Any], came: dict[Any, Any], path: str
-) -> Iterator[tuple[str, object, object]]:
-    for key in expected | came:
-        left, right = expected.get(key, NOTHING), came.get(key, NOTHING)
-        if left != right:
-            yield from _differences(left, right, f"{path}[{key!r}]")
-
-
-class _Nothing:
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-NOTHING: Final = _Nothing()
+    if type(expected) is not type(came) or not left or not right:
+        yield from changes(expected, came)
+        return
+    for name in left:
+        carried = name in ("message", "result") and bool(fields_of(left[name]))
+        yield from changes(left[name], right[name], "" if carried else name)
 
 
 def _aligned(
@@ -214,7 +168,7 @@ def _aligned(
 ) -> Iterator[tuple[Sequence[T], Sequence[T]]]:
     """Yield pairs: what is the same, what is alike, and what stands on one side only, in order."""
     left, right = 0, 0
-    for same_left, same_right in [*_matches([*map(key, expected)], [*map(key, came)]), (len(expected), len(came))]:
+    for same_left, same_right in [*aligned([*map(key, expected)], [*map(key, came)]), (len(expected), len(came))]:
         yield from _paired(expected[left:same_left], came[right:same_right])
         if same_left < len(expected):
             yield expected[same_left : same_left + 1], came[same_right : same_right + 1]
@@ -233,25 +187,3 @@ def _paired(expected: Sequence[T], came: Sequence[T]) -> Iterator[tuple[Sequence
             yield [item], [came[alike]]
             place = alike + 1
     yield [], came[place:]
-
-
-def _matches(expected: Sequence[Any], came: Sequence[Any]) -> list[tuple[int, int]]:
-    """Return the pairs of places of a longest common subsequence. Only `==` is asked of the items, no hash."""
-    if max(len(expected), len(came)) > ALIGNED_LINES:
-        return [(i, i) for i, (left, right) in enumerate(zip(expected, came, strict=False)) if left == right]
-    lengths = [[0] * (len(came) + 1) for _ in range(len(expected) + 1)]
-    for i in reversed(range(len(expected))):
-        for j in reversed(range(len(came))):
-            same = expected[i] == came[j]
-            lengths[i][j] = lengths[i + 1][j + 1] + 1 if same else max(lengths[i + 1][j], lengths[i][j + 1])
-    pairs: list[tuple[int, int]] = []
-    i = j = 0
-    while i < len(expected) and j < len(came):
-        if expected[i] == came[j]:
-            pairs.append((i, j))
-            i, j = i + 1, j + 1
-        elif lengths[i + 1][j] >= lengths[i][j + 1]:
-            i += 1
-        else:
-            j += 1
-    return pairs

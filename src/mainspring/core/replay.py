@@ -117,13 +117,22 @@ def _length(recorded: Sequence[Recorded], place: int) -> int:
     if not isinstance(recorded[place].event, Received):
         return 1
     end = place + 1
-    while end < len(recorded) and isinstance(recorded[end].event, _DECIDED):
-        event = recorded[end].event
-        if isinstance(event, Compensating):
-            # What follows is undone by the engine. One that was begun from outside was nobody's decision.
-            return end - place + (not event.cancelled)
+    while end < len(recorded) and belongs(recorded[end].event, behind=recorded[end - 1].event):
         end += 1
     return end - place
+
+
+def belongs(event: StreamEvent[Any, Any], *, behind: StreamEvent[Any, Any]) -> bool:
+    """Tell whether an event was decided for the same input as the one `behind` which it stands, or for that input.
+
+    >>> from mainspring.core.events import InitiatedBy, Sent
+    >>> belongs(Sent("charge"), behind=InitiatedBy("placed")), belongs(InitiatedBy("placed"), behind=Began())
+    (True, False)
+    """
+    # What follows a Compensating is undone by the engine. One that was begun from outside was nobody's decision.
+    if isinstance(behind, Compensating) or (isinstance(event, Compensating) and event.cancelled):
+        return False
+    return isinstance(event, _DECIDED)
 
 
 def _before(workflow: Workflow[Any, Any, Any], event: StreamEvent[Any, Any], state: Any, states: dict[int, Any]) -> Any:
