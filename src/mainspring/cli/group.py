@@ -43,6 +43,15 @@ COMMANDS: Final = {
     "stuck": Listed("Understand", "stuck", "List instances that seem stuck, and why."),
     "what-if": Listed("Understand", "what_if", "Tell what would go otherwise if today's code had run all along."),
     "export": Listed("Understand", "export", "Write streams to a file: as JSON lines, or for process mining tools."),
+    "replay": Listed(
+        "Understand", "replay", "Walk through a stream: what every event made of the state, and the case."
+    ),
+    "explain": Listed("Understand", "replay", "Say why an instance decided as it did, with the cases that matched."),
+    "counterfactual": Listed(
+        "Understand", "counterfactual", "Replace, insert or drop an input, and see how the story would have gone."
+    ),
+    "record": Listed("Understand", "histories", "Keep streams in a file, as golden histories."),
+    "verify": Listed("Understand", "histories", "Hold golden histories against today's code."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),

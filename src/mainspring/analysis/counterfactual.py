@@ -1,0 +1,131 @@
+"""Counterfactual: how an instance's story would have gone with another input, under today's code.
+
+Up to the input that is changed, everything is as it was recorded. From there on the instance takes what comes, at the
+time at which it would come:
+
+    from outside    what came from outside, when it came
+    answers         to a command, child, task or request that was also made in the recorded story, the same answers, the
+                    same time after it; to any other nothing, and it is told as unanswered
+    timers          when they were due, or as late as they were, unless they are cancelled
+    compensations   as they were answered, or else as if they had been carried out
+
+What operators did later is left out. Nothing is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from mainspring.analysis.recollection import Recollection
+from mainspring.analysis.retelling import Edit, Retelling, Untaken
+from mainspring.core.changes import same
+from mainspring.core.events import Kept, Received, StreamEvent
+from mainspring.core.fold import fold
+from mainspring.core.story import Entry
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import OperationError
+from mainspring.port.records import EventRow, Ref
+
+VERSIONS_NAMED: Final = 20
+
+
+class Counterfactual(Struct, frozen=True):
+    """The recorded story and the other one, both from the change on.
+
+    `differs_at` is the first version of the other story, beside the changed input itself, that is not as recorded; None
+    if all of it is. `unanswered` are outputs to which nobody knows an answer; `waiting` timers that are not due yet;
+    `left_out` what operators did. `error` says why the other story stops: its instance would be suspended.
+    """
+
+    edit: Edit
+    recorded: tuple[Entry, ...]
+    told: tuple[Entry, ...]
+    differs_at: int | None
+    recorded_state: Any
+    state: Any
+    unanswered: tuple[Entry, ...] = ()
+    untaken: tuple[Untaken, ...] = ()
+    waiting: tuple[Entry, ...] = ()
+    left_out: tuple[Entry, ...] = ()
+    assumed: tuple[Entry, ...] = ()
+    error: str | None = None
+
+
+def counterfactual(
+    entry: WorkflowEntry,
+    ref: Ref,
+    rows: Sequence[EventRow],
+    edit: Edit,
+    until_us: int,
+    silent: Collection[str] = (),
+) -> Counterfactual:
+    """Return how the story of a stream would have gone with an edit, up to a time.
+
+    `rows` are those that count, of the whole stream. `silent` are the names of commands whose handlers answer nothing.
+    """
+    events = [(row, entry.recorder.event(row)) for row in rows]
+    check_edit(ref, events, edit)
+    memory = Recollection(entry.recorder, ref, rows)
+    memory.forget_before(edit.version)
+    story = Retelling(entry, ref, memory, until_us, silent)
+    before = [entry.recorder.entry(ref, row) for row, _ in events if row.version < edit.version]
+    for recorded in before:
+        story.recall(recorded)
+    story.begin(edit)
+    story.run()
+    return _compared(entry, ref, events, edit, story)
+
+
+def check_edit(ref: Ref, events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]], edit: Edit) -> None:
+    """Refuse an edit of what is no input that counts, or one that would come in the middle of a step."""
+    inputs = [row.version for row, event in events if isinstance(event, Received)]
+    last = events[-1][0].version if events else 0
+    if edit.version in inputs or (edit.what == "insert" and edit.version == last + 1):
+        return
+    possible = [*inputs, last + 1] if edit.what == "insert" else inputs
+    raise OperationError(
+        str(ref),
+        f"has no input at version {edit.version} that counts",
+        f"Choose one of {', '.join(map(str, possible[-VERSIONS_NAMED:])) or 'none'}.",
+    )
+
+
+def _compared(
+    entry: WorkflowEntry,
+    ref: Ref,
+    events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]],
+    edit: Edit,
+    story: Retelling,
+) -> Counterfactual:
+    later = [entry.recorder.entry(ref, row) for row, _ in events if row.version >= edit.version]
+    recorded = tuple(one for one in later if one.event.folded)
+    told = tuple(one for one in story.entries if one.version >= edit.version)
+    return Counterfactual(
+        edit,
+        recorded,
+        told,
+        _differs_at(edit, recorded, told),
+        fold(entry.workflow, entry.workflow.initial_state, [cast("Any", e) for _, e in events if e.folded]),
+        story.state,
+        tuple(story.unanswered),
+        tuple(story.untaken),
+        tuple(story.waiting()),
+        tuple(one for one in later if not one.event.folded and not isinstance(one.event, Kept)),
+        tuple(story.assumed),
+        story.error,
+    )
+
+
+def _differs_at(edit: Edit, recorded: Sequence[Entry], told: Sequence[Entry]) -> int | None:
+    """Return the first version of a story that is not as recorded, the changed input itself left aside."""
+    was = [one for one in recorded if edit.what == "insert" or one.version != edit.version]
+    now = [one for one in told if edit.what == "drop" or one.version != edit.version]
+    for one, other in zip(was, now, strict=False):
+        if not same(one.event, other.event):
+            return other.version
+    if len(was) == len(now):
+        return None
+    return now[len(was)].version if len(now) > len(was) else edit.version + len(told)

@@ -1,0 +1,247 @@
+"""Time travel: a stream walked from its beginning, with the state before and after every event.
+
+What belongs together is one moment: an input with all that was decided for it, or an event that stands alone, such as
+what an operator did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from msgspec import Struct
+
+from mainspring.analysis.changes import StateChange, state_change
+from mainspring.core.events import Began, Migrated, Received, Reset
+from mainspring.core.fold import fold
+from mainspring.core.messages import Envelope
+from mainspring.core.replay import belongs
+from mainspring.core.story import Entry
+from mainspring.engine.details import read_detail
+from mainspring.engine.recorder import is_unkept
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.replaying import envelope_of
+from mainspring.errors import told
+from mainspring.port.records import EventRow, Ref
+from mainspring.port.store import Store
+
+EVENTS_PER_PAGE: Final = 1_000
+
+
+class Happened(Struct, frozen=True):
+    """One event, and what it made of the state; None where it left it alone.
+
+    >>> Happened(Entry(1, Began())).change is None
+    True
+    """
+
+    entry: Entry
+    change: StateChange | None = None
+
+
+class Moment(Struct, frozen=True):
+    """An input with what was decided for it, or one event alone, between the states before and after.
+
+    `envelope` is that of the input, if there is one, and `begins` says whether it began the instance. `abandoned` says
+    that a reset, or another beginning, left it behind later: it does not count any more. `migrated` says that the
+    instance went on under another version of its workflow later.
+
+    >>> Moment((Happened(Entry(1, Began())),), before=0, after=0).version
+    1
+    """
+
+    happened: tuple[Happened, ...]
+    before: Any
+    after: Any
+    envelope: Envelope[Any] | None = None
+    begins: bool = False
+    abandoned: bool = False
+    migrated: bool = False
+
+    @property
+    def version(self) -> int:
+        """The version of its first event."""
+        return self.happened[0].entry.version
+
+    @property
+    def last(self) -> int:
+        """The version of its last event."""
+        return self.happened[-1].entry.version
+
+    @property
+    def is_step(self) -> bool:
+        """Whether an input was taken."""
+        return self.envelope is not None
+
+
+class Stopped(Struct, frozen=True):
+    """Why nothing can be told from a version on: today's code cannot read or fold its event.
+
+    >>> Stopped(7, "cannot be folded: ZeroDivisionError: division by zero").version
+    7
+    """
+
+    version: int
+    problem: str
+
+
+class Turns(Struct, frozen=True):
+    """Where a stream turns: which versions a later reset goes back to, which do not count, where it was migrated.
+
+    >>> turns = turns_of([EventRow(1, "Began", 0), EventRow(2, "InitiatedBy", 0), EventRow(3, "Began", 0)])
+    >>> turns.is_abandoned(2), turns.is_abandoned(3)
+    (True, False)
+    """
+
+    targets: frozenset[int] = frozenset()
+    left: tuple[tuple[int, int], ...] = ()
+    migrated: int = 0
+
+    def is_abandoned(self, version: int) -> bool:
+        """Tell whether a version does not count any more."""
+        return any(first <= version <= last for first, last in self.left)
+
+
+def turns_of(rows: list[EventRow], known: Turns | None = None) -> Turns:
+    """Return where a stream turns, from its next page and what is `known` of those before."""
+    known = known or Turns()
+    targets, left, migrated = set(known.targets), list(known.left), known.migrated
+    for row in rows:
+        if row.event == "Reset":
+            back_to = read_detail(row.detail).version or 0
+            targets.add(back_to)
+            left.append((back_to + 1, row.version - 1))
+        elif row.event == "Began" and row.version > 1:
+            left.append((1, row.version - 1))
+        elif row.event == "Migrated":
+            migrated = row.version
+    return Turns(frozenset(targets), tuple(left), migrated)
+
+
+class Journey:
+    """Takes the rows of a stream one after the other, and gives a moment when it is over.
+
+    It holds the present state, and those that a reset goes back to: a stream may be as long as it likes.
+    """
+
+    def __init__(self, entry: WorkflowEntry, ref: Ref, turns: Turns) -> None:
+        self._entry = entry
+        self._ref = ref
+        self._turns = turns
+        self._state: Any = entry.workflow.initial_state
+        self._states: dict[int, Any] = {}
+        self._began: bytes | None = None
+        self._open: list[Happened] = []
+        self._before: Any = self._state
+        self._envelope: Envelope[Any] | None = None
+        self._begins = self._after_began = False
+        self.stopped: Stopped | None = None
+        """Why no more rows can be taken, if one could not be read or folded."""
+
+    def take(self, row: EventRow) -> Moment | None:
+        """Take the next row. Return the moment that it ends, if it begins another one."""
+        try:
+            entry = self._entry.recorder.entry(self._ref, row)
+        except Exception as error:  # noqa: BLE001  an upcaster may raise anything; it is the answer
+            self.stopped = Stopped(row.version, f"cannot be read: {told(error)}")
+            return self._close()
+        goes_on = self._envelope is not None and belongs(entry.event, behind=self._open[-1].entry.event)
+        over = None if goes_on else self._close()
+        if not goes_on:
+            self._begin(row, entry)
+        self._happen(entry)
+        return over
+
+    def end(self) -> Moment | None:
+        """Return the last moment, when there are no more rows."""
+        return self._close()
+
+    def _begin(self, row: EventRow, entry: Entry) -> None:
+        if self._began is None:
+            self._began = row.context
+        match entry.event:
+            case Began():
+                self._state = self._entry.workflow.initial_state
+            case Reset(version):
+                self._state = self._states.get(version, self._entry.workflow.initial_state)
+            case Received(message) if not is_unkept(row):
+                self._envelope = envelope_of(self._ref, row, message, self._began)
+                self._begins = self._after_began
+            case _:
+                pass
+        self._after_began = isinstance(entry.event, Began)
+        self._before = self._state
+
+    def _happen(self, entry: Entry) -> None:
+        was, event = self._state, entry.event
+        try:
+            if event.folded:
+                self._state = fold(self._entry.workflow, was, [event])  # pyright: ignore[reportArgumentType]  what is folded is an Event
+        except Exception as error:  # noqa: BLE001  an author's evolve may raise anything; it is the answer
+            self.stopped = Stopped(entry.version, f"cannot be folded: {told(error)}")
+            return
+        self._open.append(Happened(entry, state_change(was, self._state)))
+        if entry.version in self._turns.targets:
+            self._states[entry.version] = self._state
+
+    def _close(self) -> Moment | None:
+        if not self._open:
+            return None
+        first = self._open[0].entry.version
+        moment = Moment(
+            tuple(self._open),
+            self._before,
+            self._state,
+            self._envelope,
+            self._begins,
+            self._turns.is_abandoned(first),
+            first <= self._turns.migrated and not isinstance(self._open[0].entry.event, Migrated),
+        )
+        self._open, self._envelope, self._begins = [], None, False
+        return moment
+
+
+async def travel(
+    store: Store, entry: WorkflowEntry, ref: Ref, first: int = 1, last: int | None = None
+) -> AsyncIterator[Moment | Stopped]:
+    """Yield the moments of an instance's stream from a version to another, read page by page; whole ones in any case.
+
+    Nothing is decided or carried out. Where an event cannot be read or folded, a Stopped says why, and ends it.
+    """
+    journey = Journey(entry, ref, await _turns(store, ref))
+    async for moment in _moments(store, ref, journey):
+        if last is not None and moment.version > last:
+            return
+        if moment.last >= first:
+            yield moment
+    if journey.stopped is not None:
+        yield journey.stopped
+
+
+async def _moments(store: Store, ref: Ref, journey: Journey) -> AsyncIterator[Moment]:
+    async for page in _pages(store, ref):
+        for row in page:
+            moment = journey.take(row)
+            if moment is not None:
+                yield moment
+            if journey.stopped is not None:
+                break
+        if journey.stopped is not None:
+            break
+    moment = journey.end()
+    if moment is not None:
+        yield moment
+
+
+async def _turns(store: Store, ref: Ref) -> Turns:
+    turns = Turns()
+    async for page in _pages(store, ref):
+        turns = turns_of(page, turns)
+    return turns
+
+
+async def _pages(store: Store, ref: Ref) -> AsyncIterator[list[EventRow]]:
+    version = 0
+    while page := await store.stream(ref, version, EVENTS_PER_PAGE):
+        yield page
+        version = page[-1].version

@@ -1,0 +1,232 @@
+"""Counterfactual: how an instance's story would have gone with another input."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from types import NoneType
+from typing import Any, Final, get_type_hints
+
+import click
+from msgspec import Raw
+
+from mainspring.analysis.changes import change_document, change_lines, state_change
+from mainspring.analysis.counterfactual import Counterfactual
+from mainspring.analysis.counterfactual import counterfactual as other_story
+from mainspring.analysis.retelling import Edit
+from mainspring.app import Mainspring
+from mainspring.cli.failures import MisuseError, RefusedError
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import counted, visible, write_json
+from mainspring.cli.replay import Instance, opened
+from mainspring.cli.send import read_message
+from mainspring.core.changes import aligned
+from mainspring.core.story import Entry, tell
+from mainspring.engine.branches import live
+from mainspring.engine.handlers import Handler
+from mainspring.engine.loader import whole_stream
+from mainspring.errors import shown
+
+EVENTS_MOST: Final = 100_000
+CELL_CHARACTERS: Final = 70
+LINES_PER_CHANGE: Final = 20
+
+
+@click.command(
+    epilog=examples(
+        """mainspring counterfactual o-1 --at 4 --replace '{"order_id": "o-1", "amount": 9000}'""",
+        """mainspring counterfactual o-1 --at 4 --replace '{"order_id": "o-1"}' --type CardDeclined""",
+        """mainspring counterfactual o-1 --at 6 --insert '{"order_id": "o-1"}' --type CancelOrder""",
+        "mainspring counterfactual o-1 --at 4 --drop",
+    )
+)
+@click.argument("identity", metavar="ID")
+@click.option("--at", type=click.IntRange(1), required=True, metavar="VERSION", help="The version of an input.")
+@click.option("--replace", metavar="JSON", help="Let another message come in its place; - reads standard input.")
+@click.option("--insert", metavar="JSON", help="Let another message come before it; - reads standard input.")
+@click.option("--drop", is_flag=True, help="Let it not come at all.")
+@click.option(
+    "--type", "type_name", metavar="TYPE", help="The other message's type; that of the replaced one if not said."
+)
+@json_option
+@app_option
+def counterfactual(
+    identity: str,
+    at: int,
+    replace: str | None,
+    insert: str | None,
+    drop: bool,
+    type_name: str | None,
+    as_json: bool,
+    address: str,
+) -> int:
+    """Replace, insert or drop an input, and see how the story would have gone.
+
+    ID is Workflow/id; the id alone will do if only one workflow has it. Today's code decides; nothing is carried out
+    or written. What came from outside comes at its time. A command that was also sent in the recorded story gets the
+    same answer, after the same time; one that never was is told as unanswered. Timers fire when they are due, unless
+    cancelled. To insert behind everything, say --at the next version.
+    """
+    if [replace is not None, insert is not None, drop].count(True) != 1:
+        raise MisuseError("Say one of --replace JSON, --insert JSON and --drop.")
+    if type_name is not None and drop:
+        raise MisuseError("--drop takes no --type.")
+
+    async def use(app: Mainspring) -> int:
+        instance = await opened(app, identity, "told otherwise")
+        if instance.row.version > EVENTS_MOST:
+            raise RefusedError(
+                f"{instance.ref} has {instance.row.version:,} events; {EVENTS_MOST:,} can be told otherwise."
+            )
+        rows = live(await whole_stream(app.engine.store, instance.ref))
+        given = replace if replace is not None else insert
+        known = type_name or next((row.type for row in rows if row.version == at), None)
+        if insert is not None and type_name is None:
+            raise MisuseError("--insert needs --type: which message is it?")
+        message = None if given is None else _message(app, instance, known, given)
+        edit = Edit("drop" if drop else "replace" if replace is not None else "insert", at, message)
+        until_us = app.engine.store.now_us()
+        found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app))
+        if as_json:
+            write_json(_document(instance, found))
+        else:
+            _write(instance, found)
+        return 0
+
+    return with_app(address, use)
+
+
+def silent_commands(app: Mainspring) -> frozenset[str]:
+    """Return the names of the messages whose handlers say that they answer nothing."""
+    return frozenset(name for name, handler in app.registry.handlers.items() if _returns_nothing(handler))
+
+
+def _returns_nothing(handler: Handler) -> bool:
+    try:
+        return get_type_hints(inspect.unwrap(handler.function)).get("return") is NoneType
+    except NameError:
+        return False  # an annotation for type checkers only: nothing is known
+
+
+def _message(app: Mainspring, instance: Instance, type_name: str | None, given: str) -> Any:
+    if type_name is None:
+        raise MisuseError(f"{instance.ref} has no input there to be replaced.")
+    content = sys.stdin.buffer.read() if given == "-" else given.encode(errors="surrogateescape")
+    message = read_message(app, type_name, content)
+    if type(message) not in instance.entry.definition.inputs:
+        raise MisuseError(f"{instance.ref.workflow} takes no {type_name}.")
+    return message
+
+
+# ---- for people
+
+
+def _write(instance: Instance, found: Counterfactual) -> None:
+    edit = found.edit
+    said = {"replace": "replaced by", "insert": "preceded by", "drop": "dropped"}[edit.what]
+    message = "" if edit.what == "drop" else f" {shown(edit.message, 200)}"
+    click.secho(visible(f"{instance.ref}, if version {edit.version} were {said}{message}"), bold=True)
+    click.echo()
+    for line in _beside(found):
+        click.echo(line)
+    click.echo()
+    click.echo(_verdict(found))
+    for line in _notes(found):
+        click.echo(visible(line))
+    click.echo()
+    click.echo(visible(f"state then: {shown(found.state)}"))
+    for line in change_lines(state_change(found.recorded_state, found.state), LINES_PER_CHANGE):
+        click.echo(f"  {visible(line)}")
+
+
+def _verdict(found: Counterfactual) -> str:
+    if found.differs_at is None:
+        return "All else would have gone as it did."
+    return f"From version {found.differs_at} on it would have gone another way."
+
+
+def _notes(found: Counterfactual) -> Iterator[str]:
+    if found.error is not None:
+        yield f"There it stops, and would be suspended: {found.error}"
+    for entry in found.unanswered:
+        yield f"unanswered: version {entry.version}, {tell([entry])[0].message}: never asked for in the recorded story"
+    for entry in found.assumed:
+        yield f"assumed: version {entry.version}, {tell([entry])[0].message}: carried out, with no result"
+    for untaken in found.untaken:
+        yield f"not taken: {shown(untaken.message, 200)} of version {untaken.version}: {untaken.reason}"
+    for entry in found.waiting:
+        yield f"waiting: version {entry.version}, {tell([entry])[0].message}: not due yet"
+    if found.left_out:
+        yield f"left out: {counted(len(found.left_out), 'event')} of operators"
+
+
+def _beside(found: Counterfactual) -> Iterator[str]:
+    """Yield both stories in two columns; what differs is marked."""
+    width = max(len(cell) for cell in ("recorded", *map(_cell, found.recorded)))
+    yield f"  {'recorded':{width}}   counterfactual"
+    for one, other in _paired(found.recorded, found.told):
+        cells = _cell(one) if one else "", _cell(other) if other else ""
+        same = one is not None and other is not None and one.event == other.event
+        yield f"{' ' if same else '≠'} {cells[0]:{width}}   {cells[1]}".rstrip()
+
+
+def _cell(entry: Entry) -> str:
+    row = tell([entry])[0]
+    text = visible(f"{row.event} {row.message}".rstrip())
+    cut = text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 1]}…"
+    return f"{row.position:>4}  {cut}"
+
+
+def _paired(one: Sequence[Entry], other: Sequence[Entry]) -> Iterator[tuple[Entry | None, Entry | None]]:
+    """Yield what stands beside what: the same events, and between them what differs, in order."""
+    left = right = 0
+    same = aligned([entry.event for entry in one], [entry.event for entry in other])
+    for same_left, same_right in [*same, (len(one), len(other))]:
+        for offset in range(max(same_left - left, same_right - right)):
+            yield (
+                one[left + offset] if left + offset < same_left else None,
+                other[right + offset] if right + offset < same_right else None,
+            )
+        if same_left < len(one) and same_right < len(other):
+            yield one[same_left], other[same_right]
+        left, right = same_left + 1, same_right + 1
+
+
+# ---- for programs
+
+
+def _document(instance: Instance, found: Counterfactual) -> dict[str, Any]:
+    recorder = instance.entry.recorder
+    states = [recorder.snapshot(state, 0, "") for state in (found.recorded_state, found.state)]
+    return {
+        "instance": str(instance.ref),
+        "edit": {"what": found.edit.what, "version": found.edit.version},
+        "recorded": [_entry_document(entry) for entry in found.recorded],
+        "told": [_entry_document(entry) for entry in found.told],
+        "differs_at": found.differs_at,
+        "recorded_state": {"type": states[0].type, "state": Raw(states[0].body)},
+        "state": {"type": states[1].type, "state": Raw(states[1].body)},
+        "change": change_document(state_change(found.recorded_state, found.state)),
+        "unanswered": [_entry_document(entry) for entry in found.unanswered],
+        "assumed": [_entry_document(entry) for entry in found.assumed],
+        "untaken": [
+            {"version": untaken.version, "message": shown(untaken.message), "reason": untaken.reason}
+            for untaken in found.untaken
+        ],
+        "waiting": [_entry_document(entry) for entry in found.waiting],
+        "left_out": [_entry_document(entry) for entry in found.left_out],
+        "error": found.error,
+    }
+
+
+def _entry_document(entry: Entry) -> dict[str, Any]:
+    row = tell([entry])[0]
+    return {
+        "version": entry.version,
+        "event": row.event,
+        "message": row.message,
+        "kind": entry.kind,
+        "time": entry.time,
+    }

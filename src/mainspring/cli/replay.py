@@ -1,0 +1,334 @@
+"""Time travel: an instance's stream, step by step, with what each event made of the state; and why it was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+from msgspec import Raw
+
+from mainspring.analysis.cases import Branch
+from mainspring.analysis.changes import change_document, change_lines
+from mainspring.analysis.explain import Explanation, because
+from mainspring.analysis.explain import explain as explained
+from mainspring.analysis.travel import Happened, Moment, Stopped, travel
+from mainspring.app import Mainspring
+from mainspring.cli.failures import REFUSED, MisuseError
+from mainspring.cli.loading import find, ref_of, with_app
+from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.output import visible, write_json
+from mainspring.core.difference import diff
+from mainspring.core.story import Entry, duration, tell
+from mainspring.engine.loader import readable, refuse_unkept
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import shown
+from mainspring.port.records import InstanceRow, Ref
+
+LINES_PER_CHANGE: Final = 20
+TEXT_CHARACTERS: Final = 300
+STYLES: Final = {"input": "cyan", "output": "yellow", "lifecycle": "bright_black"}
+MARGIN: Final = 7
+
+
+@click.command(
+    epilog=examples(
+        "mainspring replay OrderFulfilment/o-1",
+        "mainspring replay o-1 --from 4 --to 9",
+        "mainspring replay o-1 --at 7",
+        "mainspring replay o-1 --json | jq -c 'select(.explanation.agrees == false)'",
+    )
+)
+@click.argument("identity", metavar="ID")
+@click.option("--from", "first", type=click.IntRange(1), default=1, metavar="VERSION", help="From this version on.")
+@click.option("--to", "last", type=click.IntRange(1), metavar="VERSION", help="Up to this version.")
+@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="Only the step to which this version belongs.")
+@json_option
+@app_option
+def replay(identity: str, first: int, last: int | None, at: int | None, as_json: bool, address: str) -> int:
+    """Walk through a stream: what every event made of the state, and the case.
+
+    ID is Workflow/id; the id alone will do if only one workflow has it. Each input stands with what was decided for it.
+    Below each event is what it made of the state: ~ changed, + added, - removed. Nothing is carried out; decide is run
+    once more to find its case, and where today's code decides otherwise than was recorded, that is said.
+
+    Exit code 1 says that today's code cannot read or fold all of it.
+    """
+
+    async def use(app: Mainspring) -> int:
+        instance = await opened(app, identity, "replayed")
+        begin, end = (at, at) if at is not None else (first, last)
+        instance.check(begin if end is None else max(begin, end))
+        if not as_json:
+            click.secho(f"{instance.ref}: {instance.row.status}, version {instance.row.version}", bold=True)
+        async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
+            if isinstance(moment, Stopped):
+                _write_stopped(moment, as_json=as_json)
+                return REFUSED
+            _write_moment(instance.entry, moment, as_json=as_json)
+        return 0
+
+    return with_app(address, use)
+
+
+@click.command(
+    epilog=examples(
+        "mainspring explain OrderFulfilment/o-1",
+        "mainspring explain o-1 --at 7",
+        "mainspring explain o-1 --json | jq .explanation.decide[].text",
+    )
+)
+@click.argument("identity", metavar="ID")
+@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="The step to which this version belongs.")
+@json_option
+@app_option
+def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
+    """Say why an instance decided as it did, with the cases that matched.
+
+    ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input is explained.
+    Told are the input, the state, the code, and the branches of decide and evolve that were taken, with their lines.
+    decide is run once more in the recorded state, where it can do nothing but decide. Guards that said no are named.
+    What was recorded stays the truth: where today's code decides otherwise, that is said.
+    """
+
+    async def use(app: Mainspring) -> int:
+        instance = await opened(app, identity, "explained")
+        instance.check(at)
+        found: Moment | None = None
+        async for moment in travel(app.engine.store, instance.entry, instance.ref, at or 1, at):
+            if isinstance(moment, Stopped):
+                _write_stopped(moment, as_json=as_json)
+                return REFUSED
+            found = moment if moment.is_step or at is not None else found
+        explanation = None if found is None else explained(instance.entry, found)
+        if found is None or explanation is None:
+            raise MisuseError(_nothing_decided(instance, found))
+        if as_json:
+            write_json({"instance": str(instance.ref), **_step_document(instance.entry, found, explanation)})
+        else:
+            _write_explanation(instance, found, explanation)
+        return 0
+
+    return with_app(address, use)
+
+
+class Instance(NamedTuple):
+    """An instance with the version of its workflow that reads it."""
+
+    row: InstanceRow
+    ref: Ref
+    entry: WorkflowEntry
+
+    def check(self, version: int | None) -> None:
+        """Refuse a version that is not there yet."""
+        if version is not None and version > max(self.row.version, 1):
+            raise MisuseError(f"{self.ref} has no version {version}: it is at version {self.row.version}.")
+
+
+async def opened(app: Mainspring, identity: str, done: str) -> Instance:
+    """Return an instance whose history is kept and whose code this app has; else say that it cannot be `done`."""
+    loaded = await find(app, identity)
+    ref = ref_of(loaded)
+    known = app.registry.workflows.get(ref.workflow)
+    if known is None:
+        raise MisuseError(f"{ref} cannot be {done}: this app has no workflow {ref.workflow}.")
+    refuse_unkept(loaded, f"cannot be {done}")
+    return Instance(loaded.row, ref, readable(known, loaded))
+
+
+def _nothing_decided(instance: Instance, found: Moment | None) -> str:
+    if found is None:
+        return f"{instance.ref} has taken no input yet, so nothing was decided."
+    event = type(found.happened[0].entry.event).__name__
+    return f"Version {found.version} of {instance.ref} is {event}: nothing was decided for it."
+
+
+# ---- for people
+
+
+def _write_moment(entry: WorkflowEntry, moment: Moment, *, as_json: bool) -> None:
+    explanation = explained(entry, moment)
+    if as_json:
+        write_json(_step_document(entry, moment, explanation))
+        return
+    click.echo()
+    for happened in moment.happened:
+        _write_event(happened, abandoned=moment.abandoned)
+        if happened is moment.happened[0] and explanation is not None:
+            for line in _decided_lines(explanation):
+                _write_line(line)
+        for line in change_lines(happened.change, LINES_PER_CHANGE):
+            _write_line(line)
+
+
+def _write_event(happened: Happened, *, abandoned: bool) -> None:
+    told, event = tell([happened.entry])[0], happened.entry.event
+    parts = [told.event, told.message, _circumstances(happened.entry), "(left behind)" if abandoned else ""]
+    line = f"{told.position:>5}  {visible('  '.join(part for part in parts if part))}"
+    click.secho(line, fg=STYLES[event.direction], dim=abandoned)
+
+
+def _circumstances(entry: Entry) -> str:
+    """Return what an input's envelope says, and when it was taken."""
+    if entry.kind is None or entry.time is None:
+        return ""
+    parts = [
+        str(entry.kind),
+        "" if entry.cause is None else f"of {entry.cause}",
+        "" if entry.actor is None else f"by {entry.actor}",
+        f"at {entry.time.isoformat(' ', 'milliseconds').removesuffix('+00:00')}",
+        "" if entry.duration is None else f"after {duration(entry.duration)}",
+        "" if entry.attempt is None or entry.attempt < 2 else f"(attempt {entry.attempt})",
+    ]
+    return f"[{' '.join(part for part in parts if part)}]"
+
+
+def _decided_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield why something was decided, in short."""
+    if not explanation.asked:
+        yield "decided under an earlier version of the workflow, before it was migrated"
+        return
+    branch = because(explanation.decide, "decide")
+    if branch is not None:
+        yield f"decide: {placed(branch)}"
+    if not explanation.agrees:
+        yield from _disagreement(explanation)
+
+
+def _disagreement(explanation: Explanation) -> Iterator[str]:
+    if explanation.error is not None:
+        yield f"today's code fails: {explanation.error}"
+        return
+    yield "today's code decides otherwise:"
+    lines = diff(
+        explanation.recorded, explanation.decided, text=lambda event: shown(event, TEXT_CHARACTERS), verb="now"
+    )
+    yield from (f"  {line}" for line in lines)
+
+
+def placed(branch: Branch) -> str:
+    """Return a branch with its place, from the current directory where it lies below that."""
+    return f"{branch.text}  {_here(branch.file)}:{branch.line}"
+
+
+def _here(file: str) -> str:
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _write_line(line: str) -> None:
+    click.echo(f"{' ' * MARGIN}{visible(line)}")
+
+
+def _write_stopped(stopped: Stopped, *, as_json: bool) -> None:
+    if as_json:
+        write_json({"version": stopped.version, "problem": stopped.problem})
+    else:
+        click.secho(f"\n{stopped.version:>5}  {visible(stopped.problem)}", fg="red")
+
+
+def _write_explanation(instance: Instance, moment: Moment, explanation: Explanation) -> None:
+    first = moment.happened[0].entry
+    told = tell([entry.entry for entry in moment.happened])
+    click.secho(f"{instance.ref}, version {moment.version}: {visible(told[0].message)}", bold=True)
+    _write_field("input", [f"{told[0].event} {_circumstances(first)}"])
+    _write_field("state", [shown(moment.before)])
+    version = f"version {explanation.definition_version} of {instance.ref.workflow}"
+    _write_field("code", [f"{version}, fingerprint {explanation.fingerprint}"])
+    _write_field("decide", list(_reasons(explanation)))
+    decided = [f"{row.position}  {row.event}  {row.message}".rstrip() for row in told[1:]]
+    _write_field("decided", decided or ["nothing"])
+    if explanation.asked and not explanation.agrees:
+        _write_field("today", list(_disagreement(explanation)))
+    evolved = [f"{e.version}  {line}" for e in explanation.evolve for b in e.branches for line in _branch_lines(b)]
+    _write_field("evolve", evolved)
+    changes = [
+        f"{happened.entry.version}  {line}"
+        for happened in moment.happened
+        for line in change_lines(happened.change, LINES_PER_CHANGE)
+    ]
+    _write_field("then", changes or ["the state stays as it is"])
+
+
+def _reasons(explanation: Explanation) -> Iterator[str]:
+    if not explanation.asked:
+        yield "not asked: it was decided under an earlier version of the workflow, before it was migrated"
+    elif not explanation.decide:
+        yield "no branch was found: its source has none, or is not at hand"
+    for branch in explanation.decide:
+        yield from _branch_lines(branch)
+    if explanation.cut:
+        yield "and more: it ran for too long to be followed to its end"
+
+
+def _branch_lines(branch: Branch) -> Iterator[str]:
+    for guard in branch.refused:
+        yield f"not {guard.text}  {_here(branch.file)}:{guard.line}"
+    yield f"{placed(branch)} in {branch.function}"
+
+
+def _write_field(name: str, lines: Sequence[str]) -> None:
+    for number, line in enumerate(lines):
+        click.echo(f"  {'' if number else name:8} {visible(line)}")
+
+
+# ---- for programs
+
+
+def _step_document(entry: WorkflowEntry, moment: Moment, explanation: Explanation | None) -> dict[str, Any]:
+    return {
+        "version": moment.version,
+        "last": moment.last,
+        "abandoned": moment.abandoned,
+        "before": _state_document(entry, moment.before, moment.version - 1),
+        "after": _state_document(entry, moment.after, moment.last),
+        "events": [_event_document(happened) for happened in moment.happened],
+        "explanation": None if explanation is None else _explanation_document(explanation),
+    }
+
+
+def _state_document(entry: WorkflowEntry, state: Any, version: int) -> dict[str, Any]:
+    stored = entry.recorder.snapshot(state, version, entry.fingerprint)
+    return {"type": stored.type, "state": Raw(stored.body)}
+
+
+def _event_document(happened: Happened) -> dict[str, Any]:
+    entry, told = happened.entry, tell([happened.entry])[0]
+    return {
+        "version": entry.version,
+        "event": told.event,
+        "message": told.message,
+        "kind": entry.kind,
+        "time": entry.time,
+        "actor": entry.actor,
+        "cause": entry.cause,
+        "change": change_document(happened.change),
+    }
+
+
+def _explanation_document(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "definition_version": explanation.definition_version,
+        "fingerprint": explanation.fingerprint,
+        "asked": explanation.asked,
+        "agrees": explanation.agrees,
+        "decide": [_branch_document(branch) for branch in explanation.decide],
+        "evolve": [
+            {"version": evolved.version, "branches": [_branch_document(branch) for branch in evolved.branches]}
+            for evolved in explanation.evolve
+        ],
+        "decided": [shown(event) for event in explanation.decided],
+        "error": explanation.error,
+    }
+
+
+def _branch_document(branch: Branch) -> dict[str, Any]:
+    return {
+        "kind": branch.kind,
+        "text": branch.text,
+        "function": branch.function,
+        "file": _here(branch.file),
+        "line": branch.line,
+        "refused": [{"line": guard.line, "text": guard.text} for guard in branch.refused],
+    }
