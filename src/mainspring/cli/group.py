@@ -39,7 +39,9 @@ COMMANDS: Final = {
     ),
     "projections": Listed("Look", "projections", "List, show or rebuild read models."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
-    "stats": Listed("Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."),
+    "stats": Listed(
+        "Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."
+    ),
     "stuck": Listed("Understand", "stuck", "List instances that seem stuck, and why."),
     "what-if": Listed("Understand", "what_if", "Tell what would go otherwise if today's code had run all along."),
     "export": Listed("Understand", "export", "Write streams to a file: as JSON lines, or for process mining tools."),
