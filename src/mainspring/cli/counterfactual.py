@@ -21,7 +21,7 @@ from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.replay import Instance, opened
-from mainspring.cli.send import read_message
+from mainspring.cli.send import message_from
 from mainspring.core.changes import aligned
 from mainspring.core.story import Entry, tell
 from mainspring.engine.branches import live
@@ -114,7 +114,7 @@ def _message(app: Mainspring, instance: Instance, type_name: str | None, given: 
     if type_name is None:
         raise MisuseError(f"{instance.ref} has no input there to be replaced.")
     content = sys.stdin.buffer.read() if given == "-" else given.encode(errors="surrogateescape")
-    message = read_message(app, type_name, content)
+    message = message_from(app, type_name, content)
     if type(message) not in instance.entry.definition.inputs:
         raise MisuseError(f"{instance.ref.workflow} takes no {type_name}.")
     return message

@@ -12,11 +12,12 @@ import click
 from msgspec import Struct, field
 
 from mainspring.app import Mainspring
+from mainspring.app.documents import instance_document
 from mainspring.app.projections import ProjectionStatus
 from mainspring.cli.failures import REFUSED, one_line
 from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import examples, json_option, optional_app_option
-from mainspring.cli.output import counted, distance, instance_document, visible, write_json, write_table
+from mainspring.cli.output import counted, distance, visible, write_json, write_table
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.runtime import SystemClock

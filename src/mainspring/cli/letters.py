@@ -9,11 +9,12 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
+from mainspring.app.documents import letter_document
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
-from mainspring.cli.output import clock, counted, letter_document, visible, write_json, write_lines, write_table
+from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
 from mainspring.port.records import DeadLetter
 

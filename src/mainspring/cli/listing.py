@@ -10,6 +10,7 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
+from mainspring.app.documents import instance_document, output_document
 from mainspring.app.given import LARGEST
 from mainspring.app.search import Search, filter_of, found
 from mainspring.cli.loading import find, ref_of, shown_url, with_app
@@ -18,8 +19,6 @@ from mainspring.cli.output import (
     STATUS_STYLES,
     clock,
     distance,
-    instance_document,
-    output_document,
     write_lines,
     write_table,
 )

@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from mainspring.app import Instance, Mainspring
+from mainspring.app.documents import instance_document
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
-from mainspring.cli.output import instance_document, write_json
+from mainspring.cli.output import write_json
 
 DEFAULT_REASON = "by an operator"
 

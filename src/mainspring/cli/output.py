@@ -8,11 +8,10 @@ from datetime import timedelta
 from typing import Any, Final
 
 import click
-from msgspec import Raw, json
+from msgspec import json
 
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
-from mainspring.port.records import DeadLetter, InputRow, InstanceRow, OutputClaim
 
 STATUS_STYLES: Final = {
     "suspended": "red",
@@ -104,68 +103,6 @@ def distance(time_us: int, now_us: int) -> str:
     seconds = round((time_us - now_us) / 1e6)
     span = duration(timedelta(seconds=abs(seconds)))
     return "now" if seconds == 0 else f"in {span}" if seconds > 0 else f"{span} ago"
-
-
-# ---- documents: the field names are promised in docs/reference/cli.md
-
-
-def instance_document(row: InstanceRow) -> dict[str, Any]:
-    """Return an instance's row for programs."""
-    return {
-        "instance": f"{row.workflow}/{row.id}",
-        "workflow": row.workflow,
-        "id": row.id,
-        "status": row.status,
-        "state": row.state,
-        "version": row.version,
-        "error": row.error,
-        "began": moment(row.created_us),
-        "updated": moment(row.updated_us),
-        "key": row.key,
-    }
-
-
-def input_document(row: InputRow) -> dict[str, Any]:
-    """Return a waiting input for programs."""
-    return {
-        "message_id": row.message_id,
-        "kind": row.kind,
-        "type": row.type,
-        "message": Raw(row.body),
-        "time": moment(row.time_us),
-        "actor": row.actor,
-    }
-
-
-def output_document(claim: OutputClaim, key: str | None) -> dict[str, Any]:
-    """Return an output that is not carried out yet for programs."""
-    return {
-        "instance": f"{claim.workflow}/{claim.instance}",
-        "version": claim.output.version,
-        "kind": claim.kind,
-        "key": key,
-        "type": claim.type,
-        "message": Raw(claim.body),
-        "due": moment(claim.due_us),
-        "attempts": claim.attempts,
-    }
-
-
-def letter_document(letter: DeadLetter) -> dict[str, Any]:
-    """Return a dead letter for programs."""
-    return {
-        "id": letter.id,
-        "instance": f"{letter.workflow}/{letter.instance}",
-        "message_id": letter.message_id,
-        "kind": letter.kind,
-        "type": letter.type,
-        "message": Raw(letter.body),
-        "time": moment(letter.time_us),
-        "reason": letter.reason,
-        "error": letter.error,
-        "attempts": letter.attempts,
-        "actor": letter.actor,
-    }
 
 
 def write_lines(documents: Iterable[Any]) -> None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from typing import Any
 
 import click
 
 from mainspring.app import Mainspring, Receipt
+from mainspring.app.outside import read_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import write_json
-from mainspring.core.messages import MessageType, type_of
-from mainspring.engine.registry import is_internal
-from mainspring.errors import CodecError
+from mainspring.errors import CodecError, WiringError
 
 UNHAPPY = {
     "suspended": "It is durable, but the instance is suspended ({error}): see `mainspring show {instance}`.",
@@ -46,7 +44,7 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     content = sys.stdin.buffer.read() if body == "-" else body.encode(errors="surrogateescape")
 
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
-        receipt = await app.send(read_message(app, type_name, content), id=message_id, actor=actor)
+        receipt = await app.send(message_from(app, type_name, content), id=message_id, actor=actor)
         return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
 
     receipt, error = with_app(address, use)
@@ -61,35 +59,17 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     return 0
 
 
-def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
+def message_from(app: Mainspring, type_name: str, body: bytes) -> Any:
     """Return the message that a type's name and some JSON make, or say what is wrong with either.
 
     >>> from mainspring.testing.samples import Counter
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
-    >>> read_message(app, "Count", b'{"counter": "c-1"}')
-    Count(counter='c-1')
-    >>> read_message(app, "Cuont", b"{}")
+    >>> message_from(app, "Cuont", b"{}")
     Traceback (most recent call last):
     mainspring.cli.failures.MisuseError: No workflow takes Cuont. Did you mean Count?
     """
-    inputs = _inputs(app)
-    declared = inputs.get(type_name)
-    if declared is None:
-        close = difflib.get_close_matches(type_name, inputs, n=1)
-        advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(sorted(inputs)) or 'none'}."
-        raise MisuseError(f"No workflow takes {type_name}. {advice}")
     try:
-        return app.registry.codec.decode_outside(declared.name, declared.version, body)
-    except CodecError as error:
+        return read_message(app, type_name, body)
+    except (CodecError, WiringError) as error:
         raise MisuseError(one_line(str(error))) from None
-
-
-def _inputs(app: Mainspring) -> dict[str, MessageType]:
-    """Return what workflows take, by name; a former name will do."""
-    found: dict[str, MessageType] = {}
-    for entry in app.registry.entries():
-        for cls in () if is_internal(entry.name) else entry.definition.inputs:
-            declared = type_of(cls)
-            found.update(dict.fromkeys((declared.name, *declared.aliases), declared))
-    return found

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from mainspring.app import Mainspring
+from mainspring.app.documents import (
+    direction_of,
+    event_document,
+    input_document,
+    instance_document,
+    kind_of,
+    output_document,
+)
+from mainspring.app.states import State, checked_version, entry_of, state_at
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -16,46 +25,19 @@ from mainspring.cli.output import (
     clock,
     counted,
     distance,
-    input_document,
-    instance_document,
-    output_document,
     visible,
     write_json,
     write_table,
 )
-from mainspring.core import events
-from mainspring.core.fold import fold
 from mainspring.core.story import COLUMNS, Row, tell
-from mainspring.engine.branches import live
 from mainspring.engine.details import read_detail
-from mainspring.engine.loader import pinned, refuse_unkept, trusted, whole_stream
-from mainspring.engine.long_streams import state_of
-from mainspring.engine.pending import moment
-from mainspring.engine.recorder import message_id_of
+from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
-
-
-class State(Struct, frozen=True):
-    """A state as it is shown: the value and its stored form, or why there is none.
-
-    >>> State(1, problem="this app has no workflow Orders").type is None
-    True
-    """
-
-    version: int
-    value: Any = None
-    type: str | None = None
-    body: bytes = b"null"
-    problem: str | None = None
-
-    def document(self) -> dict[str, Any]:
-        """Return it for programs."""
-        return {"version": self.version, "type": self.type, "state": Raw(self.body), "problem": self.problem}
 
 
 class Waiting(Struct, frozen=True):
@@ -97,11 +79,11 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
     async def use(app: Mainspring) -> None:
         store = app.engine.store
         loaded = await find(app, identity)
-        ref, entry = ref_of(loaded), _entry(app, loaded)
+        ref, entry = ref_of(loaded), entry_of(app, loaded)
         end = _checked(loaded, at)
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
-        state = await _state(app, loaded, at)
+        state = await state_at(app, loaded, at)
         waiting = await _waiting(app, ref) if at is None else Waiting([], [], [])
         if as_json:
             write_json(_document(loaded.row, rows, state, waiting))
@@ -133,7 +115,8 @@ def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
 
     async def use(app: Mainspring) -> State:
         loaded = await find(app, identity)
-        found = await _state(app, loaded, at)
+        _checked(loaded, at)
+        found = await state_at(app, loaded, at)
         if as_json:
             write_json({"instance": str(ref_of(loaded)), **found.document()})
         elif found.problem is None:
@@ -152,35 +135,7 @@ def _checked(loaded: Loaded, at: int | None) -> int:
     row = loaded.row
     if at is not None and at > row.version:
         raise MisuseError(f"{row.workflow}/{row.id} has no version {at}: it is at version {row.version}.")
-    if at is not None:
-        refuse_unkept(loaded, f"cannot be shown at version {at}")
-    return at or row.version
-
-
-async def _state(app: Mainspring, loaded: Loaded, at: int | None) -> State:
-    """Return the state at a version, or why it cannot be had: a broken stream must still be shown."""
-    ref, end = ref_of(loaded), _checked(loaded, at)
-    entry = _entry(app, loaded)
-    if entry is None:
-        which = f"{ref.workflow} of version {loaded.row.definition_version} or newer"
-        return State(end, problem=f"this app has no workflow {which}")
-    store = app.engine.store
-    try:
-        if at is None:
-            whole = await trusted(store, entry, loaded)
-            value = state_of(entry, whole or loaded)[0]
-        else:
-            rows = [row for row in await whole_stream(store, ref) if row.version <= end]
-            value = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
-        stored = entry.recorder.snapshot(value, end, entry.fingerprint)
-    except Exception as error:  # noqa: BLE001  an author's evolve may raise anything
-        return State(end, problem=f"the stream cannot be folded: {type(error).__name__}: {error}")
-    return State(end, value, stored.type, stored.body)
-
-
-def _entry(app: Mainspring, loaded: Loaded) -> WorkflowEntry | None:
-    known = app.registry.workflows.get(loaded.row.workflow)
-    return None if known is None else pinned(known, loaded)
+    return checked_version(loaded, at)
 
 
 async def _waiting(app: Mainspring, ref: Ref) -> Waiting:
@@ -205,38 +160,6 @@ def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting:
         "outbox": [output_document(claim, None) for claim in waiting.outbox],
         "timers": [output_document(claim, read_detail(claim.detail).key) for claim in waiting.timers],
     }
-
-
-def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
-    """Return an event for programs, from its row: readable even where the app has lost the message's type."""
-    detail = read_detail(row.detail)
-    return {
-        "version": row.version,
-        "time": moment(row.time_us),
-        "event": row.event,
-        "direction": _direction(row),
-        "kind": _kind(row),
-        "type": detail.unkept or row.type,
-        "message": None if row.body is None or row.type is None else Raw(row.body),
-        "message_id": message_id_of(ref, row),
-        "actor": row.actor,
-        "state": row.state,
-        "attempt": row.attempt,
-        "key": detail.key,
-        "after_seconds": None if detail.after_us is None else detail.after_us / 1e6,
-        "at": detail.at,
-        "to": detail.to,
-        "reason": detail.reason,
-    }
-
-
-def _direction(row: EventRow) -> str:
-    return getattr(events, row.event).direction
-
-
-def _kind(row: EventRow) -> str | None:
-    kind = row.kind or getattr(events, row.event).kind
-    return None if kind is None else str(kind)
 
 
 # ---- for people
@@ -268,10 +191,10 @@ def _told(ref: Ref, entry: WorkflowEntry | None, row: EventRow) -> Row:
             return tell([entry.recorder.entry(ref, row)])[0]
         except CodecError:
             pass
-    direction = _direction(row)
+    direction = direction_of(row)
     return Row(
         position=str(row.version),
-        kind=_kind(row) or "",
+        kind=kind_of(row) or "",
         direction="" if direction == "lifecycle" else direction,
         event=row.event,
         message=f"{row.type} {row.body.decode(errors='replace')}" if row.type and row.body else "",
