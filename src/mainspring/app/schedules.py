@@ -90,6 +90,10 @@ class Schedules:
         self._app.add(recurring(name, message_type, made))
         self._declared[name] = _Declared(calendar, message_type)
 
+    def declared(self) -> dict[str, tuple[Calendar, type[Any]]]:
+        """Return the calendar and the message type of each schedule that this app declares, by its name."""
+        return {name: (declared.calendar, declared.message_type) for name, declared in self._declared.items()}
+
     def check(self) -> None:
         """Refuse a schedule whose message nobody takes, or more than one."""
         registry = self._app.registry

@@ -54,6 +54,10 @@ COMMANDS: Final = {
     ),
     "record": Listed("Understand", "histories", "Keep streams in a file, as golden histories."),
     "verify": Listed("Understand", "histories", "Hold golden histories against today's code."),
+    "diagram": Listed(
+        "Understand", "diagram", "Draw the state diagram of a workflow, from its code, its history, or both."
+    ),
+    "docs": Listed("Understand", "docs", "Write documentation: a page for each workflow, and an index."),
     "suspend": Listed("Act", "operate", "Stop an instance from taking inputs; they queue."),
     "resume": Listed("Act", "operate", "Let a suspended instance take inputs again."),
     "retry": Listed("Act", "operate", "Take the input that failed once more, after the cause was mended."),

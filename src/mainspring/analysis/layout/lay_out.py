@@ -34,7 +34,7 @@ def lay_out(boxes: Sequence[Box], lines: Sequence[Line]) -> Layout:
     checked(boxes, lines)
     layers = Layers(boxes, lines, PASS_PX, LOOP_PX)
     layers.order()
-    place_across(layers.layers, ACROSS_PX)
+    place_across(layers.layers, [way.spots[1:-1] for way in layers.ways if way is not None], ACROSS_PX)
     return _Placing(boxes, lines, layers).layout()
 
 

@@ -1,0 +1,116 @@
+"""What a page is made of. Both ways to write one, Markdown and HTML, write these and nothing else."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from mainspring.analysis.diagram import Diagram
+
+
+class Code(Struct, frozen=True, tag=True):
+    """A piece of text that is a name or a piece of code.
+
+    >>> Code("PlaceOrder").text
+    'PlaceOrder'
+    """
+
+    text: str
+
+
+class Link(Struct, frozen=True, tag=True):
+    """The name of another page of the same documentation, and where it lies; `page` has no ending.
+
+    >>> Link("Shipping", "Shipping").anchor
+    ''
+    """
+
+    text: str
+    page: str
+    anchor: str = ""
+
+
+Piece: TypeAlias = str | Code | Link
+Cell: TypeAlias = tuple[Piece, ...]
+"""A text in pieces."""
+
+
+class Heading(Struct, frozen=True, tag=True):
+    """A heading: level 1 is the page's own.
+
+    >>> Heading("States", 2).level
+    2
+    """
+
+    text: str
+    level: int
+
+
+class Text(Struct, frozen=True, tag=True):
+    """A paragraph.
+
+    >>> Text(("Begins with ", Code("PlaceOrder"), ".")).pieces[0]
+    'Begins with '
+    """
+
+    pieces: Cell
+
+
+class Items(Struct, frozen=True, tag=True):
+    """A list.
+
+    >>> Items((("one",), ("two",))).items[1]
+    ('two',)
+    """
+
+    items: tuple[Cell, ...]
+
+
+class Table(Struct, frozen=True, tag=True):
+    """A table. `caption` says to those who cannot see it what it is about.
+
+    >>> Table("States", ("state",), ((("New",),),)).columns
+    ('state',)
+    """
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+class Picture(Struct, frozen=True, tag=True):
+    """A diagram.
+
+    >>> Picture(Diagram("Door", "code", (), ())).diagram.workflow
+    'Door'
+    """
+
+    diagram: Diagram
+
+
+Block: TypeAlias = Heading | Text | Items | Table | Picture
+
+
+class Page(Struct, frozen=True):
+    """A page. `name` is that of its file, without an ending.
+
+    >>> Page("Door", "Door", ()).title
+    'Door'
+    """
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+
+
+def listed(pieces: list[Piece], between: str = ", ") -> Cell:
+    """Return pieces one after the other, with something between them.
+
+    >>> listed([Code("A"), Code("B")])
+    (Code(text='A'), ', ', Code(text='B'))
+    """
+    cell: list[Piece] = []
+    for piece in pieces:
+        cell += [between, piece] if cell else [piece]
+    return tuple(cell)

@@ -1,0 +1,222 @@
+"""The sections of a workflow's page, and the index of all pages. A section that would be empty is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from mainspring.analysis.documentation import messages
+from mainspring.analysis.documentation.blocks import (
+    Block,
+    Cell,
+    Code,
+    Heading,
+    Items,
+    Link,
+    Page,
+    Picture,
+    Table,
+    Text,
+    listed,
+)
+from mainspring.analysis.documentation.stories import Told
+from mainspring.analysis.documentation.subject import Subject
+from mainspring.analysis.model import Output, Transition
+
+INDEX: Final = "index"
+
+_CHILDREN: Final = ("StartChild", "FanOut")
+
+
+def page_of(subject: Subject) -> Page:
+    """Return the page of a workflow."""
+    return Page(subject.machine.workflow, subject.machine.workflow, tuple(_blocks(subject)))
+
+
+def index_of(title: str, subjects: Sequence[Subject], told: str) -> Page:
+    """Return the index. `told` says what the pages were made from."""
+    rows = tuple(
+        (
+            (Link(subject.machine.workflow, subject.machine.workflow),),
+            (_first(subject.machine.doc),),
+            listed([Code(message.name) for message in subject.machine.inputs if message.begins]),
+            (str(len(subject.machine.states)),),
+            (f"{subject.diagram.instances:,}" if subject.diagram.instances is not None else "",),
+        )
+        for subject in subjects
+    )
+    table = Table("All workflows", ("workflow", "purpose", "begins with", "states", "instances"), rows)
+    return Page(INDEX, title, (Heading(title, 1), Text((told,)), table))
+
+
+def _first(doc: str) -> str:
+    return doc.partition("\n\n")[0]
+
+
+def _blocks(subject: Subject) -> Iterator[Block]:
+    machine = subject.machine
+    yield Heading(machine.workflow, 1)
+    for paragraph in machine.doc.split("\n\n"):
+        if paragraph.strip():
+            yield Text((paragraph,))
+    yield from _settings(subject)
+    yield Heading("Diagram", 2)
+    yield Picture(subject.diagram)
+    yield Heading("States", 2)
+    yield messages.states(subject)
+    yield from _section("Transitions", _transitions(subject))
+    yield from _section("What it takes", messages.taken(subject))
+    yield from _section("What it gives", messages.given(subject))
+    yield from _section("Timeouts", _timeouts(machine.transitions))
+    yield from _section("Tasks", _tasks(machine.transitions))
+    yield from _section("Handlers", messages.handlers(subject))
+    yield from _section("Children", _children(subject))
+    yield from _section("Schedules", _schedules(subject))
+    for story in subject.stories:
+        yield from _story(story, first=story is subject.stories[0])
+    yield from _unresolved(subject)
+
+
+def _section(title: str, table: Table) -> Iterator[Block]:
+    if table.rows:
+        yield Heading(title, 2)
+        yield table
+
+
+def _settings(subject: Subject) -> Iterator[Block]:
+    machine = subject.machine
+    begins = listed([Code(message.name) for message in machine.inputs if message.begins])
+    items: list[Cell] = [("Begins with: ", *begins)] if begins else []
+    items += [(f"{label}: {text}",) for label, text in subject.settings]
+    if machine.place is not None:
+        items.append(("Code: ", Code(str(machine.place))))
+    yield Items(tuple(items))
+
+
+# ---- what the code does
+
+
+def _transitions(subject: Subject) -> Table:
+    rows = tuple(
+        (
+            (Code(transition.source),),
+            (Code(transition.message),),
+            (Code(transition.guard),) if transition.guard else (),
+            _decides(transition),
+            _after(transition),
+            listed([Code(str(place)) for place in (transition.decided, *transition.evolved)[:1] if place is not None]),
+        )
+        for transition in subject.machine.transitions
+    )
+    columns = ("in state", "message", "if", "decides", "next state", "written at")
+    return Table(f"The transitions of {subject.machine.workflow}", columns, rows)
+
+
+def _decides(transition: Transition) -> Cell:
+    if not transition.outputs:
+        return ("nothing",)
+    return listed([Code(str(output)) for output in transition.outputs])
+
+
+def _after(transition: Transition) -> Cell:
+    stays: Cell = ("stays",) if transition.target == transition.source else (Code(transition.target),)
+    return (*stays, f", {transition.ends}") if transition.ends else stays
+
+
+def _decided_as(transitions: Sequence[Transition], *decisions: str) -> Iterator[tuple[Transition, Output]]:
+    for transition in transitions:
+        for output in transition.outputs:
+            if output.decision in decisions:
+                yield transition, output
+
+
+def _timeouts(transitions: Sequence[Transition]) -> Table:
+    """Return what is scheduled: by which step, when it is due, and which steps cancel it."""
+    cancelled: dict[str, dict[str, None]] = {}
+    for transition, output in _decided_as(transitions, "CancelSchedule"):
+        cancelled.setdefault(output.message or "", {})[transition.message] = None
+    rows = {
+        (
+            (Code(output.message or ""),),
+            _due(output),
+            (Code(transition.message), " in ", Code(transition.source)),
+            listed([Code(name) for name in cancelled.get(output.message or "", ())]),
+        ): None
+        for transition, output in _decided_as(transitions, "Schedule")
+    }
+    return Table("Timeouts", ("message", "due", "scheduled by", "cancelled by"), tuple(rows))
+
+
+def _due(output: Output) -> Cell:
+    """Return when something comes due: in words where that is known, else as it is written."""
+    return (output.when,) if output.when else (Code(output.detail),) if output.detail else ()
+
+
+def _tasks(transitions: Sequence[Transition]) -> Table:
+    """Return what people are asked: by which step, what they can answer, what reminds and escalates, and for whom."""
+    rows: dict[tuple[Cell, ...], None] = {}
+    for transition, output in _decided_as(transitions, "Ask"):
+        answers = len(output.messages) - output.timers
+        row = (
+            (Code(output.message or ""),),
+            (Code(transition.message), " in ", Code(transition.source)),
+            listed([Code(name) for name in output.messages[:answers]]),
+            listed([Code(name) for name in output.messages[answers:]]),
+            (output.when,),
+            (Code(output.detail),) if output.detail else (),
+        )
+        rows[row] = None
+    columns = ("task", "asked by", "answers", "reminders, escalation", "due", "as it is written")
+    return Table("Tasks", columns, tuple(rows))
+
+
+def _children(subject: Subject) -> Table:
+    rows = {
+        (
+            (Code(output.message or ""), *((" (many)",) if output.repeated else ())),
+            (output.decision,),
+            (Code(transition.message), " in ", Code(transition.source)),
+            listed([Link(taker, taker) for taker in subject.takers.get(output.message or "", ())]),
+        ): None
+        for transition, output in _decided_as(subject.machine.transitions, *_CHILDREN)
+    }
+    return Table("Children", ("message", "as", "started by", "workflow"), tuple(rows))
+
+
+def _schedules(subject: Subject) -> Table:
+    rows = tuple(
+        ((schedule.name,), (Code(schedule.calendar),), (Code(schedule.message),), (schedule.catch_up,))
+        for schedule in subject.schedules
+    )
+    return Table("Schedules", ("schedule", "calendar", "sends", "missed times"), rows)
+
+
+# ---- what instances did
+
+
+def _story(story: Told, *, first: bool) -> Iterator[Block]:
+    if first:
+        yield Heading("Stories", 2)
+        yield Text(("Instances that really ended: of each way to end, the one that took the fewest events.",))
+    ended = f"{story.status} in {story.state}" if story.state else story.status
+    yield Heading(f"{ended}, after {story.took}", 3)
+    if story.like > 1:
+        yield Text((f"{story.like:,} instances ended so.",))
+    rows = tuple(
+        (
+            (line.after,),
+            (line.event,),
+            (Code(line.what),) if line.what else (),
+            (Code(line.state),) if line.state else (),
+        )
+        for line in story.lines
+    )
+    yield Table(f"A story: {ended}", ("after", "event", "message", "state"), rows)
+
+
+def _unresolved(subject: Subject) -> Iterator[Block]:
+    places = subject.machine.unresolved
+    if places:
+        yield Heading("What could not be read", 2)
+        yield Text(("The code says more here than could be read from it, so the tables above may be incomplete.",))
+        yield Items(tuple((Code(str(place)),) for place in places))

@@ -1,0 +1,152 @@
+"""`mainspring diagram`, on the examples and their databases."""
+
+from __future__ import annotations
+
+import asyncio
+import xml.etree.ElementTree as ET
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.approved import approved
+from tests.analysis.door import Built, Order, doors
+from tests.analysis.example_apps import WORKFLOWS
+from tests.analysis.mermaid_grammar import read_mermaid
+from tests.analysis.test_layout import Area, overlap
+from tests.cli.conftest import Ran, call
+
+SVG = "{http://www.w3.org/2000/svg}"
+ALL = [(example, workflow) for example, workflows in WORKFLOWS.items() for workflow in workflows]
+NAMED = pytest.mark.parametrize(("example", "workflow"), ALL, ids=[workflow.__name__ for _, workflow in ALL])
+
+
+def diagram(example: str, *arguments: str) -> Ran:
+    return call("diagram", "--app", f"tests.analysis.example_apps:{example}", *arguments)
+
+
+@NAMED
+def test_the_examples_drawn_from_their_code_are_the_approved_ones(example: str, workflow: type) -> None:
+    ran = diagram(example, workflow.__name__)
+
+    assert (ran.code, ran.err) == (0, "")
+    read_mermaid(ran.out)
+    approved(f"diagram/{workflow.__name__}.code.mmd", ran.out)
+
+
+@NAMED
+def test_the_examples_drawn_with_their_history_are_the_approved_ones(
+    examples: Path, example: str, workflow: type
+) -> None:
+    ran = diagram(example, workflow.__name__, "--from", "both")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert "older code" not in ran.out, "the code is the one that wrote the history"
+    read_mermaid(ran.out)
+    approved(f"diagram/{workflow.__name__}.both.mmd", ran.out)
+
+
+@NAMED
+def test_in_the_pictures_of_the_examples_nothing_overlaps_and_nothing_is_cut(
+    examples: Path, example: str, workflow: type
+) -> None:
+    arguments = (workflow.__name__, "--from", "both")
+    drawn = diagram(example, *arguments, "--json").document
+    svg = ET.fromstring(diagram(example, *arguments, "--format", "svg").out)  # noqa: S314  ours
+
+    areas = [area_of(rect) for rect in outlines_of(svg)]
+    _, _, width, height = map(float, (svg.get("viewBox") or "").split())
+
+    assert [pair for pair in combinations(areas, 2) if overlap(*pair)] == []
+    assert all(left >= 0 and right <= width and top >= 0 and bottom <= height for left, top, right, bottom in areas)
+    assert len([path for path in svg.iter(f"{SVG}path") if path.get("class") == "head"]) == len(drawn["arrows"])
+    assert len(areas) == sum(node["kind"] != "begin" for node in drawn["nodes"]) + sum(
+        bool(arrow["steps"]) for arrow in drawn["arrows"]
+    )
+
+
+def outlines_of(svg: ET.Element) -> list[ET.Element]:
+    """Return the outer rectangle of every box, and that behind every label."""
+    return [rects[0] for group in svg.iter(f"{SVG}g") if (rects := group.findall(f"{SVG}rect"))]
+
+
+def area_of(rect: ET.Element) -> Area:
+    left, top, width, height = (float(rect.get(name) or "nan") for name in ("x", "y", "width", "height"))
+    return (left, top, left + width, top + height)
+
+
+# ---- what it does with what it is given
+
+
+def test_a_file_has_the_format_of_its_ending_and_is_written_whole(examples: Path) -> None:
+    for name, begin in (("d.svg", "<svg "), ("d.dot", "digraph "), ("d.mmd", "stateDiagram-v2"), ("d.txt", "stateDi")):
+        ran = diagram("order_processing", "-o", name)
+
+        assert (ran.code, ran.out, ran.err) == (0, "", f"{name}: 7 states, 11 steps\n")
+        assert Path(name).read_text().startswith(begin)
+    assert not [path.name for path in examples.iterdir() if path.name.startswith(".d")]
+
+
+def test_the_code_is_drawn_without_a_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert diagram("order_processing").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_app_with_several_workflows_asks_which(examples: Path) -> None:
+    ran = diagram("order_inventory")
+
+    assert (ran.code, ran.err) == (2, "Error: Which workflow? This app has Order, Inventory.\n")
+
+
+def test_a_workflow_that_is_not_there_is_told(examples: Path) -> None:
+    ran = diagram("order_inventory", "Orders")
+
+    assert (ran.code, ran.err) == (2, "Error: There is no workflow Orders. This app has Order, Inventory.\n")
+
+
+def test_history_that_is_not_there_is_told(examples: Path) -> None:
+    ran = diagram("order_inventory", "Orders", "--from", "history")
+
+    told = "Error: There is no instance of Orders to draw. Draw its code with --from code.\n"
+    assert (ran.code, ran.err) == (3, told)
+
+
+def test_what_chooses_instances_needs_history(examples: Path) -> None:
+    ran = diagram("order_processing", "--since", "7d")
+
+    assert ran.code == 2
+    assert "use --from history or --from both" in ran.err
+
+
+def test_instances_are_chosen_by_when_they_moved(examples: Path) -> None:
+    everything = diagram("order_processing", "--from", "history", "--json").document
+    later = diagram("order_processing", "--from", "history", "--since", "2026-01-01T01:00Z", "--json").document
+    sample = diagram("order_processing", "--from", "history", "--sample", "5", "--json").document
+
+    assert everything["instances"] == 20
+    assert 0 < later["instances"] < 20
+    assert sample["instances"] == 5
+
+
+def test_a_directory_that_is_not_there_is_told(examples: Path) -> None:
+    ran = diagram("order_processing", "-o", "nowhere/d.svg")
+
+    assert (ran.code, ran.err) == (2, "Error: There is no directory nowhere.\n")
+
+
+def test_what_only_older_code_did_is_drawn_from_what_it_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database is that of doors; the app that looks at it has none."""
+    monkeypatch.chdir(tmp_path)
+
+    async def work() -> None:
+        async with doors("sqlite:///order_processing.db") as app:
+            await app.send(Order("a"))
+            await app.send(Built("a"))
+
+    asyncio.run(work())
+
+    read = read_mermaid(diagram("order_processing", "Door", "--from", "history").out)
+
+    assert read.arrows == [("[*]", "Building", ("Order ×1",)), ("Building", "OnTheWay", ("Built ×1",))]

@@ -1,0 +1,144 @@
+"""`mainspring docs`: pages that say what there is to say, in both formats, and nothing that is not true."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from mainspring.analysis.reading import read_machine
+from tests.analysis.approved import approved
+from tests.analysis.example_apps import WORKFLOWS
+from tests.cli.conftest import Ran, call
+
+VOID = {"meta", "br", "img", "link"}
+
+
+def docs(example: str, *arguments: str) -> Ran:
+    return call("docs", "--app", f"tests.analysis.example_apps:{example}", *arguments)
+
+
+class Strict(HTMLParser):
+    """Reads a page whose elements are all closed, and collects ids and links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.elements: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        named = dict(attrs)
+        if "id" in named:
+            self.ids.append(named["id"] or "")
+        if "href" in named:
+            self.links.append(named["href"] or "")
+        if tag not in VOID and not (self.get_starttag_text() or "").endswith("/>"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def read(path: Path) -> Strict:
+    page = Strict()
+    page.feed(path.read_text())
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.mark.parametrize("example", ["expense_approval", "order_inventory"])
+def test_the_pages_of_an_example_with_its_history_are_the_approved_ones(examples: Path, example: str) -> None:
+    ran = docs(example, "-o", "pages", "--history")
+
+    assert (ran.code, ran.err) == (0, "")
+    for path in sorted(Path("pages").iterdir()):
+        approved(f"docs/{example}/{path.name}", path.read_text())
+
+
+@pytest.mark.parametrize("example", WORKFLOWS)
+def test_every_workflow_has_a_page_that_the_index_leads_to(examples: Path, example: str) -> None:
+    docs(example, "-o", "pages", "--format", "html", "--history")
+
+    index = read(Path("pages/index.html"))
+    names = [f"{workflow.__name__}.html" for workflow in WORKFLOWS[example]]
+    assert index.links == names
+    assert sorted(path.name for path in Path("pages").iterdir()) == sorted(["index.html", *names])
+
+
+@pytest.mark.parametrize("example", WORKFLOWS)
+def test_a_page_needs_nothing_beside_it_and_its_links_lead_somewhere(examples: Path, example: str) -> None:
+    docs(example, "-o", "pages", "--format", "html", "--history")
+
+    for path in Path("pages").iterdir():
+        page = read(path)
+        assert {"script", "img", "link", "iframe"} & set(page.elements) == set()
+        assert "default-src 'none'" in path.read_text()
+        assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", path.read_text())
+        assert len(page.ids) == len(set(page.ids))
+        for link in page.links:
+            assert (Path("pages") / link.partition("#")[0]).exists()
+
+
+@pytest.mark.parametrize("example", WORKFLOWS)
+def test_the_table_of_transitions_has_every_transition_with_its_line(examples: Path, example: str) -> None:
+    docs(example, "-o", "pages")
+
+    for workflow in WORKFLOWS[example]:
+        text = Path(f"pages/{workflow.__name__}.md").read_text()
+        section = text.partition("## Transitions")[2].partition("\n## ")[0]
+        rows = [line for line in section.splitlines() if line.startswith("| `")]
+        for row, transition in zip(rows, read_machine(workflow).transitions, strict=True):
+            assert row.startswith(f"| `{transition.source}` | `{transition.message}` |")
+            assert f"`examples/{example}/" in row or transition.decided is None
+
+
+def test_contents_of_messages_are_told_only_where_they_are_asked_for(examples: Path) -> None:
+    docs("order_processing", "-o", "closed", "--history")
+    docs("order_processing", "-o", "open", "--history", "--payloads")
+
+    assert "card-ann" not in Path("closed/OrderProcessing.md").read_text()
+    assert "card-ann" in Path("open/OrderProcessing.md").read_text()
+
+
+def test_a_page_of_a_workflow_that_is_gone_is_removed_and_other_files_stay(examples: Path) -> None:
+    docs("order_inventory", "-o", "pages")
+    Path("pages/README.md").write_text("# Ours\n")
+
+    ran = docs("order_processing", "-o", "pages", "--json")
+
+    assert ran.document == {
+        "directory": "pages",
+        "written": ["index.md", "OrderProcessing.md"],
+        "removed": ["Inventory.md", "Order.md"],
+    }
+    assert sorted(path.name for path in Path("pages").iterdir()) == ["OrderProcessing.md", "README.md", "index.md"]
+
+
+def test_the_same_code_writes_the_same_pages(examples: Path) -> None:
+    docs("credit_limit", "-o", "one")
+    docs("credit_limit", "-o", "two")
+
+    assert [p.read_text() for p in sorted(Path("one").iterdir())] == [
+        p.read_text() for p in sorted(Path("two").iterdir())
+    ]
+
+
+def test_payloads_without_history_are_refused(examples: Path) -> None:
+    ran = docs("credit_limit", "-o", "pages", "--payloads")
+
+    assert ran.code == 2
+    assert ran.err == "Error: --payloads is about the stories, which come with --history.\n"
+    assert not Path("pages").exists()
