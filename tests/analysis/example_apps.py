@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from examples.credit_limit.workflow import CustomerCredit, OrderOnCredit
@@ -28,9 +29,9 @@ WORKFLOWS: dict[str, tuple[type[Workflow[Any, Any, Any]], ...]] = {
 }
 
 
-def app_of(example: str) -> Mainspring:
-    """Return the app of one example."""
-    app = Mainspring(f"sqlite:///{example}.db")
+def app_of(example: str, folder: Path = Path()) -> Mainspring:
+    """Return the app of one example, on a file in a folder."""
+    app = Mainspring(f"sqlite:///{folder / example}.db")
     app.add(*(workflow() for workflow in WORKFLOWS[example]))
     for handler in HANDLERS[example]:
         app.handler(handler)

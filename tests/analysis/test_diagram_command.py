@@ -9,60 +9,83 @@ from pathlib import Path
 
 import pytest
 
+from mainspring.analysis.diagram import Diagram, diagram_of
+from mainspring.analysis.mermaid import to_mermaid
+from mainspring.analysis.svg import to_svg
+from mainspring.cli.diagram import machine_of, mined_of
 from tests.analysis.approved import approved
 from tests.analysis.door import Built, Order, doors
-from tests.analysis.example_apps import WORKFLOWS
+from tests.analysis.example_apps import WORKFLOWS, app_of
 from tests.analysis.mermaid_grammar import read_mermaid
 from tests.analysis.test_layout import Area, overlap
 from tests.cli.conftest import Ran, call
 
 SVG = "{http://www.w3.org/2000/svg}"
-ALL = [(example, workflow) for example, workflows in WORKFLOWS.items() for workflow in workflows]
-NAMED = pytest.mark.parametrize(("example", "workflow"), ALL, ids=[workflow.__name__ for _, workflow in ALL])
 
 
 def diagram(example: str, *arguments: str) -> Ran:
     return call("diagram", "--app", f"tests.analysis.example_apps:{example}", *arguments)
 
 
-@NAMED
-def test_the_examples_drawn_from_their_code_are_the_approved_ones(example: str, workflow: type) -> None:
-    ran = diagram(example, workflow.__name__)
+@pytest.fixture(scope="session")
+def drawn(example_databases: Path) -> dict[str, tuple[Diagram, Diagram]]:
+    """Every workflow of the examples: its code, and its code and history."""
 
-    assert (ran.code, ran.err) == (0, "")
-    read_mermaid(ran.out)
-    approved(f"diagram/{workflow.__name__}.code.mmd", ran.out)
+    async def draw() -> dict[str, tuple[Diagram, Diagram]]:
+        found: dict[str, tuple[Diagram, Diagram]] = {}
+        for example in WORKFLOWS:
+            app = app_of(example, example_databases)
+            await app.start(work=False)
+            for workflow in WORKFLOWS[example]:
+                entry = app.registry.workflows[workflow.__name__]
+                machine, mined = machine_of(entry), await mined_of(app, entry.name, entry)
+                found[entry.name] = (diagram_of(machine, None), diagram_of(machine, mined))
+            await app.stop()
+        return found
+
+    return asyncio.run(draw())
 
 
-@NAMED
+def test_the_examples_drawn_from_their_code_are_the_approved_ones(drawn: dict[str, tuple[Diagram, Diagram]]) -> None:
+    for name, (code, _) in drawn.items():
+        text = to_mermaid(code)
+        read_mermaid(text)
+        approved(f"diagram/{name}.code.mmd", text)
+
+
 def test_the_examples_drawn_with_their_history_are_the_approved_ones(
-    examples: Path, example: str, workflow: type
+    drawn: dict[str, tuple[Diagram, Diagram]],
 ) -> None:
-    ran = diagram(example, workflow.__name__, "--from", "both")
+    for name, (_, both) in drawn.items():
+        text = to_mermaid(both)
+        assert "older code" not in text, "the code is the one that wrote the history"
+        read_mermaid(text)
+        approved(f"diagram/{name}.both.mmd", text)
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["code", "both"])
+def test_in_the_pictures_of_the_examples_nothing_overlaps_and_nothing_is_cut(
+    drawn: dict[str, tuple[Diagram, Diagram]], which: int
+) -> None:
+    for diagrams in drawn.values():
+        diagram = diagrams[which]
+        svg = ET.fromstring(to_svg(diagram))  # noqa: S314  ours
+        areas = [area_of(rect) for rect in outlines_of(svg)]
+        _, _, width, height = map(float, (svg.get("viewBox") or "").split())
+
+        assert [pair for pair in combinations(areas, 2) if overlap(*pair)] == []
+        assert all(left >= 0 and right <= width and top >= 0 and bottom <= height for left, top, right, bottom in areas)
+        heads = [path for path in svg.iter(f"{SVG}path") if path.get("class") == "head"]
+        assert len(heads) == len(diagram.arrows)
+        boxes = sum(node.kind != "begin" for node in diagram.nodes)
+        assert len(areas) == boxes + sum(bool(arrow.steps) for arrow in diagram.arrows)
+
+
+def test_the_command_writes_what_was_drawn(examples: Path, drawn: dict[str, tuple[Diagram, Diagram]]) -> None:
+    ran = diagram("order_processing", "--from", "both")
 
     assert (ran.code, ran.err) == (0, "")
-    assert "older code" not in ran.out, "the code is the one that wrote the history"
-    read_mermaid(ran.out)
-    approved(f"diagram/{workflow.__name__}.both.mmd", ran.out)
-
-
-@NAMED
-def test_in_the_pictures_of_the_examples_nothing_overlaps_and_nothing_is_cut(
-    examples: Path, example: str, workflow: type
-) -> None:
-    arguments = (workflow.__name__, "--from", "both")
-    drawn = diagram(example, *arguments, "--json").document
-    svg = ET.fromstring(diagram(example, *arguments, "--format", "svg").out)  # noqa: S314  ours
-
-    areas = [area_of(rect) for rect in outlines_of(svg)]
-    _, _, width, height = map(float, (svg.get("viewBox") or "").split())
-
-    assert [pair for pair in combinations(areas, 2) if overlap(*pair)] == []
-    assert all(left >= 0 and right <= width and top >= 0 and bottom <= height for left, top, right, bottom in areas)
-    assert len([path for path in svg.iter(f"{SVG}path") if path.get("class") == "head"]) == len(drawn["arrows"])
-    assert len(areas) == sum(node["kind"] != "begin" for node in drawn["nodes"]) + sum(
-        bool(arrow["steps"]) for arrow in drawn["arrows"]
-    )
+    assert ran.out == to_mermaid(drawn["OrderProcessing"][1])
 
 
 def outlines_of(svg: ET.Element) -> list[ET.Element]:
@@ -80,9 +103,9 @@ def area_of(rect: ET.Element) -> Area:
 
 def test_a_file_has_the_format_of_its_ending_and_is_written_whole(examples: Path) -> None:
     for name, begin in (("d.svg", "<svg "), ("d.dot", "digraph "), ("d.mmd", "stateDiagram-v2"), ("d.txt", "stateDi")):
-        ran = diagram("order_processing", "-o", name)
+        ran = diagram("traffic_fine", "-o", name)
 
-        assert (ran.code, ran.out, ran.err) == (0, "", f"{name}: 7 states, 11 steps\n")
+        assert (ran.code, ran.out, ran.err) == (0, "", f"{name}: 5 states, 6 steps\n")
         assert Path(name).read_text().startswith(begin)
     assert not [path.name for path in examples.iterdir() if path.name.startswith(".d")]
 

@@ -69,7 +69,7 @@ def areas(layout: Layout) -> list[Area]:
 
 
 @given(graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_neither_boxes_nor_labels_overlap(graph: tuple[list[Box], list[Line]]) -> None:
     layout = lay_out(*graph)
 
@@ -77,7 +77,7 @@ def test_neither_boxes_nor_labels_overlap(graph: tuple[list[Box], list[Line]]) -
 
 
 @given(graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_everything_lies_inside_the_picture(graph: tuple[list[Box], list[Line]]) -> None:
     layout = lay_out(*graph)
 
@@ -89,7 +89,7 @@ def test_everything_lies_inside_the_picture(graph: tuple[list[Box], list[Line]])
 
 
 @given(graphs())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_every_line_leads_from_its_source_to_its_target_and_through_no_other_box(
     graph: tuple[list[Box], list[Line]],
 ) -> None:

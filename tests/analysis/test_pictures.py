@@ -88,7 +88,7 @@ def test_mermaid_says_all_of_a_diagram() -> None:
 
 
 @given(diagrams())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_mermaid_is_understood_whatever_names_are_like(diagram: Diagram) -> None:
     read = read_mermaid(to_mermaid(diagram))
 
@@ -148,7 +148,7 @@ def test_dot_says_all_of_a_diagram() -> None:
 
 
 @given(diagrams())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_dot_is_understood_whatever_names_are_like(diagram: Diagram) -> None:
     text = to_dot(diagram)
 
@@ -194,7 +194,7 @@ def test_what_was_seen_on_one_side_only_has_a_class_and_a_key_in_the_svg(seen: S
 
 
 @given(diagrams())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_an_svg_is_well_formed_and_all_its_texts_lie_inside(diagram: Diagram) -> None:
     svg = parsed(diagram)
 

@@ -5,7 +5,12 @@ other tools call them as they are.
 
     model      a workflow as a state machine: states, transitions, and the places that could not be read
     reading    decide and evolve, read without running them: read_machine
+    mining     what instances did: states, steps between them, and times
+    diagram    what the code can do and what instances did, as one picture      (texts, places: its words)
     layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
+    mermaid, dot, svg    a diagram, written down
+    documentation    a page for each workflow: what is known of it, as Markdown or HTML
+    files      files that are written whole or not at all
     rows       the streams of many instances without their bodies, in pages
     samples    many durations in little memory: percentiles, exact or within a stated error
     variants, timeline, tally, account    counts and times, taken in one pass over the pages

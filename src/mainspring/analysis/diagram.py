@@ -94,7 +94,7 @@ class Arrow(Struct, frozen=True):
     @property
     def seen(self) -> Seen:
         """Where the line was seen: if its steps differ, it is in both."""
-        found = {step.seen for step in self.steps}
+        found: set[Seen] = {step.seen for step in self.steps}
         return found.pop() if len(found) == 1 else "both"
 
     @property
@@ -187,7 +187,7 @@ def _steps(machine: Machine | None, mined: Mined | None) -> dict[_Key, _Found]:
     found: dict[_Key, _Found] = {}
     for transition in () if machine is None else machine.transitions:
         _add_code(found, transition, alone=mined is None)
-    lost = set() if machine is None else {(gap.source, gap.message) for gap in machine.gaps}
+    lost = {(gap.source, gap.message) for gap in (() if machine is None else machine.gaps)}
     for step in () if mined is None else mined.steps:
         _add_history(found, step, lost, alone=machine is None)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ def _moved(value: T, roots: Sequence[PurePath]) -> T:
     if isinstance(value, Place):
         moved = Place(_shortened(PurePath(value.file), roots), value.line)
     elif isinstance(value, tuple):
-        moved = tuple(_moved(part, roots) for part in value)  # pyright: ignore[reportUnknownVariableType]  of anything
+        moved = tuple(_moved(part, roots) for part in cast("tuple[object, ...]", value))
     elif isinstance(value, Struct):
         moved = replace(value, **{name: _moved(getattr(value, name), roots) for name in value.__struct_fields__})
     return moved
