@@ -65,6 +65,9 @@ class Account:
                 run.take(version, type, state, time_us, counted)
             elif event in _SENDS:
                 run.send(version, type, time_us, counted)
+            elif event == "Compensated" and run.state is not None:
+                # It names no state, for it is no input of the author's: the instance stays where it is.
+                run.take(version, type, run.state, time_us, counted)
             elif event in _BESIDE:
                 self._beside(run, event, version, time_us, actor, counted, page.resets)
             if kind is not None and cause is not None:

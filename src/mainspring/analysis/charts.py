@@ -14,7 +14,7 @@ from mainspring.analysis.quantities import lasting
 from mainspring.analysis.samples import Bin
 
 WIDTH: Final = 760
-LEFT, RIGHT, TOP, BOTTOM = 210, 90, 64, 40
+LEFT, RIGHT, TOP, BOTTOM = 210, 130, 64, 40
 BAR, GAP = 18, 8
 PLOT_HEIGHT: Final = 200
 LABEL_CHARACTERS: Final = 28

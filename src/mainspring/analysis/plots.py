@@ -145,4 +145,4 @@ def _paths(workflow: WorkflowFigures) -> str | None:
 
 
 def _range(label: str, spread: Spread) -> Range:
-    return Range(label, spread.p50, spread.p90, spread.p99, lasting(spread.p50))
+    return Range(label, spread.p50, spread.p90, spread.p99, f"p50 {lasting(spread.p50)}")

@@ -76,19 +76,19 @@ class CommandTally:
         self.handling = Sample()
         self.until_answer = Sample()
 
-    def answer(self, type: str | None, attempt: int | None, duration_us: int | None, took_us: int | None) -> None:
+    def answer(self, type: str | None, attempt: int | None, duration_us: int | None, took_us: int) -> None:
         """Count an answer. Only that of a handler says how many attempts it took, and how long the last one did."""
         self.answered += 1
+        self.until_answer.values.append(took_us)
         if type == _SEND_FAILED:
             self.failed += 1
         if attempt is not None:
             self.calls += 1
             self.attempts += attempt
-            self.retried += attempt > 1
+            if attempt > 1:
+                self.retried += 1
         if duration_us is not None:
             self.handling.values.append(duration_us)
-        if took_us is not None:
-            self.until_answer.values.append(took_us)
 
     def settle(self) -> None:
         """Let its samples stay small."""
@@ -156,7 +156,7 @@ class Run:
         self.moves: list[tuple[int, str]] = []
         self.visited: set[str] = set()
         self.types: set[str] = set()
-        self.sent: dict[int, tuple[str, int]] = {}
+        self.sent: dict[int, tuple[CommandTally, int]] = {}
         self.ended = False
         self.whole = True
 
@@ -189,28 +189,22 @@ class Run:
     def send(self, version: int, type: str | None, time_us: int, counted: bool) -> None:
         """Note a command, for its answer says only which version it answers."""
         name = type or NOT_KEPT
-        self.sent[version] = (name, time_us)
+        command = self.tally.commands[name]
+        self.sent[version] = (command, time_us)
         if len(self.sent) > SENDS_KEPT:
             del self.sent[next(iter(self.sent))]
         if counted:
-            command = self.tally.commands[name]
             command.sent += 1
             command.again += name in self.types
         self.types.add(name)
 
     def answer(
-        self,
-        cause: int | None,
-        type: str | None,
-        time_us: int,
-        attempt: int | None,
-        duration_us: int | None,
-        counted: bool,
+        self, cause: int, type: str | None, time_us: int, attempt: int | None, duration_us: int | None, counted: bool
     ) -> None:
         """Take the answer to a command; one that was not read, or was answered before, counts for nobody."""
-        name, sent_us = self.sent.pop(cause or 0, (None, 0))
-        if name is not None and counted:
-            self.tally.commands[name].answer(type, attempt, duration_us, time_us - sent_us)
+        command, sent_us = self.sent.pop(cause, (None, 0))
+        if command is not None and counted:
+            command.answer(type, attempt, duration_us, time_us - sent_us)
 
     def end(self, status: str, time_us: int, counted: bool) -> None:
         """Take its end. A state that the last input led to was not waited in, unless somebody outside ended it."""

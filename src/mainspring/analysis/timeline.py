@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
@@ -10,6 +10,8 @@ from msgspec import Struct
 
 from mainspring.engine.pending import moment
 
+Counts: TypeAlias = defaultdict[tuple[int, str], int]
+"""By the second in which an interval begins, and what happened in it."""
 Width: TypeAlias = Literal["minute", "hour", "day", "week"]
 
 WIDTHS_SECONDS: Final[dict[Width, int]] = {"minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -62,7 +64,7 @@ class Timeline:
 
     def __init__(self) -> None:
         self._width: Width = "minute"
-        self._counts: Counter[tuple[int, str]] = Counter()
+        self._counts: Counts = defaultdict(int)
 
     def add(self, time_us: int, what: str) -> None:
         """Count what happened at a moment: `begun`, or how an instance ended."""
@@ -85,19 +87,19 @@ class Timeline:
             self._counts = _coarsened(self._counts, self._width)
 
 
-def _interval(begin: int, counts: Counter[tuple[int, str]]) -> Interval:
-    ended = {status: counts[begin, status] for status in ENDS if counts[begin, status]}
-    return Interval(moment(begin * 1_000_000), counts[begin, "begun"], ended)
+def _interval(begin: int, counts: Counts) -> Interval:
+    ended = {status: count for status in ENDS if (count := counts.get((begin, status)))}
+    return Interval(moment(begin * 1_000_000), counts.get((begin, "begun"), 0), ended)
 
 
-def _span(counts: Counter[tuple[int, str]], width: Width) -> int:
+def _span(counts: Counts, width: Width) -> int:
     """Return how many intervals lie between the first and the last."""
     begins = [begin for begin, _ in counts]
     return (max(begins) - min(begins)) // WIDTHS_SECONDS[width] + 1 if begins else 0
 
 
-def _coarsened(counts: Counter[tuple[int, str]], width: Width) -> Counter[tuple[int, str]]:
-    coarse: Counter[tuple[int, str]] = Counter()
+def _coarsened(counts: Counts, width: Width) -> Counts:
+    coarse: Counts = defaultdict(int)
     for (begin, what), count in counts.items():
         coarse[_begin(begin, width), what] += count
     return coarse

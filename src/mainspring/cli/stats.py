@@ -245,6 +245,8 @@ def _cells(*counts: int) -> tuple[str, ...]:
 
 
 def _write_part(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write a table, without columns that have nothing to tell."""
     if rows:
+        told = [place for place in range(len(columns)) if any(row[place] for row in rows)]
         click.echo()
-        write_table(columns, rows)
+        write_table([columns[place] for place in told], [[row[place] for place in told] for row in rows])
