@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import os
 
 from bench import apps
 from bench.checks import NotDoneError
@@ -10,7 +12,9 @@ from bench.fill import finished
 from bench.measure import Figures, Meter, rss_mb
 from bench.settings import Settings
 from bench.stored import stored_bytes
+from mainspring.analysis.figures import Figures as Counted
 from mainspring.analysis.figures import figures_of
+from mainspring.analysis.helpers import Sharing
 from mainspring.port.records import InstanceFilter, Ref
 
 EVENTS_PER_S = 300_000
@@ -33,23 +37,31 @@ async def _run(settings: Settings) -> Figures:
         orders = max(1, settings.n // each)
         await copies.grow(orders)
         before_mb = rss_mb("VmRSS")
-        with Meter(settings.server_pid) as meter:
+        with Meter(settings.server_pid) as alone:
             figures = await figures_of(store, InstanceFilter())
+        alone_mb = rss_mb()
+        sharing = Sharing(functools.partial(apps.everything, settings.url), os.cpu_count() or 1)
+        with Meter(settings.server_pid) as together:
+            again = await figures_of(store, InstanceFilter(), sharing=sharing)
     finally:
         await app.stop()
-    _check(figures.events, orders * each)
+    _check(figures, again, orders * each)
     return {
         "events": figures.events,
         "instances": figures.instances,
-        "events_per_s": round(figures.events / meter.seconds),
+        "events_per_s": round(figures.events / together.seconds),
         "events_per_s_target": EVENTS_PER_S,
-        **meter.figures(figures.events),
-        "rss_mb": rss_mb(),
+        "processes": sharing.processes,
+        "one_process_events_per_s": round(figures.events / alone.seconds),
+        **alone.figures(figures.events),
+        "rss_mb": alone_mb,
         "rss_mb_before": before_mb,
         "disk_bytes": await stored_bytes(settings),
     }
 
 
-def _check(found: int, written: int) -> None:
-    if found != written:
-        raise NotDoneError(f"{found:,} events were counted, and {written:,} are there")
+def _check(alone: Counted, together: Counted, written: int) -> None:
+    if alone.events != written:
+        raise NotDoneError(f"{alone.events:,} events were counted, and {written:,} are there")
+    if alone.workflows != together.workflows:
+        raise NotDoneError("Several processes have other figures than one")

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from mainspring.analysis import samples, variants
-from mainspring.analysis.figures import Figures, WorkflowFigures, figures_of
-from mainspring.analysis.samples import RELATIVE_ERROR, Spread
+from mainspring.analysis import counting, samples, variants
+from mainspring.analysis.figures import Figures, figures_of
+from mainspring.analysis.helpers import Sharing
+from mainspring.app import Mainspring
 from mainspring.engine.runtime import SystemClock
+from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
 from mainspring.stores.sqlite.store import SqliteStore
+from tests.analysis.comparison import check, of
 from tests.analysis.generated import FIRST_US, SECOND_US, WORKFLOWS, Stream, fill, streams
-from tests.analysis.naive import Naive, percentile
+from tests.analysis.naive import Naive
 
 COUNT = 2_000
 DAY_US = 86_400 * SECOND_US
@@ -66,51 +70,6 @@ def figures(database: Path) -> Figures:
     return read(database)
 
 
-def of(figures: Figures, workflow: str) -> WorkflowFigures:
-    (found,) = [one for one in figures.workflows if one.workflow == workflow]
-    return found
-
-
-def same(spread: Spread | None, values: list[int]) -> None:
-    """Compare what is told of durations with all of them."""
-    if not values:
-        assert spread is None
-        return
-    assert spread is not None
-    assert spread.count == len(values)
-    assert spread.total == pytest.approx(sum(values) / 1e6)
-    assert spread.longest == max(values) / 1e6
-    tolerance = 0 if spread.exact else RELATIVE_ERROR * 1.000_001
-    for told, percent in ((spread.p50, 50), (spread.p90, 90), (spread.p99, 99)):
-        assert told == pytest.approx(percentile(values, percent), rel=tolerance, abs=0)
-
-
-def check(found: WorkflowFigures, naive: Naive) -> None:
-    """Compare everything that is told of a workflow."""
-    assert found.events == len(naive.events)
-    assert found.bytes == naive.bytes
-    assert found.begun == naive.begun
-    assert found.ended == {status: len(values) for status, values in sorted(naive.durations.items())}
-    assert {**dict.fromkeys(naive.durations), **found.durations}.keys() == found.durations.keys()
-    for status, spread in found.durations.items():
-        same(spread, naive.durations[status])
-    assert {state.state for state in found.states} == {*naive.dwell, *naive.waiting, *naive.again}
-    total = sum(sum(values) for values in naive.dwell.values())
-    for state in found.states:
-        same(state.dwell, naive.dwell[state.state])
-        assert state.share == pytest.approx(sum(naive.dwell[state.state]) / total)
-        assert (state.waiting, state.again) == (naive.waiting[state.state], naive.again[state.state])
-    for command in found.commands:
-        attempts = naive.attempts(command.type)
-        assert (command.sent, command.answered) == (naive.sent[command.type], len(naive.answers[command.type]))
-        assert (command.failed, command.attempts) == (naive.failed(command.type), sum(attempts))
-        assert command.retried == sum(attempt > 1 for attempt in attempts)
-        same(command.handling, naive.handling(command.type))
-        same(command.until_answer, naive.until_answer(command.type))
-    assert {variant.steps: variant.count for variant in found.variants.top} == naive.paths
-    assert sum(interval.begun for interval in found.throughput.intervals) == naive.begun
-
-
 @pytest.mark.parametrize("workflow", WORKFLOWS)
 def test_the_figures_are_those_of_a_plain_computation(figures: Figures, generated: list[Stream], workflow: str) -> None:
     check(of(figures, workflow), Naive(generated, workflow))
@@ -150,3 +109,36 @@ def test_with_too_many_paths_the_rest_is_counted_and_the_doubt_is_stated(
     assert sum(variant.count for variant in found.top) + found.others == naive.total()
     for variant in found.top:
         assert variant.count <= naive[variant.steps] <= variant.count + found.uncertain
+
+
+def test_several_processes_find_what_one_finds(
+    database: Path, figures: Figures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", 300)
+    monkeypatch.setattr(counting, "PAGES_ALONE", 1)
+    told: list[int] = []
+
+    async def ask() -> Figures:
+        async with opened(database) as store:
+            sharing = Sharing(functools.partial(Mainspring, f"sqlite:///{database}"), 2)
+            return await figures_of(store, InstanceFilter(), None, None, ALL_PATHS, sharing, told.append)
+
+    found = asyncio.run(ask())
+    assert found.workflows == figures.workflows
+    assert (sum(told), len(told)) == (COUNT, 7)
+
+
+def test_a_helper_that_fails_says_why(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "PAGES_ALONE", 1)
+    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", 1_000)
+
+    async def ask() -> None:
+        async with opened(database) as store:
+            await figures_of(store, InstanceFilter(), sharing=Sharing(broken, 2))
+
+    with pytest.raises(OperationError, match=r"has failed: .*there is no app here.*--processes 1"):
+        asyncio.run(ask())
+
+
+def broken() -> Mainspring:
+    raise LookupError("there is no app here")

@@ -166,3 +166,28 @@ def test_a_damaged_record_is_told_by_every_command_that_reads_it(
     assert "Orders/o-2" in listed.out
     assert "o-1" not in listed.out
     assert "left out of a list: instances holds a damaged record (key 1, 'Orders/o-1')" in caplog.text
+
+
+LATE = """
+from datetime import timedelta
+from mainspring import Mainspring
+from mainspring.testing.samples import Counter
+
+class Late(Counter):
+    expected_within = timedelta(microseconds=1)
+
+app = Mainspring("sqlite:///late.db")
+app.add(Late())
+"""
+
+
+def test_instances_that_run_longer_than_expected_are_wrong(run: Run, folder: Path) -> None:
+    (folder / "late.py").write_text(LATE)
+    run("send", "Count", '{"counter": "c-1"}', "--app", "late:app")
+
+    ran = run("doctor", "--app", "late:app")
+
+    assert ran.code == 1
+    assert "wrong: 1 instance of Late runs longer than 1e-06 s. `mainspring stuck --workflow Late` says why." in ran.out
+    stuck = run("stuck", "--app", "late:app", "--json")
+    assert (stuck.code, stuck.document["shown"][0]["by"]) == (1, "bound")

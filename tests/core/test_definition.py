@@ -4,6 +4,7 @@
 import sys
 import types
 from dataclasses import dataclass, make_dataclass
+from datetime import timedelta
 from enum import Enum
 from typing import Annotated, Any, Generic, Literal, Never, TypeVar
 
@@ -381,3 +382,8 @@ def test_a_name_of_its_own_keeps_twins_apart() -> None:
 def test_upcasters_must_cover_every_older_version() -> None:
     with pytest.raises(DefinitionError, match="is at version 3 and has 1 upcasters"):
         message(version=3, upcasters=[lambda body: body])(A)
+
+
+@pytest.mark.parametrize("bad", [timedelta(0), -timedelta(days=1), 30, "2d"])
+def test_an_expectation_that_makes_no_sense_is_refused(bad: Any) -> None:
+    assert "has expected_within" in problem(type("W", (orders.OrderFulfilment,), {"expected_within": bad}))

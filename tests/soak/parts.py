@@ -55,6 +55,7 @@ PARTS: Final = (
         "-m bench isolation --n 500 --store postgres",
     ),
     Part("memory", "-m tests.memory_soak --minutes 60", "-m tests.memory_soak --minutes 2"),
+    Part("figures", "-m tests.analysis.many --instances 100000", "-m tests.analysis.many --instances 5000"),
     Part(
         "million-postgres",
         "-m tests.stores.postgres_million",

@@ -14,6 +14,7 @@ other tools call them as they are.
     rows       the streams of many instances without their bodies, in pages
     samples    many durations in little memory: percentiles, exact or within a stated error
     variants, timeline, tally, account    counts and times, taken in one pass over the pages
+    helpers, counting    the same for all that a search finds, in several processes where there are many
     figures    what is told of workflows: throughput, durations, failures, states, commands, paths, costs
     stuck, reasons    instances that seem stuck, and why each does not go on
     quantities, charts, plots    figures as words and as pictures

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
-from mainspring.analysis.account import FAR_US, Account
-from mainspring.analysis.rows import outline_pages
+from mainspring.analysis.counting import Question, count
+from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.samples import Bin, Spread
 from mainspring.analysis.tally import CommandTally, WorkflowTally
 from mainspring.analysis.timeline import Throughput
@@ -116,26 +117,32 @@ async def figures_of(
     since_us: int | None = None,
     until_us: int | None = None,
     variants: int = VARIANTS_SHOWN,
+    sharing: Sharing | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Figures:
     """Read the streams of the instances that are found, and return their figures.
 
-    `progress` is told of every page how many instances it begins with.
+    With `sharing`, other processes help where there are many. `progress` is told how many instances were looked at
+    since it was told last.
     """
-    now_us = store.now_us()
-    account = Account(now_us, -FAR_US if since_us is None else since_us, FAR_US if until_us is None else until_us)
-    async for page in outline_pages(store, where):
-        account.take(page)
-        if progress is not None:
-            progress(len(page.instances))
-    workflows = tuple(workflow_figures(name, tally, variants) for name, tally in sorted(account.closed().items()))
-    events = sum(workflow.events for workflow in workflows)
-    return Figures(moment(now_us), _moment(since_us), _moment(until_us), account.instances, events, workflows)
+    question = Question(store.now_us(), since_us, until_us)
+    counted = await count(store, where, question, sharing, progress)
+    workflows = tuple(workflow_figures(name, tally, variants) for name, tally in sorted(counted.tallies.items()))
+    return Figures(
+        moment(question.now_us),
+        _moment(since_us),
+        _moment(until_us),
+        counted.instances,
+        sum(workflow.events for workflow in workflows),
+        workflows,
+    )
 
 
 def workflow_figures(workflow: str, tally: WorkflowTally, variants: int = VARIANTS_SHOWN) -> WorkflowFigures:
     """Return what is told of one workflow."""
-    commands = tuple(_command(type, command) for type, command in sorted(tally.commands.items()))
+    commands = tuple(
+        _command(type, command) for type, command in sorted(tally.commands.items()) if command.sent or command.answered
+    )
     ended = {status: len(sample) for status, sample in sorted(tally.durations.items()) if len(sample)}
     failed = ended.get("failed", 0)
     return WorkflowFigures(
@@ -163,7 +170,8 @@ def workflow_figures(workflow: str, tally: WorkflowTally, variants: int = VARIAN
 def _states(tally: WorkflowTally) -> tuple[StateFigures, ...]:
     """Return the states, that in which most time is spent first."""
     spreads = {state: sample.spread() for state, sample in tally.dwell.items()}
-    total = sum(spread.total for spread in spreads.values() if spread) or 1.0
+    # Exactly, so that the order in which states were seen does not matter.
+    total = math.fsum(spread.total for spread in spreads.values() if spread) or 1.0
     states = [
         StateFigures(
             state,

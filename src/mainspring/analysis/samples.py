@@ -91,6 +91,17 @@ class Sample:
             self._buckets.update([ceil(log(v) * _PER_LOG) if v > _LEAST_US else _NONE for v in self.values])
             self.values = array("q")
 
+    def merge(self, other: Sample) -> None:
+        """Take the values of another."""
+        if other._buckets is not None:
+            if self._buckets is None:
+                self._buckets = Counter()
+            self._buckets.update(other._buckets)
+            self._longest = max(self._longest, other._longest)
+            self._total += other._total
+        self.values.extend(other.values)
+        self.settle()
+
     def spread(self) -> Spread | None:
         """Return what is to be said of them; None of none."""
         count = len(self)

@@ -16,9 +16,9 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.analysis.account import Account
+from mainspring.analysis.counting import Question, count
+from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.reasons import Reason, reasons_of
-from mainspring.analysis.rows import outline_pages
 from mainspring.analysis.samples import RELATIVE_ERROR, Sample
 from mainspring.analysis.tally import Wait, WorkflowTally
 from mainspring.engine.pending import moment
@@ -107,26 +107,24 @@ async def stuck_of(
     where: InstanceFilter,
     bounds: Mapping[str, timedelta],
     limit: int = SHOWN,
+    sharing: Sharing | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StuckFound:
     """Read the streams of the instances that are found, and return those that seem stuck, with the likely reason.
 
-    `bounds` are how long instances of a workflow are expected to run. `progress` is told of every page how many
-    instances it begins with.
+    `bounds` are how long instances of a workflow are expected to run. With `sharing`, other processes help
+    where there are many. `progress` is told how many instances were looked at since it was told last.
     """
     now_us = store.now_us()
-    account = Account(now_us, bounds={name: bound // _MICROSECOND for name, bound in bounds.items()})
-    async for page in outline_pages(store, where):
-        account.take(page)
-        if progress is not None:
-            progress(len(page.instances))
+    question = Question(now_us, bounds={name: bound // _MICROSECOND for name, bound in bounds.items()})
+    counted = await count(store, where, question, sharing, progress)
     suspects: list[_Suspect] = []
     found = looked_at = 0
-    for workflow, tally in account.closed().items():
+    for workflow, tally in sorted(counted.tallies.items()):
         looked_at += sum(len(sample) for sample in tally.waiting.values())
-        more, count = _suspects(workflow, tally, bounds.get(workflow))
+        more, how_many = _suspects(workflow, tally, bounds.get(workflow))
         suspects += more
-        found += count
+        found += how_many
     suspects.sort(key=lambda suspect: (-suspect.excess, suspect.workflow, suspect.wait.id))
     chosen = suspects[:limit]
     reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen])
@@ -154,7 +152,7 @@ def _suspects(workflow: str, tally: WorkflowTally, bound: timedelta | None) -> t
         for state, waiting in tally.waiting.items()
     }
     found: list[_Suspect] = []
-    count = tally.overdue_count
+    how_many = tally.overdue_count
     overdue: set[int] = set()
     for wait in tally.overdue.longest():
         overdue.add(wait.key)
@@ -167,8 +165,8 @@ def _suspects(workflow: str, tally: WorkflowTally, bound: timedelta | None) -> t
             _Suspect(workflow, wait, "dwell", fence.limit_us, fence) for wait in longest if wait.key not in overdue
         ]
         both = sum(wait.key in overdue for wait in longest)
-        count += max(tally.waiting[state].above(fence.limit_us), len(longest)) - both
-    return found, count
+        how_many += max(tally.waiting[state].above(fence.limit_us), len(longest)) - both
+    return found, how_many
 
 
 def _told(suspect: _Suspect, reason: Reason, now_us: int) -> Stuck:

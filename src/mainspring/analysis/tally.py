@@ -23,6 +23,7 @@ SENDS_KEPT: Final = 10_000
 MOVES_KEPT: Final = 1_000
 LONGEST_KEPT: Final = 100
 
+_COUNTS: Final = ("events", "bytes", "begun", "faults", "suspensions", "resets", "incomplete", "overdue_count")
 _SEND_FAILED: Final = type_of(SendFailed).name
 
 
@@ -61,6 +62,11 @@ class Waits:
         else:
             heappushpop(self._heap, wait)
 
+    def merge(self, other: Waits) -> None:
+        """Take those of another."""
+        for wait in other._heap:
+            self.add(wait)
+
     def longest(self) -> list[Wait]:
         """Return them, those that wait longest first."""
         return sorted(self._heap, reverse=True)
@@ -90,6 +96,13 @@ class CommandTally:
         if duration_us is not None:
             self.handling.values.append(duration_us)
 
+    def merge(self, other: CommandTally) -> None:
+        """Take what another has counted."""
+        for name in ("sent", "answered", "failed", "calls", "attempts", "retried", "again"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.handling.merge(other.handling)
+        self.until_answer.merge(other.until_answer)
+
     def settle(self) -> None:
         """Let its samples stay small."""
         self.handling.settle()
@@ -112,6 +125,25 @@ class WorkflowTally:
         self.waits: defaultdict[str, Waits] = defaultdict(Waits)
         self.overdue = Waits()
         self.overdue_count = 0
+
+    def merge(self, other: WorkflowTally) -> None:
+        """Take what another has counted of other instances."""
+        for name in _COUNTS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.statuses.update(other.statuses)
+        self.entered_again.update(other.entered_again)
+        for mine, theirs in (
+            (self.durations, other.durations),
+            (self.dwell, other.dwell),
+            (self.waiting, other.waiting),
+            (self.commands, other.commands),
+            (self.waits, other.waits),
+        ):
+            for name, part in theirs.items():
+                mine[name].merge(part)  # pyright: ignore[reportArgumentType]  each with its own kind
+        self.timeline.merge(other.timeline)
+        self.variants.merge(other.variants)
+        self.overdue.merge(other.overdue)
 
     def settle(self) -> None:
         """Let the samples stay small."""

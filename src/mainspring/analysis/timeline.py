@@ -70,7 +70,16 @@ class Timeline:
         """Count what happened at a moment: `begun`, or how an instance ended."""
         self._counts[_begin(time_us // 1_000_000, self._width), what] += 1
         if len(self._counts) > INTERVALS_KEPT:
-            self._coarsen()
+            self._coarsen(INTERVALS_KEPT // 2)
+
+    def merge(self, other: Timeline) -> None:
+        """Take the counts of another, in the coarser width of both."""
+        widths = list(WIDTHS_SECONDS)
+        self._width = max(self._width, other._width, key=widths.index)
+        self._counts = _coarsened(self._counts, self._width)
+        for spot, count in _coarsened(other._counts, self._width).items():
+            self._counts[spot] += count
+        self._coarsen(INTERVALS_KEPT)
 
     def told(self, most: int = INTERVALS_SHOWN) -> Throughput:
         """Return the intervals, in the finest width in which the time from the first to the last has so many."""
@@ -81,8 +90,8 @@ class Timeline:
         begins = sorted({begin for begin, _ in counts})
         return Throughput(width, tuple(_interval(begin, counts) for begin in begins))
 
-    def _coarsen(self) -> None:
-        while self._width != "week" and len(self._counts) > INTERVALS_KEPT // 2:
+    def _coarsen(self, most: int) -> None:
+        while self._width != "week" and len(self._counts) > most:
             self._width = _next(self._width)
             self._counts = _coarsened(self._counts, self._width)
 

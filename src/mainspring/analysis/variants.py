@@ -70,6 +70,15 @@ class Variants:
         if len(self._paths) > 2 * PATHS_KEPT:
             self._forget()
 
+    def merge(self, other: Variants) -> None:
+        """Take the counts of another."""
+        self._seen += other._seen
+        self._forgotten += other._forgotten
+        self._uncertain += other._uncertain
+        self._paths.update(other._paths)
+        if len(self._paths) > 2 * PATHS_KEPT:
+            self._forget()
+
     def most(self, limit: int) -> VariantsFound:
         """Return the most frequent ones; of those as frequent, the first in the order of the alphabet."""
         ranked = sorted(self._paths.items(), key=lambda item: (-item[1], item[0]))[:limit]

@@ -244,7 +244,8 @@ async def _overdue(app: Mainspring, now_us: int) -> list[Finding]:
         late = len(await app.engine.store.instances(where, OVERDUE_LOOKED_AT))
         if late:
             or_more = " or more" if late == OVERDUE_LOOKED_AT else ""
-            what = f"{counted(late, 'instance')}{or_more} of {name} run longer than {duration(within)}"
+            what = f"{counted(late, 'instance')}{or_more} of {name} {'runs' if late == 1 else 'run'} longer than"
+            what = f"{what} {duration(within)}"
             found.append(problem(what, f"`mainspring stuck --workflow {name}` says why."))
     return found
 

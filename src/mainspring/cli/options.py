@@ -64,6 +64,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Write JSON for programs.")(command)
 
 
+def processes_option(command: F) -> F:
+    """Add --processes, for a command that reads a whole store."""
+    return click.option(
+        "--processes", type=click.IntRange(1, 64), metavar="N", help="Share the work among N.  [default: one a core]"
+    )(command)
+
+
 def actor_option(command: F) -> F:
     """Add --actor, which is the user's login name unless somebody says otherwise."""
     return click.option(

@@ -18,6 +18,7 @@ from mainspring.analysis.figures import (
     WorkflowFigures,
     figures_of,
 )
+from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.quantities import lasting, percent, sized
 from mainspring.analysis.samples import RELATIVE_ERROR, Spread
 from mainspring.analysis.timeline import ENDS, Throughput
@@ -26,9 +27,10 @@ from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import shown_url, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_option, examples, json_option, processes_option
 from mainspring.cli.output import counted, write_json, write_table
 from mainspring.cli.searching import TIMES, condition, time_of
+from mainspring.cli.sharing import sharing_of
 from mainspring.port.records import InstanceFilter
 
 INTERVALS_WRITTEN: Final = 24
@@ -62,6 +64,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
     help="Write pictures and a page of them to this folder.",
 )
 @click.option("--png", is_flag=True, help="Write the pictures as PNG; needs the extra `plots`.")
+@processes_option
 @json_option
 @app_option
 def stats(
@@ -73,6 +76,7 @@ def stats(
     variants: int,
     plots: Path | None,
     png: bool,
+    processes: int | None,
     as_json: bool,
     address: str,
 ) -> None:
@@ -93,7 +97,7 @@ def stats(
     )
 
     async def use(app: Mainspring) -> None:
-        figures = await _read(app, where, begin, end, variants)
+        figures = await _read(app, where, begin, end, variants, sharing_of(app, address, processes))
         if plots is not None:
             from mainspring.cli.plotting import write_plots  # noqa: PLC0415  only who asks for pictures pays for them
 
@@ -109,11 +113,16 @@ def stats(
 
 
 async def _read(
-    app: Mainspring, where: InstanceFilter, begin: datetime | None, end: datetime | None, variants: int
+    app: Mainspring,
+    where: InstanceFilter,
+    begin: datetime | None,
+    end: datetime | None,
+    variants: int,
+    sharing: Sharing | None,
 ) -> Figures:
     total = sum((await app.stats()).instances.values())
     with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        return await figures_of(app.engine.store, where, _us(begin), _us(end), variants, bar.update)
+        return await figures_of(app.engine.store, where, _us(begin), _us(end), variants, sharing, bar.update)
 
 
 def _us(time: datetime | None) -> int | None:
@@ -172,7 +181,7 @@ def _write_states(states: Sequence[StateFigures]) -> None:
         (
             state.state,
             *_spread(state.dwell),
-            percent(state.share),
+            percent(state.share) if state.dwell else "",
             f"{state.waiting:,}" if state.waiting else "",
             f"{state.again:,}" if state.again else "",
         )

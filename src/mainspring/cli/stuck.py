@@ -13,9 +13,10 @@ from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_option, examples, json_option, processes_option
 from mainspring.cli.output import counted, write_json, write_table
 from mainspring.cli.searching import condition
+from mainspring.cli.sharing import sharing_of
 
 COLUMNS: Final = ("instance", "state", "there for", "usually", "why it is here", "likely reason")
 
@@ -31,10 +32,17 @@ COLUMNS: Final = ("instance", "state", "there for", "usually", "why it is here",
 @click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
 @click.option("--attribute", multiple=True, metavar="NAME=VALUE", help="Only instances with this attribute, as in ls.")
 @click.option("--limit", type=click.IntRange(1, 1_000), default=SHOWN, show_default=True, help="At most so many.")
+@processes_option
 @json_option
 @app_option
 def stuck(
-    workflow: str | None, prefix: str | None, attribute: tuple[str, ...], limit: int, as_json: bool, address: str
+    workflow: str | None,
+    prefix: str | None,
+    attribute: tuple[str, ...],
+    limit: int,
+    processes: int | None,
+    as_json: bool,
+    address: str,
 ) -> int:
     """List instances that seem stuck, and why.
 
@@ -52,7 +60,8 @@ def stuck(
         }
         total = sum((await app.stats()).instances.values())
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-            return await stuck_of(app.engine.store, where, bounds, limit, bar.update)
+            sharing = sharing_of(app, address, processes)
+            return await stuck_of(app.engine.store, where, bounds, limit, sharing, bar.update)
 
     found = with_app(address, use)
     if as_json:

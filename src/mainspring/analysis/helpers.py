@@ -1,0 +1,123 @@
+"""Work on many instances, shared among processes: each gets a page of instances at a time, and answers.
+
+    here                          in each helper
+    pages of instances  ───▶  load the app, read with its own connection, work  ───▶  an answer for each page
+
+A helper carries nothing out, and ends with whoever started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from mainspring.app import Mainspring
+from mainspring.errors import OperationError, told
+from mainspring.port.records import InstanceRow
+
+END_SECONDS: Final = 10.0
+
+A = TypeVar("A")
+
+Page: TypeAlias = Sequence[InstanceRow]
+Work: TypeAlias = Callable[[Mainspring, Page], Awaitable[A]]
+"""What a helper does with a page. It travels there, so it is a function of a module, or a partial of one."""
+
+_SPAWN: Final = multiprocessing.get_context("spawn")
+
+
+class Sharing(Struct, frozen=True):
+    """Among how many processes work is shared, and how each of them loads the app.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> Sharing(lambda: Mainspring("sqlite:///app.db"), 4).processes
+    4
+    """
+
+    load: Callable[[], Mainspring]
+    processes: int
+
+
+async def shared(pages: AsyncIterator[Page], work: Work[A], sharing: Sharing) -> AsyncIterator[A]:
+    """Return the answers for all pages, in the order in which they come."""
+    helpers = [_Helper[A](sharing.load, work) for _ in range(sharing.processes)]
+    idle, busy = list(helpers), list[_Helper[A]]()
+    try:
+        async for page in pages:
+            if not idle:
+                idle, busy = await _ready(busy)
+                for helper in idle:
+                    yield helper.answer()
+            helper = idle.pop()
+            helper.give(page)
+            busy.append(helper)
+        while busy:
+            ready, busy = await _ready(busy)
+            for helper in ready:
+                yield helper.answer()
+    finally:
+        for helper in helpers:
+            helper.dismiss()
+
+
+async def _ready(busy: list[_Helper[A]]) -> tuple[list[_Helper[A]], list[_Helper[A]]]:
+    """Wait for helpers that have answered, and return them and the others."""
+    pipes = await asyncio.to_thread(connection.wait, [helper.pipe for helper in busy])
+    return [h for h in busy if h.pipe in pipes], [h for h in busy if h.pipe not in pipes]
+
+
+class _Helper(Generic[A]):
+    """A process that works on one page after the other."""
+
+    def __init__(self, load: Callable[[], Mainspring], work: Work[A]) -> None:
+        self.pipe, theirs = _SPAWN.Pipe()
+        self._process = _SPAWN.Process(target=_help, args=(load, work, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def give(self, page: Page) -> None:
+        self.pipe.send(page)
+
+    def answer(self) -> A:
+        try:
+            failure, answer = self.pipe.recv()
+        except EOFError:
+            failure, answer = "it ended before it answered", None
+        if failure is not None:
+            raise OperationError("A process that helps to count", f"has failed: {failure}", "Try --processes 1.")
+        return answer
+
+    def dismiss(self) -> None:
+        self.pipe.close()
+        self._process.join(END_SECONDS)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join(END_SECONDS)
+
+
+def _help(load: Callable[[], Mainspring], work: Work[Any], pipe: Connection) -> None:
+    # An interrupt at the terminal reaches all processes: who gave the work ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        # Not inside the loop: a module may run one of its own while it is imported.
+        asyncio.run(_serve(load(), work, pipe))
+    except (EOFError, BrokenPipeError):
+        return  # nobody gives any more
+    except Exception as error:  # noqa: BLE001  told to who waits for the answer
+        pipe.send((told(error), None))
+
+
+async def _serve(app: Mainspring, work: Work[Any], pipe: Connection) -> None:
+    await app.start(work=False)
+    try:
+        while True:
+            pipe.send((None, await work(app, pipe.recv())))
+    finally:
+        await app.stop()
