@@ -89,9 +89,9 @@ class _Helper(Generic[A]):
         try:
             failure, answer = self.pipe.recv()
         except EOFError:
-            failure, answer = "it ended before it answered", None
+            raise _failed("it ended before it answered") from None
         if failure is not None:
-            raise OperationError("A process that helps to count", f"has failed: {failure}", "Try --processes 1.")
+            raise _failed(failure)
         return answer
 
     def dismiss(self) -> None:
@@ -100,6 +100,10 @@ class _Helper(Generic[A]):
         if self._process.is_alive():
             self._process.kill()
             self._process.join(END_SECONDS)
+
+
+def _failed(why: str) -> OperationError:
+    return OperationError("A process that helps to count", f"has failed: {why}", "Try --processes 1.")
 
 
 def _help(load: Callable[[], Mainspring], work: Work[Any], pipe: Connection) -> None:
