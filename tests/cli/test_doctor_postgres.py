@@ -417,7 +417,7 @@ def test_messages_that_nobody_takes_are_named(url: str, monkeypatch: pytest.Monk
             await other.execute("UPDATE outbox SET owner = 0 WHERE destination = 'Ship'")
         findings = await seen(url)
         assert beginning(findings, "problem: Nobody takes Orders (Go): 1 waiting, the oldest for ")
-        assert "problem: Nobody takes ChargeCard: 1 waiting, the oldest for 0 s" in findings
+        assert beginning(findings, "problem: Nobody takes ChargeCard: 1 waiting, the oldest for ")
         assert "problem: 1 rows of outbox are damaged and were set aside" in findings
 
     run(body)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final, TypedDict, Unpack, get_args
@@ -14,6 +15,7 @@ from mainspring.port.pages import Page
 from mainspring.port.records import InstanceFilter, InstanceRow, Status
 from mainspring.port.store import Store
 
+_CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -71,6 +73,44 @@ async def found(store: Store, where: InstanceFilter, limit: int, after: int = 0)
     while page.wants:
         page.take(await store.instances(where, page.wants, page.last.key if page.last else after))
     return page.records
+
+
+def read_condition(text: str) -> Condition:
+    """Return a comparison of an attribute as people write it.
+
+    >>> read_condition("amount>=1000"), read_condition("zip='0815'"), read_condition("vip=true")
+    (('amount', '>=', 1000), ('zip', '=', '0815'), ('vip', '=', True))
+    """
+    found = _CONDITION.fullmatch(text)
+    if found is None:
+        raise SettingError("A comparison of an attribute", text, "Write it as customer=c-7 or amount>=1000.")
+    name, comparison, value = found.groups()
+    return name, comparison, _value(value)
+
+
+def read_moment(text: str) -> datetime:
+    """Return a time as people write it, in UTC unless it says otherwise; a ValueError if it is none.
+
+    >>> read_moment("2026-01-31T09:00Z")
+    datetime.datetime(2026, 1, 31, 9, 0, tzinfo=datetime.timezone.utc)
+    """
+    if "-" not in text[1:] or not text[:4].isdigit():
+        raise ValueError(text)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _value(text: str) -> Value:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float, read_moment):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 def _microseconds(name: str, time: object) -> int | None:

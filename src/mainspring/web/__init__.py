@@ -1,0 +1,15 @@
+"""HTTP around an app: an API for programs, to be mounted or served.
+
+access      who may do what: roles, tokens, and the headers of a proxy
+guard       what every request has to pass: hosts, pages from elsewhere, sizes; and what every answer carries
+problems    what went wrong, as application/problem+json
+served      the app that is served, and what all routes share
+models      what the documents look like, for OpenAPI
+messages, instances, tasks, letters, system    the routes
+api         all of them, as one ASGI app
+"""
+
+from mainspring.web.access import Access, ProxyHeaders, Role, Token, Who, read_tokens
+from mainspring.web.api import api
+
+__all__ = ["Access", "ProxyHeaders", "Role", "Token", "Who", "api", "read_tokens"]

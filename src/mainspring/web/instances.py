@@ -1,0 +1,232 @@
+"""Instances: found, looked at, and operated on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from mainspring.app import Mainspring
+from mainspring.app.documents import event_document, input_document, instance_document, output_document
+from mainspring.app.given import checked_place
+from mainspring.app.instance import Instance
+from mainspring.app.search import Search, read_condition
+from mainspring.app.states import state_at
+from mainspring.engine.details import read_detail
+from mainspring.engine.pending import moment
+from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
+from mainspring.port.records import Loaded, OutputClaim, Ref, Status
+from mainspring.web import models
+from mainspring.web.problems import responses
+from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, page
+
+CONDITIONS: Final = 10
+WAITING: Final = 100
+REASON_CHARACTERS: Final = 1_000
+
+Attribute = Annotated[
+    list[str] | None,
+    Query(
+        max_length=CONDITIONS,
+        description="A comparison of an attribute, by = < <= > or >=. A text that looks like a number is quoted.",
+        examples=[["customer=c-7", "amount>=1000", "zip='0815'"]],
+    ),
+]
+Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
+
+
+class Order(BaseModel):
+    """Why somebody operates, and to which version a reset goes back."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
+    to: int | None = Field(default=None, ge=1, description="For reset: the version to go back to.")
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["instances"])
+    _finding(router, served)
+    _looking(router, served)
+    _waiting(router, served)
+    _operating(router, served)
+    return router
+
+
+def _finding(router: APIRouter, served: Served) -> None:
+    app = served.app
+
+    @router.get(
+        "/instances",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: {"model": models.InstancePage}, **responses(401, 403, 422, 503)},
+    )
+    async def instances(
+        *,
+        workflow: str | None = None,
+        status: Status | None = None,
+        state: Annotated[str | None, Query(description="The name of the state's type.")] = None,
+        prefix: Annotated[str | None, Query(description="How the id begins.")] = None,
+        error: Annotated[str | None, Query(description="A part of the error's text.")] = None,
+        attribute: Attribute = None,
+        since: Annotated[datetime | None, Query(description="Moved since.")] = None,
+        until: Annotated[datetime | None, Query(description="Last moved before.")] = None,
+        began_since: datetime | None = None,
+        began_until: datetime | None = None,
+        limit: Limit = PAGE,
+        after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
+    ) -> Response:
+        """Find instances, in the order in which they began. Every word narrows."""
+        search = Search(
+            workflow=workflow,
+            status=status,
+            state=state,
+            id_prefix=prefix,
+            attributes=[read_condition(text) for text in attribute or ()],
+            error=error,
+            created_from=began_since,
+            created_to=began_until,
+            updated_from=since,
+            updated_to=until,
+        )
+        rows = await app.instances(limit=limit, after=checked_place(after), **search)
+        return page([instance_document(row) for row in rows], limit, lambda last: last["key"])
+
+
+def _looking(router: APIRouter, served: Served) -> None:
+    app, read = served.app, [served.needs("read")]
+
+    @router.get(
+        "/instances/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.InstanceDocument}, **responses(401, 403, 404, 410, 503)},
+    )
+    async def instance(workflow: Workflow, id: Id) -> Response:
+        """Return one instance."""
+        return answer(instance_document((await loaded(app, workflow, id)).row))
+
+    @router.get(
+        "/streams/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.StreamPage}, **responses(401, 403, 404, 410, 503)},
+    )
+    async def stream(
+        workflow: Workflow,
+        id: Id,
+        limit: Limit = PAGE,
+        after: Annotated[int, Query(ge=0, description="The version behind which to begin.")] = 0,
+    ) -> Response:
+        """Return the events of an instance, in order."""
+        ref = Ref(workflow, id)
+        await loaded(app, workflow, id)
+        rows = await app.engine.store.stream(ref, checked_place(after), limit)
+        return page([served.shown(event_document(ref, row)) for row in rows], limit, lambda last: last["version"])
+
+    @router.get(
+        "/states/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.StateDocument}, **responses(401, 403, 404, 409, 410, 503)},
+    )
+    async def state(
+        workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this version.")] = None
+    ) -> Response:
+        """Return the state of an instance, now or at a version."""
+        found = await state_at(app, await loaded(app, workflow, id), at)
+        return answer(served.shown(found.document(), "state"))
+
+
+def _waiting(router: APIRouter, served: Served) -> None:
+    app, read = served.app, [served.needs("read")]
+
+    @router.get(
+        "/waiting/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.WaitingDocument}, **responses(401, 403, 404, 410, 503)},
+    )
+    async def waiting(workflow: Workflow, id: Id) -> Response:
+        """Return what an instance waits for: inputs, commands and timers; the next hundred of each."""
+        ref, store = Ref(workflow, id), app.engine.store
+        await loaded(app, workflow, id)
+        return answer(
+            {
+                "inbox": [served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)],
+                "outbox": [_output(served, claim) for claim in await store.outputs(ref, timers=False, limit=WAITING)],
+                "timers": [_output(served, claim) for claim in await store.outputs(ref, timers=True, limit=WAITING)],
+            }
+        )
+
+    @router.get(
+        "/timers",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[models.OutputDocument]}, **responses(401, 403, 503)},
+    )
+    async def timers(limit: Limit = PAGE) -> Response:
+        """Return the timers of all instances, the next one first."""
+        return answer([_output(served, claim) for claim in await app.timers(limit)])
+
+
+def _operating(router: APIRouter, served: Served) -> None:
+    app = served.app
+
+    @router.post(
+        "/operations/{operation}/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=[served.needs("act")],
+        responses={200: {"model": models.InstanceDocument}, **responses(401, 403, 404, 409, 410, 422, 503)},
+    )
+    async def operate(
+        operation: Operation, workflow: Workflow, id: Id, actor: Actor, order: Order | None = None
+    ) -> Response:
+        """Suspend, resume, retry, skip, cancel, terminate or reset an instance. The stream records who did it."""
+        await loaded(app, workflow, id)
+        await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or Order(), actor)()
+        return answer(instance_document((await loaded(app, workflow, id)).row))
+
+
+def operation_of(
+    instance: Instance[Any, Any, Any], operation: Operation, order: Order, actor: str | None
+) -> Callable[[], Awaitable[None]]:
+    """Return what is to be done."""
+    match operation:
+        case "suspend":
+            return lambda: instance.suspend(order.reason, actor=actor)
+        case "resume":
+            return lambda: instance.resume(actor=actor)
+        case "retry":
+            return lambda: instance.retry(actor=actor)
+        case "skip":
+            return lambda: instance.skip(actor=actor)
+        case "cancel":
+            return lambda: instance.cancel(order.reason, actor=actor)
+        case "terminate":
+            return lambda: instance.terminate(order.reason, actor=actor)
+        case "reset":
+            if order.to is None:
+                raise SettingError("to", None, "Say to which version the reset goes back.")
+            to = order.to
+            return lambda: instance.reset(to, order.reason, actor=actor)
+
+
+async def loaded(app: Mainspring, workflow: str, id: str) -> Loaded:
+    """Return an instance as the store has it, with the first of its events at most."""
+    identity = f"{workflow}/{id}"
+    found = (await app.engine.store.load([Ref(workflow, id)]))[0] if identity.isprintable() else None
+    if found is None:
+        raise NoSuchInstanceError(identity)
+    if found.row.purged_us is not None:
+        raise InstancePurgedError(identity, found.row.status, moment(found.row.purged_us))
+    return found
+
+
+def _output(served: Served, claim: OutputClaim) -> dict[str, Any]:
+    return served.shown(output_document(claim, read_detail(claim.detail).key))

@@ -1,0 +1,90 @@
+"""Dead letters: looked at, carried out after all, corrected, or removed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from mainspring.app.documents import letter_document
+from mainspring.app.given import checked_place
+from mainspring.errors import OperationError
+from mainspring.port.records import DeadLetter
+from mainspring.web import models
+from mainspring.web.problems import responses
+from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page
+
+LARGEST_ID: Final = 2**63 - 1
+
+LetterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The id of a dead letter.")]
+CORRECTION: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": False,
+        "description": "All fields of the corrected message; nothing: the message as it is.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {"order_id": "o-1"}}},
+    }
+}
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["dead letters"])
+    app, read, act = served.app, [served.needs("read")], [served.needs("act")]
+
+    @router.get(
+        "/dead-letters",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.LetterPage}, **responses(401, 403, 503)},
+    )
+    async def letters(
+        limit: Limit = PAGE, after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0
+    ) -> Response:
+        """Return dead letters, the oldest first."""
+        found = await app.dead_letters(limit, checked_place(after))
+        return page([served.shown(letter_document(letter)) for letter in found], limit, lambda last: last["id"])
+
+    @router.get(
+        "/dead-letters/{id}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.LetterDocument}, **responses(401, 403, 409, 503)},
+    )
+    async def letter(id: LetterId) -> Response:
+        """Return one dead letter."""
+        return answer(served.shown(letter_document(await _letter(served, id))))
+
+    @router.post(
+        "/dead-letters/{id}/retry",
+        response_model=None,
+        dependencies=act,
+        responses={200: {"model": models.Settled}, **responses(401, 403, 409, 422, 503)},
+        openapi_extra=CORRECTION,
+    )
+    async def retry(request: Request, id: LetterId, actor: Actor) -> Response:
+        """Carry a dead letter out after all, as it is or corrected. `left` says that it is a dead letter still."""
+        found = await _letter(served, id)
+        body = await request.body()
+        message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
+        await app.retry_dead_letter(id, message, actor=actor)
+        return answer({"id": id, "left": bool(await app.engine.store.dead_letters(1, 0, [id]))})
+
+    @router.delete(
+        "/dead-letters/{id}",
+        response_model=None,
+        dependencies=act,
+        responses={200: {"model": models.Settled}, **responses(401, 403, 409, 503)},
+    )
+    async def discard(id: LetterId) -> Response:
+        """Remove a dead letter for good."""
+        await app.discard_dead_letter(id)
+        return answer({"id": id, "left": False})
+
+    return router
+
+
+async def _letter(served: Served, id: int) -> DeadLetter:
+    found = await served.app.engine.store.dead_letters(1, 0, [id])
+    if not found:
+        raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
+    return found[0]

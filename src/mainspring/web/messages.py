@@ -1,0 +1,108 @@
+"""Messages in: send, publish, request, and how an instance ended."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from mainspring.app import Receipt
+from mainspring.app.outside import read_message
+from mainspring.web import models
+from mainspring.web.instances import loaded
+from mainspring.web.problems import responses
+from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer
+
+WAIT_SECONDS: Final = 30.0
+
+TypeName = Annotated[str, Path(description="The name of a message type.", examples=["PlaceOrder"])]
+MessageId = Annotated[
+    str | None,
+    Query(alias="id", description="The message's id: sent again, it is taken once.", examples=["checkout-17"]),
+]
+Wait = Annotated[float, Query(gt=0, le=LARGEST_WAIT_SECONDS, description="Seconds to wait at most.")]
+# The body is read by the codec alone: what a lenient reader would let through must not come so far.
+FIELDS: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "The fields of the message.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {"order_id": "o-1"}}},
+    }
+}
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["messages"])
+    app, send_needed = served.app, [served.needs("send")]
+
+    @router.post(
+        "/messages/{type}",
+        response_model=None,
+        dependencies=send_needed,
+        responses={200: {"model": models.Taken}, **responses(401, 403, 409, 413, 422, 503)},
+        openapi_extra=FIELDS,
+    )
+    async def send(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
+        """Send a message to the one workflow that takes it, and return when it is durable.
+
+        With the same id it is taken once, however often it is sent; a different message under that id is refused.
+        """
+        message = read_message(app, type, await request.body())
+        return answer(_taken(await app.send(message, id=id, actor=actor)))
+
+    @router.post(
+        "/events/{type}",
+        response_model=None,
+        dependencies=send_needed,
+        responses={200: {"model": models.Published}, **responses(401, 403, 409, 413, 422, 503)},
+        openapi_extra=FIELDS,
+    )
+    async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
+        """Publish an event to every workflow that takes it."""
+        message = read_message(app, type, await request.body())
+        receipts = await app.publish(message, id=id, actor=actor)
+        return answer({"receipts": [_taken(receipt) for receipt in receipts]})
+
+    @router.post(
+        "/requests/{type}",
+        response_model=None,
+        dependencies=send_needed,
+        responses={200: {"model": models.Replied}, **responses(401, 403, 409, 413, 422, 503, 504)},
+        openapi_extra=FIELDS,
+    )
+    async def ask(
+        request: Request, type: TypeName, actor: Actor, id: MessageId = None, wait: Wait = WAIT_SECONDS
+    ) -> Response:
+        """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
+        message = read_message(app, type, await request.body())
+        reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor)
+        return answer({"reply": _document(served, reply)})
+
+    @router.get(
+        "/results/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: {"model": models.Ended}, **responses(401, 403, 404, 409, 410, 503, 504)},
+    )
+    async def result(workflow: Workflow, id: Id, wait: Wait = WAIT_SECONDS) -> Response:
+        """Wait until an instance has ended, and return its result."""
+        await loaded(app, workflow, id)
+        instance = app.instance_at(f"{workflow}/{id}")
+        found = await instance.result(timedelta(seconds=wait))
+        return answer({"instance": str(instance), "result": _document(served, found)})
+
+    return router
+
+
+def _taken(receipt: Receipt[Any]) -> dict[str, Any]:
+    return {"instance": str(receipt), "status": receipt.status, "message_id": receipt.message_id}
+
+
+def _document(served: Served, message: Any) -> Any:
+    """Return a message as it is stored; None stays None."""
+    if message is None:
+        return None
+    encoded = served.app.registry.codec.encode(message)
+    return served.body(encoded.name, encoded.body)

@@ -1,0 +1,281 @@
+"""What the documents look like, for OpenAPI. They are written by `mainspring.app.documents`; a test compares both."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mainspring.port.records import Status
+
+
+class Document(BaseModel):
+    """The base of all: nothing is in them that is not said."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Problem(BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    type: str = Field(examples=["urn:mainspring:error:NoSuchInstanceError"])
+    title: str = Field(examples=["no such instance"])
+    status: int = Field(examples=[404])
+    detail: str = Field(examples=["There is no instance Orders/o-1. Check the id, or send a message that begins it."])
+
+
+class Taken(Document):
+    """What became of a message: it is durable whatever the status says."""
+
+    instance: str = Field(examples=["OrderFulfilment/o-1"])
+    status: Literal["stepped", "accepted", "duplicate", "suspended", "dead letter"]
+    message_id: str = Field(examples=["checkout-17"])
+
+
+class Published(Document):
+    """What became of an event, in each instance that it went to."""
+
+    receipts: list[Taken]
+
+
+class Ended(Document):
+    """How an instance ended."""
+
+    instance: str
+    result: Any
+
+
+class Replied(Document):
+    """The reply to a request."""
+
+    reply: Any
+
+
+class InstanceDocument(Document):
+    """An instance."""
+
+    instance: str = Field(examples=["OrderFulfilment/o-1"])
+    workflow: str = Field(examples=["OrderFulfilment"])
+    id: str = Field(examples=["o-1"])
+    status: Status
+    state: str | None = Field(description="The name of the state's type.", examples=["AwaitingPayment"])
+    version: int
+    error: str | None
+    began: datetime
+    updated: datetime
+    key: int = Field(description="Its place in the order of beginning.")
+
+
+class InstancePage(Document):
+    """A page of instances."""
+
+    items: list[InstanceDocument]
+    next: int | None = Field(description="What to give as `after` for the next page; null behind the last one.")
+
+
+class EventDocument(Document):
+    """One event of a stream."""
+
+    version: int
+    time: datetime
+    event: str = Field(examples=["Received"])
+    direction: Literal["input", "output", "lifecycle"]
+    kind: str | None
+    type: str | None = Field(examples=["PlaceOrder"])
+    message: Any
+    message_id: str | None
+    actor: str | None
+    state: str | None
+    attempt: int | None
+    key: str | None
+    after_seconds: float | None
+    at: datetime | None
+    to: str | None
+    reason: str | None
+
+
+class StreamPage(Document):
+    """A page of a stream."""
+
+    items: list[EventDocument]
+    next: int | None = Field(description="What to give as `after` for the next page; null behind the last one.")
+
+
+class StateDocument(Document):
+    """A state at a version, or the problem for which there is none."""
+
+    version: int
+    type: str | None
+    state: Any
+    problem: str | None
+
+
+class InputDocument(Document):
+    """An input that waits."""
+
+    message_id: str
+    kind: str
+    type: str
+    message: Any
+    time: datetime
+    actor: str | None
+
+
+class OutputDocument(Document):
+    """An output that is not carried out yet: a command, or a timer."""
+
+    instance: str
+    version: int
+    kind: str
+    key: str | None
+    type: str
+    message: Any
+    due: datetime
+    attempts: int
+
+
+class WaitingDocument(Document):
+    """What an instance waits for."""
+
+    inbox: list[InputDocument]
+    outbox: list[OutputDocument]
+    timers: list[OutputDocument]
+
+
+class LetterDocument(Document):
+    """A dead letter."""
+
+    id: int
+    instance: str
+    message_id: str
+    kind: str
+    type: str
+    message: Any
+    time: datetime
+    reason: str
+    error: str | None
+    attempts: int
+    actor: str | None
+
+
+class LetterPage(Document):
+    """A page of dead letters."""
+
+    items: list[LetterDocument]
+    next: int | None = Field(description="What to give as `after` for the next page; null behind the last one.")
+
+
+class Settled(Document):
+    """What became of a dead letter."""
+
+    id: int
+    left: bool = Field(description="Whether it is a dead letter still.")
+
+
+class TaskDocument(Document):
+    """A task."""
+
+    id: str = Field(examples=["ExpenseApproval/e-1/3"])
+    workflow: str
+    instance: str
+    key: str
+    title: str
+    answers: list[str] = Field(examples=[["ApproveExpense", "RejectExpense"]])
+    role: str | None
+    person: str | None
+    excludes: list[str]
+    reject: str | None
+    data: dict[str, Any]
+    opened_at: datetime
+    due_at: datetime | None
+    overdue: bool
+    status: Literal["open", "answered", "closed"]
+    claimed_by: str | None
+    claimed_at: datetime | None
+    answered_by: str | None
+    answer: str | None
+    ended_at: datetime | None
+
+
+class TaskPage(Document):
+    """A page of tasks."""
+
+    items: list[TaskDocument]
+    next: str | None = Field(description="What to give as `after` for the next page; null behind the last one.")
+
+
+class FormField(Document):
+    """One field of a form."""
+
+    name: str
+    schema_: dict[str, Any] = Field(alias="schema", description="Its JSON Schema.")
+    required: bool
+    value: Any = Field(description="What is known of it already.")
+
+
+class FormDocument(Document):
+    """One way to answer a task."""
+
+    answer: str
+    version: int
+    rejects: bool
+    fields: list[FormField]
+    definitions: dict[str, Any] = Field(description="What fields refer to as #/$defs/…")
+
+
+class TaskWithForms(TaskDocument):
+    """A task with the forms by which it is answered."""
+
+    forms: list[FormDocument]
+
+
+class TaskOutcomeDocument(Document):
+    """How a task was answered."""
+
+    id: str
+    first: bool = Field(description="Whether it was by this very request.")
+    status: str
+    answered_by: str
+    answered_at: datetime
+    answer: str
+    message: Any
+
+
+class ScheduleDocument(Document):
+    """A schedule."""
+
+    name: str
+    calendar: str = Field(examples=["0 3 * * *"])
+    catch_up: str
+    message: str
+    status: str
+    next: datetime | None
+
+
+class WorkflowDocument(Document):
+    """A workflow of the app."""
+
+    name: str
+    version: int
+    purpose: str | None = Field(description="The first lines of its docstring.")
+    inputs: list[str]
+    begins: list[str]
+
+
+class StatsDocument(Document):
+    """How much of everything there is."""
+
+    instances: dict[str, int] = Field(examples=[{"running": 12, "completed": 340}])
+    inbox: int
+    outbox: int
+    timers: int
+    dead_letters: int
+    workers: int
+    oldest_due: datetime | None
+
+
+class Health(Document):
+    """Whether the process lives, or is ready to serve."""
+
+    status: Literal["ok"]

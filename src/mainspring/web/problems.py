@@ -1,0 +1,111 @@
+"""What went wrong, as `application/problem+json` (RFC 9457): which status, what happened, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, json
+
+from mainspring import errors
+from mainspring.web.asgi import Send
+
+MEDIA_TYPE: Final = "application/problem+json"
+URN: Final = "urn:mainspring:error:"
+
+# The first that fits counts, so that a special case stands before its base.
+STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
+    (errors.InstancePurgedError, 410, "purged"),
+    (errors.NoSuchInstanceError, 404, "no such instance"),
+    (errors.NoSuchTaskError, 404, "no such task"),
+    (errors.UnknownTypeError, 404, "no such message type"),
+    (errors.TaskRefusedError, 409, "refused"),
+    (errors.DuplicateIdError, 409, "id used before"),
+    (errors.OperationError, 409, "not possible now"),
+    (errors.InstanceFailedError, 409, "failed"),
+    (errors.WaitTimeoutError, 504, "not in time"),
+    (errors.BodyTooLargeError, 413, "too large"),
+    (errors.ErasedError, 410, "erased"),
+    (errors.CodecError, 422, "not readable"),
+    (errors.RouteError, 422, "not routable"),
+    (errors.InvalidIdError, 422, "not usable as an id"),
+    (errors.AttributeValueError, 422, "not searchable"),
+    (errors.SettingError, 422, "not understood"),
+    (errors.WiringError, 422, "not part of this app"),
+    (errors.StoreBusyError, 503, "database is busy"),
+    (errors.StoreUnreachableError, 503, "database does not answer"),
+    (errors.StoreClosedError, 503, "not open"),
+    (errors.StoreFullError, 507, "no room left"),
+    (errors.UnknownOutcomeError, 503, "outcome unknown"),
+)
+RETRY_SECONDS: Final = 5
+
+
+class Problem(Struct, frozen=True):
+    """One of them. `name` is the error's own.
+
+    >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document()["type"]
+    'urn:mainspring:error:NoSuchInstanceError'
+    """
+
+    status: int
+    title: str
+    detail: str
+    name: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it as it goes over the line."""
+        return {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": self.detail}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of its answer."""
+        headers = {"content-type": MEDIA_TYPE, "cache-control": "no-store"}
+        if self.status == 503:
+            headers["retry-after"] = str(RETRY_SECONDS)
+        if self.status == 401:
+            headers["www-authenticate"] = "Bearer"
+        return headers
+
+    @property
+    def body(self) -> bytes:
+        """The body of its answer."""
+        return json.encode(self.document())
+
+    async def send(self, send: Send) -> None:
+        """Answer an ASGI request with it."""
+        headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return an error as a problem. What is nobody's fault but ours is told without its inside.
+
+    >>> problem_of(errors.NoSuchInstanceError("Orders/o-1")).status
+    404
+    >>> problem_of(KeyError("secret")).detail
+    'The server could not do it; its log says why.'
+    """
+    for kind, status, title in STATUSES:
+        if isinstance(error, kind):
+            return Problem(status, title, str(error), type(error).__name__)
+    return Problem(500, "failed", "The server could not do it; its log says why.", "InternalError")
+
+
+def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
+    """Return what OpenAPI is told about problems with these statuses.
+
+    >>> responses(404)[404]["description"]
+    'no such instance; no such task; no such message type'
+    """
+    described = {
+        400: "not understood",
+        401: "not known",
+        403: "not permitted",
+        **{status: "; ".join(title for _, s, title in STATUSES if s == status) for _, status, _ in STATUSES},
+    }
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        status: {"description": described[status], "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses
+    }

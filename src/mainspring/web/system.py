@@ -1,0 +1,112 @@
+"""The app as a whole: its workflows and schedules, how much of everything there is, and whether it is well."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+from msgspec import to_builtins
+
+from mainspring.core.messages import type_of
+from mainspring.engine.pending import moment
+from mainspring.engine.registry import WorkflowEntry, is_internal
+from mainspring.web import models
+from mainspring.web.problems import responses
+from mainspring.web.served import Actor, Served, answer
+
+ScheduleName = Annotated[str, Path(description="The name of a schedule.", examples=["nightly"])]
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["app"])
+    app, read = served.app, [served.needs("read")]
+
+    @router.get(
+        "/stats",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.StatsDocument}, **responses(401, 403, 503)},
+    )
+    async def stats() -> Response:
+        """Return how many instances there are by status, and how much waits."""
+        found = await app.stats()
+        document: dict[str, Any] = to_builtins(found)
+        oldest_us = document.pop("oldest_due_us")
+        return answer({**document, "oldest_due": None if oldest_us is None else moment(oldest_us)})
+
+    @router.get(
+        "/workflows",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[models.WorkflowDocument]}, **responses(401, 403)},
+    )
+    async def workflows() -> Response:
+        """Return the workflows of this app."""
+        return answer([_workflow(entry) for entry in app.registry.entries() if not is_internal(entry.name)])
+
+    @router.get(
+        "/schedules",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 503)},
+    )
+    async def schedules() -> Response:
+        """Return what is sent by a calendar."""
+        return answer(await app.schedules.list())
+
+    _schedule_operations(router, served)
+    return router
+
+
+def health(served: Served) -> APIRouter:
+    """Return the two routes that need no token: they say nothing but that all is well."""
+    router = APIRouter(tags=["health"])
+
+    @router.get("/health", response_model=None, responses={200: {"model": models.Health}})
+    async def healthy() -> Response:
+        """Tell that the process lives."""
+        return answer({"status": "ok"})
+
+    @router.get("/ready", response_model=None, responses={200: {"model": models.Health}, **responses(503)})
+    async def ready() -> Response:
+        """Tell whether the database answers."""
+        await served.app.stats()
+        return answer({"status": "ok"})
+
+    return router
+
+
+def _schedule_operations(router: APIRouter, served: Served) -> None:
+    schedules, act = served.app.schedules, [served.needs("act")]
+    told = {200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 409, 422, 503)}
+
+    @router.post("/schedules/{name}/pause", response_model=None, dependencies=act, responses=told)
+    async def pause(name: ScheduleName, actor: Actor) -> Response:
+        """Let a schedule fire no more until it is resumed."""
+        await schedules.pause(name, actor=actor)
+        return answer(await schedules.list())
+
+    @router.post("/schedules/{name}/resume", response_model=None, dependencies=act, responses=told)
+    async def resume(name: ScheduleName, actor: Actor) -> Response:
+        """Let a paused schedule fire again."""
+        await schedules.resume(name, actor=actor)
+        return answer(await schedules.list())
+
+    @router.post("/schedules/{name}/run", response_model=None, dependencies=act, responses=told)
+    async def run(name: ScheduleName, actor: Actor) -> Response:
+        """Let a schedule fire once, now."""
+        await schedules.run_now(name, actor=actor)
+        return answer(await schedules.list())
+
+
+def _workflow(entry: WorkflowEntry) -> dict[str, Any]:
+    definition = entry.definition
+    return {
+        "name": entry.name,
+        "version": entry.version,
+        "purpose": inspect.getdoc(type(entry.workflow)),
+        "inputs": sorted(type_of(cls).name for cls in definition.inputs),
+        "begins": sorted(type_of(cls).name for cls in definition.begins),
+    }

@@ -1,0 +1,1 @@
+"""The HTTP API, asked as its users ask it."""
