@@ -215,10 +215,61 @@ class Enveloped(Workflow[Ring, Knocked, Knock]):
         return None
 
 
+# ---- what keeps no history, what begins anew, what is undone
+
+
+@dataclass(frozen=True)
+class Count:
+    id: str
+
+
+class Meter(Workflow[Count, Knocked, Knock]):
+    initial_state = Knocked()
+    history = "state"
+
+    def route(self, message: Count) -> str | None:
+        return message.id
+
+    def decide(self, message: Count, state: Knocked) -> Decisions[Count, Knock] | None:
+        return []
+
+    def evolve(self, state: Knocked, event: Event[Count, Knock]) -> Knocked | None:
+        return Knocked(state.times + 1) if isinstance(event, Received) else None
+
+
+@dataclass(frozen=True)
+class Shift:
+    id: str
+    hours: int
+
+
+@dataclass(frozen=True)
+class Worked:
+    hours: int = 0
+
+
+class Shifts(Workflow[Shift, Worked, Knock]):
+    """Each shift ends the instance; the next one begins it anew."""
+
+    initial_state = Worked()
+    again = "anew"
+
+    def route(self, message: Shift) -> str | None:
+        return message.id
+
+    def decide(self, message: Shift, state: Worked) -> Decisions[Shift, Knock] | None:
+        return [Complete()] if state.hours + message.hours >= 8 else []
+
+    def evolve(self, state: Worked, event: Event[Shift, Knock]) -> Worked | None:
+        match event:
+            case Received(Shift(_, hours)):
+                return Worked(state.hours + hours)
+
+
 def app_of(url: str) -> Mainspring:
     """Return the app. Reviews are made elsewhere, and come in as messages; payments are answered at once."""
     app = Mainspring(url)
-    app.add(Claims(), Door(), Greeting(), Impure(), Enveloped())
+    app.add(Claims(), Door(), Greeting(), Impure(), Enveloped(), Meter(), Shifts())
     app.external(Review)
 
     @app.handler

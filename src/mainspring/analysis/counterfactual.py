@@ -89,7 +89,7 @@ def check_edit(ref: Ref, events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]
     raise OperationError(
         str(ref),
         f"has no input at version {edit.version} that counts",
-        f"Choose one of {', '.join(map(str, possible[-VERSIONS_NAMED:])) or 'none'}.",
+        f"Choose one of {', '.join(map(str, possible[-VERSIONS_NAMED:]))}." if possible else "It has taken none.",
     )
 
 

@@ -61,13 +61,13 @@ class Edit(Struct, frozen=True):
 
 
 class Untaken(Struct, frozen=True):
-    """An input that came in the recorded story and cannot be taken in this one.
+    """An input that cannot be taken. `version` is where it was recorded; None if it is the one that was inserted.
 
     >>> Untaken(9, "paid", "it had ended").reason
     'it had ended'
     """
 
-    version: int
+    version: int | None
     message: Any
     reason: str
 
@@ -209,7 +209,8 @@ class Retelling:
 
     def _leave(self, coming: _Coming, reason: str) -> None:
         if not coming.kept:
-            self.untaken.append(Untaken(int(coming.place), coming.envelope.message, reason))
+            version = None if coming.inserted else int(coming.place)
+            self.untaken.append(Untaken(version, coming.envelope.message, reason))
 
     def _step(self, envelope: Envelope[Any], begins: bool) -> None:
         state = self._workflow.initial_state if begins else self.state

@@ -30,7 +30,10 @@ from mainspring.engine.loader import whole_stream
 from mainspring.errors import shown
 
 EVENTS_MOST: Final = 100_000
+DAY_US: Final = 86_400_000_000
+DAYS_AHEAD: Final = 36_500
 CELL_CHARACTERS: Final = 70
+TEXT_CHARACTERS: Final = 200
 LINES_PER_CHANGE: Final = 20
 
 
@@ -39,7 +42,7 @@ LINES_PER_CHANGE: Final = 20
         """mainspring counterfactual o-1 --at 4 --replace '{"order_id": "o-1", "amount": 9000}'""",
         """mainspring counterfactual o-1 --at 4 --replace '{"order_id": "o-1"}' --type CardDeclined""",
         """mainspring counterfactual o-1 --at 6 --insert '{"order_id": "o-1"}' --type CancelOrder""",
-        "mainspring counterfactual o-1 --at 4 --drop",
+        "mainspring counterfactual o-1 --at 4 --drop --ahead 30",
     )
 )
 @click.argument("identity", metavar="ID")
@@ -50,6 +53,13 @@ LINES_PER_CHANGE: Final = 20
 @click.option(
     "--type", "type_name", metavar="TYPE", help="The other message's type; that of the replaced one if not said."
 )
+@click.option(
+    "--ahead",
+    type=click.FloatRange(0, DAYS_AHEAD),
+    default=0,
+    metavar="DAYS",
+    help="Let timers fire too that are due within so many days from now.",
+)
 @json_option
 @app_option
 def counterfactual(
@@ -59,6 +69,7 @@ def counterfactual(
     insert: str | None,
     drop: bool,
     type_name: str | None,
+    ahead: float,
     as_json: bool,
     address: str,
 ) -> int:
@@ -87,7 +98,7 @@ def counterfactual(
             raise MisuseError("--insert needs --type: which message is it?")
         message = None if given is None else _message(app, instance, known, given)
         edit = Edit("drop" if drop else "replace" if replace is not None else "insert", at, message)
-        until_us = app.engine.store.now_us()
+        until_us = app.engine.store.now_us() + round(ahead * DAY_US)
         found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app))
         if as_json:
             write_json(_document(instance, found))
@@ -124,10 +135,7 @@ def _message(app: Mainspring, instance: Instance, type_name: str | None, given: 
 
 
 def _write(instance: Instance, found: Counterfactual) -> None:
-    edit = found.edit
-    said = {"replace": "replaced by", "insert": "preceded by", "drop": "dropped"}[edit.what]
-    message = "" if edit.what == "drop" else f" {shown(edit.message, 200)}"
-    click.secho(visible(f"{instance.ref}, if version {edit.version} were {said}{message}"), bold=True)
+    click.secho(visible(f"{instance.ref} {_changed(found.edit)}"), bold=True)
     click.echo()
     for line in _beside(found):
         click.echo(line)
@@ -139,6 +147,17 @@ def _write(instance: Instance, found: Counterfactual) -> None:
     click.echo(visible(f"state then: {shown(found.state)}"))
     for line in change_lines(state_change(found.recorded_state, found.state), LINES_PER_CHANGE):
         click.echo(f"  {visible(line)}")
+
+
+def _changed(edit: Edit) -> str:
+    message = shown(edit.message, TEXT_CHARACTERS)
+    match edit.what:
+        case "replace":
+            return f"with {message} in place of version {edit.version}"
+        case "insert":
+            return f"with {message} before version {edit.version}"
+        case "drop":
+            return f"without version {edit.version}"
 
 
 def _verdict(found: Counterfactual) -> str:
@@ -155,7 +174,8 @@ def _notes(found: Counterfactual) -> Iterator[str]:
     for entry in found.assumed:
         yield f"assumed: version {entry.version}, {tell([entry])[0].message}: carried out, with no result"
     for untaken in found.untaken:
-        yield f"not taken: {shown(untaken.message, 200)} of version {untaken.version}: {untaken.reason}"
+        which = "inserted" if untaken.version is None else f"version {untaken.version}"
+        yield f"not taken: {shown(untaken.message, TEXT_CHARACTERS)} ({which}): {untaken.reason}"
     for entry in found.waiting:
         yield f"waiting: version {entry.version}, {tell([entry])[0].message}: not due yet"
     if found.left_out:

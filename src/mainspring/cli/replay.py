@@ -62,6 +62,8 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
         instance.check(begin if end is None else max(begin, end))
         if not as_json:
             click.secho(f"{instance.ref}: {instance.row.status}, version {instance.row.version}", bold=True)
+            if not instance.row.version:
+                click.echo("no events: its first input was not taken")
         async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
             if isinstance(moment, Stopped):
                 _write_stopped(moment, as_json=as_json)

@@ -119,6 +119,8 @@ def duration(span: timedelta) -> str:
 
     >>> duration(timedelta(days=3)), duration(timedelta(minutes=5)), duration(timedelta(hours=1, seconds=30))
     ('3 days', '5 min', '1 h 30 s')
+    >>> duration(timedelta(microseconds=25))
+    '0.000025 s'
     """
     hours, rest = divmod(span.seconds, 3600)
     minutes, seconds = divmod(rest, 60)
@@ -126,7 +128,9 @@ def duration(span: timedelta) -> str:
         f"{span.days} day{'s' if span.days > 1 else ''}" if span.days else "",
         f"{hours} h" if hours else "",
         f"{minutes} min" if minutes else "",
-        f"{seconds + span.microseconds / 1e6:g} s" if seconds or span.microseconds else "",
+        f"{seconds + span.microseconds / 1e6:.6f}".rstrip("0").rstrip(".") + " s"
+        if seconds or span.microseconds
+        else "",
     ]
     return " ".join(part for part in parts if part) or "0 s"
 
