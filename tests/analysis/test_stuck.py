@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from msgspec.structs import replace
 
@@ -277,3 +278,18 @@ def test_a_child_that_runs_is_told(tmp_path: Path) -> None:
         await bed.write(bed.waits("o", 60, EventRow(3, "ChildStarted", 0, "Ship", 1, b"{}", cause=2)))
 
     reason(tmp_path, make, "child", "its child, begun by Ship 1 min ago, has not ended")
+
+
+def test_what_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    async def body(bed: Bed) -> None:
+        await bed.write(
+            bed.waits("o", 60, SENT, outputs=(OutputRow(3, "send", "Charge"),)),
+            bed.waits("p", 60),
+        )
+        damage = apsw.Connection(str(tmp_path / "stuck.db"))
+        damage.execute("UPDATE outbox SET destination = 'Nobody'")
+        damage.close()
+        found = (await bed.stuck({ORDERS: timedelta(seconds=1)})).shown
+        assert [(stuck.id, stuck.reason.cause) for stuck in found] == [("o", "damaged"), ("p", "nothing")]
+
+    on(tmp_path, body)

@@ -1,14 +1,17 @@
 """Why an instance does not go on: what it waits for, the likeliest first.
 
-suspended      an input or a handler failed, or somebody stopped it
-dead letter    a message of it could not be carried out, and nobody has dealt with that
-failing        a handler is tried again and again, and fails
-inbox          inputs wait that no worker takes
-handler        a command is due, or in a handler's hands
-child          a child or a fan-out has not ended
-task           a person was asked
-timer          a timer is to fire
-nothing        nothing is under way: only a message from outside can wake it
+The store is asked for all of these; what is found first is the cause:
+
+    suspended      an input or a handler failed, or somebody stopped it
+    dead letter    a message of it could not be carried out, and nobody has dealt with that
+    failing        a handler is tried again and again, and fails
+    inbox          inputs wait that no worker takes
+    handler        a command is due, or in a handler's hands
+    child          a child or a fan-out has not ended
+    task           a person was asked
+    timer          a timer is to fire
+    nothing        nothing is under way: only a message from outside can wake it
+    damaged        what it waits for cannot be read
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.core.story import duration
+from mainspring.errors import DamagedRecordError
 from mainspring.port.outlines import Outline
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
 
 Cause: TypeAlias = Literal[
-    "suspended", "dead letter", "failing", "inbox", "handler", "child", "task", "timer", "nothing", "gone"
+    "suspended", "dead letter", "failing", "inbox", "handler", "child", "task", "timer", "nothing", "gone", "damaged"
 ]
 
 OUTPUTS_LOOKED_AT: Final = 20
@@ -59,7 +63,15 @@ _Told: TypeAlias = list[tuple[Cause, str]]
 async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     """Return why each of these instances does not go on."""
     letters = await _letters(store, set(refs)) if refs else {}
-    return [await _reason(store, ref, letters.get(ref, [])) for ref in refs]
+    return [await _readable(store, ref, letters.get(ref, [])) for ref in refs]
+
+
+async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reason:
+    """Return a reason also where one cannot be read: that may well be the reason."""
+    try:
+        return await _reason(store, ref, letters)
+    except DamagedRecordError as error:
+        return Reason("damaged", (str(error),))
 
 
 async def _letters(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:

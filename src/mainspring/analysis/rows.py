@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from mainspring.app.search import found
 from mainspring.engine.details import read_detail
+from mainspring.errors import DamagedRecordError
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store
@@ -81,6 +82,9 @@ async def _resets(
     told: dict[OutlineSpot, int | None] = {}
     for key, version, *_ in [row for row in rows if row[_EVENT] == "Reset"]:
         row = instances[key]
-        events = await store.stream(Ref(row.workflow, row.id), version - 1, 1)
+        try:
+            events = await store.stream(Ref(row.workflow, row.id), version - 1, 1)
+        except DamagedRecordError:
+            events = []  # one that cannot be read does not hide the others
         told[key, version] = read_detail(events[0].detail).version if events else None
     return told

@@ -55,43 +55,46 @@ class Variants:
     1.0
     """
 
-    __slots__ = ("_forgotten", "_paths", "_seen", "_uncertain")
+    __slots__ = ("_distinct", "_paths", "_seen", "_steps", "_uncertain")
 
     def __init__(self) -> None:
         self._paths: Counter[Path] = Counter()
-        self._seen = 0
-        self._forgotten = 0
-        self._uncertain = 0
+        # Steps are few and paths are many: each path points to steps that others have, too.
+        self._steps: dict[Step, Step] = {}
+        self._seen = self._distinct = self._uncertain = 0
 
     def add(self, path: list[Step]) -> None:
         """Count a path once more."""
         self._seen += 1
-        self._paths[tuple(path)] += 1
-        if len(self._paths) > 2 * PATHS_KEPT:
-            self._forget()
+        self._count(tuple(path), 1)
 
     def merge(self, other: Variants) -> None:
         """Take the counts of another."""
         self._seen += other._seen
-        self._forgotten += other._forgotten
+        self._distinct = max(self._distinct, other._distinct)
         self._uncertain += other._uncertain
-        self._paths.update(other._paths)
-        if len(self._paths) > 2 * PATHS_KEPT:
-            self._forget()
+        for path, count in other._paths.items():
+            self._count(path, count)
 
     def most(self, limit: int) -> VariantsFound:
         """Return the most frequent ones; of those as frequent, the first in the order of the alphabet."""
         ranked = sorted(self._paths.items(), key=lambda item: (-item[1], item[0]))[:limit]
         top = tuple(Variant(path, count, count / self._seen) for path, count in ranked)
         shown = sum(variant.count for variant in top)
-        distinct = len(self._paths) + (1 if self._forgotten else 0)
+        distinct = max(self._distinct, len(self._paths))
         return VariantsFound(top, distinct, self._seen - shown, self._uncertain)
+
+    def _count(self, path: Path, times: int) -> None:
+        if path not in self._paths:
+            path = tuple(self._steps.setdefault(step, step) for step in path)
+            if len(self._paths) >= 2 * PATHS_KEPT:
+                self._forget()
+        self._paths[path] += times
 
     def _forget(self) -> None:
         """Forget the rarer half. A path that comes again begins at one: it may lack what was forgotten of it."""
         ranked = self._paths.most_common()
+        self._distinct = max(self._distinct, len(ranked) + 1)
         self._paths = Counter(dict(ranked[:PATHS_KEPT]))
-        rest = [count for _, count in ranked[PATHS_KEPT:]]
-        self._forgotten += sum(rest)
         # A path that is forgotten again and again loses at most this each time.
-        self._uncertain += rest[0]
+        self._uncertain += ranked[PATHS_KEPT][1]
