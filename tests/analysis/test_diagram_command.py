@@ -153,10 +153,19 @@ def test_instances_are_chosen_by_when_they_moved(examples: Path) -> None:
     assert sample["instances"] == 5
 
 
-def test_a_directory_that_is_not_there_is_told(examples: Path) -> None:
-    ran = diagram("order_processing", "-o", "nowhere/d.svg")
+def test_a_file_that_cannot_be_written_is_told(examples: Path) -> None:
+    ran = diagram("traffic_fine", "-o", "nowhere/d.svg")
 
-    assert (ran.code, ran.err) == (2, "Error: There is no directory nowhere.\n")
+    assert (ran.code, ran.err) == (1, "Error: nowhere/d.svg cannot be written: No such file or directory.\n")
+
+
+def test_with_no_instance_at_all_everything_never_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    drawn = diagram("traffic_fine", "--from", "both", "--json").document
+
+    assert {step["seen"] for arrow in drawn["arrows"] for step in arrow["steps"]} == {"code"}
+    assert drawn["notes"] == ["No instance was found: nothing of this has happened."]
 
 
 def test_what_only_older_code_did_is_drawn_from_what_it_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

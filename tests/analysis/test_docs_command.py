@@ -66,7 +66,8 @@ def test_the_pages_of_an_example_with_its_history_are_the_approved_ones(examples
 
     assert (ran.code, ran.err) == (0, "")
     for path in sorted(Path("pages").iterdir()):
-        approved(f"docs/{example}/{path.name}", path.read_text())
+        # In which line something stands changes with every comment in an example.
+        approved(f"docs/{example}/{path.name}", re.sub(r"(\.py:)\d+", r"\1…", path.read_text()))
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +105,7 @@ def test_the_table_of_transitions_has_every_transition_with_its_line(examples: P
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     for row, transition in zip(rows, read_machine(OrderProcessing).transitions, strict=True):
         assert row.startswith(f"| `{transition.source}` | `{transition.message}` |")
-        assert "`examples/order_processing/workflow.py:" in row or transition.decided is None
+        assert transition.decided is None or f"`workflow.py:{transition.decided.line}`" in row
 
 
 def test_contents_of_messages_are_told_only_where_they_are_asked_for(examples: Path) -> None:

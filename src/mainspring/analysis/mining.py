@@ -225,6 +225,8 @@ class Miner:
         )
 
     def _notes(self) -> Iterable[str]:
+        if not self._instances:
+            yield "No instance was found: nothing of this has happened."
         for (state, status), count in sorted(self._outside.items(), key=lambda item: (-item[1], item[0])):
             yield f"{count:,} {status} from outside in {state}."
         for what, (one, many) in _SELDOM.items():

@@ -21,7 +21,7 @@ from mainspring.analysis.reading import read_machine
 from mainspring.analysis.svg import to_svg
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
-from mainspring.cli.failures import MisuseError, NotFoundError
+from mainspring.cli.failures import MisuseError, NotFoundError, writing
 from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted
@@ -152,9 +152,8 @@ def _write(drawn: Diagram, format: Format | None, output: Path | None, *, as_jso
     if output is None:
         click.echo(text, nl=False)
         return
-    if not output.parent.is_dir():
-        raise MisuseError(f"There is no directory {output.parent}.")
-    write_whole(output, text)
+    with writing(output):
+        write_whole(output, text)
     states = sum(node.kind == "state" for node in drawn.nodes)
     click.echo(
         f"{output}: {counted(states, 'state')}, {counted(sum(len(a.steps) for a in drawn.arrows), 'step')}", err=True

@@ -13,7 +13,7 @@ from mainspring.analysis.documentation.stories import stories_of
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.app import Mainspring
 from mainspring.cli.diagram import machine_of, mined_of
-from mainspring.cli.failures import MisuseError
+from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, write_json
@@ -52,7 +52,9 @@ def docs(output: Path, format: Format, history: bool, payloads: bool, as_json: b
         raise MisuseError(f"{address} has no workflow to write about.")
     title, source = f"Workflows of {address}", "code and its history" if history else "code"
     told = f"Written by mainspring docs from the app's {source}."
-    done = write_pages(output, [index_of(title, subjects, told), *(page_of(subject) for subject in subjects)], format)
+    pages = [index_of(title, subjects, told), *(page_of(subject) for subject in subjects)]
+    with writing(output):
+        done = write_pages(output, pages, format)
     if as_json:
         write_json({"directory": str(output), "written": done.written, "removed": done.removed})
         return

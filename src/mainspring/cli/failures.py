@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
@@ -61,6 +64,15 @@ class NotFoundError(ToldError):
     """
 
     exit_code = NOT_FOUND
+
+
+@contextmanager
+def writing(path: Path) -> Generator[None]:
+    """Tell in one line why a file or a directory cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise RefusedError(f"{path} cannot be written: {error.strerror or error}.") from None
 
 
 def debugging() -> bool:

@@ -104,6 +104,17 @@ class Page(Struct, frozen=True):
     blocks: tuple[Block, ...]
 
 
+def without_empty_columns(table: Table) -> Table:
+    """Return a table without the columns in which nothing stands.
+
+    >>> without_empty_columns(Table("States", ("state", "meaning"), ((("New",), ()),))).columns
+    ('state',)
+    """
+    used = [place for place, _ in enumerate(table.columns) if any(any(row[place]) for row in table.rows)]
+    rows = tuple(tuple(row[place] for place in used) for row in table.rows)
+    return Table(table.caption, tuple(table.columns[place] for place in used), rows)
+
+
 def listed(pieces: list[Piece], between: str = ", ") -> Cell:
     """Return pieces one after the other, with something between them.
 

@@ -23,8 +23,8 @@ body { margin: 0 auto; max-width: 72rem; padding: 1.5rem; color: var(--ink); bac
 h1 { font-size: 1.9rem; margin: 0.5rem 0 } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--rule) }
 a { color: var(--link) } nav { font-size: 0.95rem }
 code { font: 0.88em/1.4 ui-monospace, 'SF Mono', Menlo, Consolas, monospace; background: var(--faint);
-  padding: 0.08em 0.3em; border-radius: 4px; overflow-wrap: anywhere }
-.wide { overflow-x: auto } .wide svg { max-width: 100%; height: auto }
+  padding: 0.08em 0.3em; border-radius: 4px; overflow-wrap: break-word }
+figure { margin: 0 } .wide { overflow-x: auto } .wide svg { max-width: 100%; height: auto }
 table { border-collapse: collapse; width: 100%; font-size: 0.92rem }
 th, td { text-align: left; vertical-align: top; padding: 0.4rem 0.6rem; border-bottom: 1px solid var(--rule) }
 th { color: var(--soft); font-weight: 600 }
@@ -75,10 +75,7 @@ def _block(block: Block) -> str:
         case Table():
             return _table(block)
         case Picture(diagram):
-            # The notes are drawn in the picture as well; as text they can be read in full.
-            notes = "".join(f"<li>{escape(note)}</li>" for note in diagram.notes)
-            listed = f"\n<ul>{notes}</ul>" if notes else ""
-            return f'<figure class="wide" style="margin: 0">\n{to_svg(diagram)}</figure>{listed}'
+            return f'<figure class="wide" tabindex="0">\n{to_svg(diagram)}</figure>'
 
 
 def _table(table: Table) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -54,7 +55,16 @@ def _marks(state: State) -> Cell:
 
 
 def _fields(fields: Sequence[Field]) -> Cell:
-    return listed([Code(f"{field.name}: {field.type}{'' if field.required else ' = …'}") for field in fields])
+    return listed([Code(f"{field.name}: {_type(field.type)}{'' if field.required else ' = …'}") for field in fields])
+
+
+def _type(written: str) -> str:
+    """Return a type without the modules in which its parts lie.
+
+    >>> _type("tuple[shop.orders.Line, ...] | None")
+    'tuple[Line, ...] | None'
+    """
+    return re.sub(r"\b(?:\w+\.)+(?=\w)", "", written)
 
 
 def taken(subject: Subject) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from mainspring.analysis.documentation import messages
@@ -18,6 +19,7 @@ from mainspring.analysis.documentation.blocks import (
     Table,
     Text,
     listed,
+    without_empty_columns,
 )
 from mainspring.analysis.documentation.stories import Told
 from mainspring.analysis.documentation.subject import Subject
@@ -46,7 +48,7 @@ def index_of(title: str, subjects: Sequence[Subject], told: str) -> Page:
         for subject in subjects
     )
     table = Table("All workflows", ("workflow", "purpose", "begins with", "states", "instances"), rows)
-    return Page(INDEX, title, (Heading(title, 1), Text((told,)), table))
+    return Page(INDEX, title, (Heading(title, 1), Text((told,)), without_empty_columns(table)))
 
 
 def _first(doc: str) -> str:
@@ -62,8 +64,7 @@ def _blocks(subject: Subject) -> Iterator[Block]:
     yield from _settings(subject)
     yield Heading("Diagram", 2)
     yield Picture(subject.diagram)
-    yield Heading("States", 2)
-    yield messages.states(subject)
+    yield from _section("States", messages.states(subject))
     yield from _section("Transitions", _transitions(subject))
     yield from _section("What it takes", messages.taken(subject))
     yield from _section("What it gives", messages.given(subject))
@@ -80,7 +81,7 @@ def _blocks(subject: Subject) -> Iterator[Block]:
 def _section(title: str, table: Table) -> Iterator[Block]:
     if table.rows:
         yield Heading(title, 2)
-        yield table
+        yield without_empty_columns(table)
 
 
 def _settings(subject: Subject) -> Iterator[Block]:
@@ -104,12 +105,21 @@ def _transitions(subject: Subject) -> Table:
             (Code(transition.guard),) if transition.guard else (),
             _decides(transition),
             _after(transition),
-            listed([Code(str(place)) for place in (transition.decided, *transition.evolved)[:1] if place is not None]),
+            _written(transition, subject),
         )
         for transition in subject.machine.transitions
     )
     columns = ("in state", "message", "if", "decides", "next state", "written at")
     return Table(f"The transitions of {subject.machine.workflow}", columns, rows)
+
+
+def _written(transition: Transition, subject: Subject) -> Cell:
+    """Return where a transition is written: the name of the file is enough where it is that of the workflow."""
+    place, home = transition.decided, subject.machine.place
+    if place is None:
+        return ()
+    near = home is not None and place.file == home.file
+    return (Code(f"{PurePath(place.file).name}:{place.line}" if near else str(place)),)
 
 
 def _decides(transition: Transition) -> Cell:
