@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
-from mainspring.analysis.mining import BEGIN, MOVES_KEPT, Mined, MinedStep, Miner, mine
+from mainspring.analysis.mining import BEGIN, Mined, MinedStep, Miner, mine
+from mainspring.analysis.mining.walk import MOVES_KEPT, Walk
 from mainspring.analysis.model import COMPENSATED
 from mainspring.core.fold import fold
 from mainspring.engine.loader import whole_stream
@@ -194,7 +195,7 @@ def test_a_history_that_is_not_kept_tells_no_steps(tmp_path: Path) -> None:
     mined = asyncio.run(run())
 
     assert mined.steps == ()
-    assert mined.notes == ("5 steps are not counted: their history is not kept.",)
+    assert mined.notes == ("5 steps are not counted: it is not recorded in which state they were taken.",)
 
 
 # ---- streams as they may be found
@@ -210,8 +211,15 @@ def row(state: str | None, version: int, status: Any = "running") -> InstanceRow
 
 def mined_of(instance: InstanceRow, *outlines: Outline, initial: str | None = "New", states: Any = ()) -> Mined:
     miner = Miner("W", initial, states)
-    miner.take(instance, outlines)
+    take(miner, instance, *outlines)
     return miner.mined()
+
+
+def take(miner: Miner, instance: InstanceRow, *outlines: Outline) -> None:
+    walk = Walk(miner, instance)
+    for each in outlines:
+        walk.take(each)
+    walk.end()
 
 
 def test_a_step_behind_a_gap_is_not_counted_and_the_next_one_is() -> None:
@@ -224,7 +232,7 @@ def test_a_step_behind_a_gap_is_not_counted_and_the_next_one_is() -> None:
     )
 
     assert steps(mined) == {("New", "Go", "A", None): 1, ("B", "Go", "C", None): 1}
-    assert mined.notes == ("1 step is not counted: its history is not kept.",)
+    assert mined.notes == ("1 step is not counted: it is not recorded in which state it was taken.",)
 
 
 def test_after_a_migration_only_states_that_the_code_has_are_trusted() -> None:
@@ -241,7 +249,7 @@ def test_after_a_migration_only_states_that_the_code_has_are_trusted() -> None:
     assert steps(mined) == {("New", "Go", "Former", None): 1, ("Present", "Go", "Present", None): 1}
     assert mined.notes == (
         "1 migration to another version of the workflow.",
-        "1 step is not counted: its history is not kept.",
+        "1 step is not counted: it is not recorded in which state it was taken.",
     )
 
 
@@ -254,14 +262,13 @@ def test_without_its_code_a_workflow_begins_at_the_begin_mark() -> None:
 def test_the_time_in_a_state_is_that_of_those_who_left_it() -> None:
     miner = Miner("W", "New")
     for key, left_us in enumerate((1_000_000, 3_000_000, 8_000_000)):
-        miner.take(
+        take(
+            miner,
             row("B", 4),
-            (
-                outline(1, "Began"),
-                outline(2, "InitiatedBy", "Go", "A"),
-                outline(3, "Received", "Look", "A", left_us // 2),
-                outline(4, "Received", "Go", "B", left_us + key),
-            ),
+            outline(1, "Began"),
+            outline(2, "InitiatedBy", "Go", "A"),
+            outline(3, "Received", "Look", "A", left_us // 2),
+            outline(4, "Received", "Go", "B", left_us + key),
         )
 
     a, b = sorted(miner.mined().states, key=lambda state: state.name)
@@ -272,15 +279,15 @@ def test_the_time_in_a_state_is_that_of_those_who_left_it() -> None:
 
 def test_an_initial_state_is_visited_by_those_who_stay_in_it() -> None:
     miner = Miner("W", "New")
-    miner.take(row("New", 2), (outline(1, "Began"), outline(2, "InitiatedBy", "Look", "New", 5)))
-    miner.take(row("A", 2), (outline(1, "Began"), outline(2, "InitiatedBy", "Go", "A", 5)))
+    take(miner, row("New", 2), outline(1, "Began"), outline(2, "InitiatedBy", "Look", "New", 5))
+    take(miner, row("A", 2), outline(1, "Began"), outline(2, "InitiatedBy", "Go", "A", 5))
 
     assert {state.name: (state.visits, state.now) for state in miner.mined().states} == {"New": (1, 1), "A": (1, 1)}
 
 
 def test_a_reset_over_more_moves_than_are_kept_does_not_guess() -> None:
     miner = Miner("W", "New")
-    walk = miner.walk(row("B", 3 * MOVES_KEPT))
+    walk = Walk(miner, row("B", 3 * MOVES_KEPT))
     walk.take(outline(1, "Began"))
     last = 2 * MOVES_KEPT + 10
     for version in range(2, last):
@@ -292,7 +299,7 @@ def test_a_reset_over_more_moves_than_are_kept_does_not_guess() -> None:
     mined = miner.mined()
 
     assert not any(target == "C" for _, _, target, _ in steps(mined))
-    assert "1 step is not counted: its history is not kept." in mined.notes
+    assert "1 step is not counted: it is not recorded in which state it was taken." in mined.notes
 
 
 # ---- held against an independent computation
