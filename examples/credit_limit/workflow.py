@@ -209,10 +209,11 @@ class OrderOnCredit(Workflow[OrderInput, OrderState, OrderOutput]):
                     Publish(OrderRejected(order_id, f"the customer's credit covers only {available_cents} cents")),
                     Complete(),
                 ]
+            # mainspring: intended waits-without-timeout the answer is late, not lost: the customer always replies
             case CreditCheckTimedOut(order_id), CheckingCredit():
                 return [Publish(OrderRejected(order_id, NO_ANSWER))]
-            # The answer is late, not lost: it is waited for without a timeout. Giving the credit back before the answer
-            # is here could overtake the question, and what is reserved after its release stays reserved for ever.
+            # Giving the credit back before the answer is here could overtake the question, and what is reserved after
+            # its release stays reserved for ever.
             case CreditReserved(order_id), AwaitingLateAnswer(customer_id):
                 return [Send(ReleaseCredit(customer_id, order_id)), Complete()]
             case CreditRefused(), AwaitingLateAnswer():

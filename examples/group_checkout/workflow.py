@@ -100,6 +100,7 @@ State = NotInitiated | Pending | Finished
 
 class GroupCheckout(Workflow[Input, State, Output]):
     begins = InitiateGroupCheckout
+    again = "refuse"
     initial_state = NotInitiated()
 
     def route(self, message: Input) -> str | None:

@@ -106,6 +106,7 @@ State = New | AwaitingStock | AwaitingPacking | Confirmed | Rejected
 
 class Order(Workflow[Input, State, Output]):
     begins = PlaceOrder
+    again = "refuse"
     initial_state = New()
 
     def route(self, message: Input) -> str | None:

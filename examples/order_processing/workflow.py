@@ -179,6 +179,7 @@ State = New | AwaitingValidation | AwaitingPayment | AwaitingShipment | Returnin
 
 class OrderProcessing(Workflow[Input, State, Output]):
     begins = PlaceOrder
+    again = "refuse"
     initial_state = New()
 
     def route(self, message: Input) -> str | None:

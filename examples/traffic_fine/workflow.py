@@ -121,6 +121,7 @@ State = AwaitingReport | AwaitingSystemNumber | AwaitingIdentificationCode | Fin
 
 class TrafficFine(Workflow[Input, State, Output]):
     begins = PoliceReportPublished
+    again = "refuse"
     initial_state = AwaitingReport()
 
     def route(self, message: Input) -> str | None:

@@ -7,6 +7,7 @@ other tools call them as they are.
     reading    decide and evolve, read without running them: read_machine
     mining     what instances did: states, steps between them, and times
     diagram    what the code can do and what instances did, as one picture      (texts, places: its words)
+    lint       what is wrong with a workflow, as far as its code and its app tell: lint
     layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
     mermaid, dot, svg    a diagram, written down
     documentation    a page for each workflow: what is known of it, as Markdown or HTML

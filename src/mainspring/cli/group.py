@@ -39,6 +39,7 @@ COMMANDS: Final = {
     ),
     "projections": Listed("Look", "projections", "List, show or rebuild read models."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
+    "lint": Listed("Understand", "lint", "Look for mistakes in workflows: cases and timeouts that are missing."),
     "stats": Listed(
         "Understand", "stats", "Show figures of workflows: throughput, durations, failures, paths and costs."
     ),

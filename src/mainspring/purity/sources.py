@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
 from types import FunctionType
 
 
@@ -23,3 +24,13 @@ def source_of(function: FunctionType) -> tuple[ast.FunctionDef | ast.AsyncFuncti
     kinds = (ast.Lambda,) if function.__name__ == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
     found = next((node for node in ast.walk(tree) if isinstance(node, kinds)), None)
     return None if found is None else (found, max(first, 1) - 2)
+
+
+def text_at(file: str, node: ast.expr | ast.pattern, offset: int) -> str:
+    """Return an expression or a pattern as the author wrote it, if it stands on one line; else as Python would."""
+    if node.lineno == node.end_lineno:
+        line = linecache.getline(file, node.lineno + offset).encode()
+        written = line[node.col_offset : node.end_col_offset].decode(errors="replace")
+        if written:
+            return written
+    return ast.unparse(node)

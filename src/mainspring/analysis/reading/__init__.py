@@ -8,6 +8,7 @@ every way through decide and, for the events that its decisions would leave, thr
     records      the fields of a class, their types and defaults
     values       what an expression stands for
     ways         the ways through code, and what is known on each
+    kinds        states by their classes, or by a status
     questions    is it true, is it of a class, does it equal another?
     frames       one function while it is read
     patterns     a case's pattern against a value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from mainspring.analysis.model import Place
 from mainspring.analysis.reading.values import Value
 from mainspring.analysis.reading.ways import Way
 from mainspring.purity.names import Names
+from mainspring.purity.sources import text_at
 
 
 class Frame:
@@ -44,12 +44,7 @@ class Frame:
 
     def text(self, node: ast.expr | ast.pattern) -> str:
         """Return an expression or a pattern as the author wrote it, in one line."""
-        if node.lineno == node.end_lineno:
-            line = linecache.getline(self.file, node.lineno + self.offset).encode()
-            written = line[node.col_offset : node.end_col_offset].decode(errors="replace")
-            if written:
-                return written
-        return ast.unparse(node)
+        return text_at(self.file, node, self.offset)
 
     def inside(self, bound: Mapping[str, Value]) -> Frame:
         """Return the frame of a comprehension or of a function in this one."""

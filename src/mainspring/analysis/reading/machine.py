@@ -30,6 +30,7 @@ from mainspring.analysis.reading.guards import (
     simplified,
     term_of,
 )
+from mainspring.analysis.reading.kinds import Kind
 from mainspring.analysis.reading.reader import Subject
 from mainspring.analysis.reading.records import defaults, field_names
 from mainspring.analysis.reading.steps import Led, Taken, place_of, read_fold, read_step
@@ -44,8 +45,13 @@ PASSES: Final = 4
 _OWN_WAYS: Final[dict[str, Way]] = {"Schedule": "timer", "FanOut": "join", "Compensate": "then"}
 
 
-def read_machine(workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any]]) -> Machine:
+def read_machine(
+    workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any]], *, by_status: bool = False
+) -> Machine:
     """Return a workflow as a state machine, read from the code of its decide and evolve. Nothing of it is run.
+
+    States are told apart by their classes, as streams do. With `by_status`, those of a class with a field `status`,
+    `state`, `phase`, `stage` or `step` of an enum or of literals are told apart by that too: `Order[PAID]`.
 
     >>> from mainspring.testing.samples import Counter
     >>> for transition in read_machine(Counter).leaving("Counted"):
@@ -54,7 +60,7 @@ def read_machine(workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any
     state.times == 2 -> completed
     state.times != 2 -> None
     """
-    subject = Subject(workflow)
+    subject = Subject(workflow, by_status=by_status)
     unread = _unread_style(subject)
     if unread is not None:
         return _assembled(subject, _Found(), [unread])
@@ -100,39 +106,39 @@ class _Found:
 
 def _read_all(subject: Subject, found: _Found, answers: frozenset[str]) -> None:
     """Read every message in every state: first from the beginning on, then the states that nothing leads to."""
-    states = subject.definition.states
-    initial = subject.initial_class
+    initial = subject.initial_kind()
     for message in subject.definition.inputs:
         if message in subject.definition.begins:
-            led = read_step(subject, initial, message, begins=True, answers=False)
-            _add(subject, found, initial, message, led, begins=True)
-    read: set[type[Any]] = set()
-    waiting = True
-    while waiting:
-        ready = [cls for cls, name in states.items() if name in found.reached and cls not in read]
-        for cls in ready:
-            read.add(cls)
-            for message, name in subject.definition.inputs.items():
-                led = read_step(subject, cls, message, begins=False, answers=name in answers)
-                _add(subject, found, cls, message, led, begins=False)
+            _read_one(subject, found, initial, message, begins=True, answers=False)
+    read: set[str] = set()
+    ready = [initial]
+    while ready:
+        ready = [kind for name, kind in subject.kinds.items() if name in found.reached - read]
+        for kind in ready:
+            read.add(kind.name)
+            _read_state(subject, found, kind, answers)
         _read_compensations(subject, found)
-        waiting = bool(ready)
     _read_cancellations(subject, found)
     ends = {transition.target for transition in found.transitions if transition.ends is not None}
-    for cls in states:
-        if cls not in read and cls is not initial and states[cls] not in found.cancelled | ends:
+    for name, kind in subject.kinds.items():
+        if name not in read | found.cancelled | ends and kind is not initial:
             aside = _Found()
-            for message, name in subject.definition.inputs.items():
-                led = read_step(subject, cls, message, begins=False, answers=name in answers)
-                _add(subject, aside, cls, message, led, begins=False)
+            _read_state(subject, aside, kind, answers)
             found.transitions += aside.transitions
             found.unresolved += aside.unresolved
 
 
-def _add(
-    subject: Subject, found: _Found, state: type[Any], message: type[Any], led: Sequence[Led], *, begins: bool
-) -> None:
-    source, name = subject.definition.states[state], subject.definition.inputs[message]
+def _read_state(subject: Subject, found: _Found, kind: Kind, answers: frozenset[str]) -> None:
+    for message, name in subject.definition.inputs.items():
+        _read_one(subject, found, kind, message, begins=False, answers=name in answers)
+
+
+def _read_one(subject: Subject, found: _Found, kind: Kind, message: type[Any], *, begins: bool, answers: bool) -> None:
+    led = read_step(subject, kind, message, begins=begins, answers=answers)
+    _add(subject, found, kind.name, subject.definition.inputs[message], led, begins=begins)
+
+
+def _add(subject: Subject, found: _Found, source: str, name: str, led: Sequence[Led], *, begins: bool) -> None:
     for taken, guard in _guarded(led):
         found.unresolved += taken.problems
         if not taken.known:
@@ -155,7 +161,7 @@ def _add(
             )
         )
         if taken.ends is None:
-            found.reached.update(subject.definition.states.values() if target == ANY_STATE else (target,))
+            found.reached.update(subject.kinds if target == ANY_STATE else (target,))
         if taken.compensates:
             found.compensating.add(target)
 
@@ -165,7 +171,7 @@ def _read_compensations(subject: Subject, found: _Found) -> None:
     undo = next((output.compensate for output in found.outputs() if output.compensate is not None), None)
     done = {transition.source for transition in found.transitions if transition.message == COMPENSATED}
     for name in sorted(found.compensating - done - {ANY_STATE}):
-        state = next(cls for cls, known in subject.definition.states.items() if known == name)
+        state = subject.kinds[name]
         undone = Made(events.Compensated, {"message": Symbol("compensation"), "result": Symbol("result")})
         failed = Made(events.Failed, {"reason": Symbol("reason", (str,))})
         ends = () if undo is None else ((undone,),)
@@ -186,13 +192,12 @@ def _read_cancellations(subject: Subject, found: _Found) -> None:
     """Read what evolve makes of an operator's cancellation, where there is something to undo."""
     if all(output.compensate is None for output in found.outputs()):
         return
-    classes = {name: cls for cls, name in subject.definition.states.items()}
     begun = Made(events.Compensating, {"reason": Symbol("reason", (str,)), "cancelled": Known(value=True)})
     undone = Made(events.Compensated, {"message": Symbol("compensation"), "result": Symbol("result")})
-    for name in sorted(found.reached & classes.keys()):
-        for each in read_fold(subject, classes[name], (begun, undone)):
+    for name in sorted(found.reached):
+        for each in read_fold(subject, subject.kinds[name], (begun, undone)):
             found.cancelled.update(() if each.taken.target is None else (each.taken.target,))
-        for each in read_fold(subject, classes[name], (begun,)):
+        for each in read_fold(subject, subject.kinds[name], (begun,)):
             found.cancelled.update(() if each.taken.target is None else (each.taken.target,))
     found.cancelled -= found.reached
 
@@ -246,7 +251,7 @@ def _assembled(subject: Subject, found: _Found, unread: list[Unresolved]) -> Mac
     )
     by_name = {message.name: message.ways for message in inputs}
     ended = {transition.target for transition in found.transitions if transition.ends is not None}
-    initial = subject.initial_class
+    initial = subject.initial_kind()
     return Machine(
         workflow=definition.name,
         version=definition.version,
@@ -254,14 +259,14 @@ def _assembled(subject: Subject, found: _Found, unread: list[Unresolved]) -> Mac
         states=tuple(
             State(
                 name=name,
-                doc=_doc(cls),
-                fields=_fields(cls),
-                initial=cls is initial,
+                doc=_doc(kind.cls),
+                fields=_fields(kind.cls),
+                initial=kind is initial,
                 ended=name in ended,
-                reachable=cls is initial or name in found.reached | found.cancelled | ended,
-                place=_place(cls),
+                reachable=kind is initial or name in found.reached | found.cancelled | ended,
+                place=_place(kind.cls),
             )
-            for cls, name in definition.states.items()
+            for name, kind in subject.kinds.items()
         ),
         inputs=inputs,
         outputs=tuple(_message(cls, name) for cls, name in definition.outputs.items()),
@@ -274,7 +279,7 @@ def _assembled(subject: Subject, found: _Found, unread: list[Unresolved]) -> Mac
 
 
 def _in_order(subject: Subject, transitions: Iterable[Transition]) -> list[Transition]:
-    states = {name: place for place, name in enumerate(subject.definition.states.values())}
+    states = {name: place for place, name in enumerate(subject.kinds)}
     inputs = {name: place for place, name in enumerate(subject.definition.inputs.values())}
     return sorted(
         dict.fromkeys(transitions),

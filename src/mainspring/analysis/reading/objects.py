@@ -45,6 +45,14 @@ def attribute(reader: Reading, value: Value, name: str, frame: Frame) -> Value:
             return Symbol(f"{text_of(value)}.{name}")
 
 
+def plain_field(reader: Reading, value: Value, name: str) -> Value:
+    """Return what a field of a record stands for. Fields run no code, so no frame is needed."""
+    if isinstance(value, Made) and name in value.fields:
+        return value.fields[name]
+    cls = single_class(reader, value)
+    return Symbol(f"{text_of(value)}.{name}", None if cls is None else members(hints(cls).get(name, object)))
+
+
 def single_class(reader: Reading, value: Value) -> type[Any] | None:
     """Return the class of a value, if it can be of one only."""
     match value:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from mainspring.analysis.model import Place
 from mainspring.analysis.reading import calls, expressions, objects, statements
 from mainspring.analysis.reading.frames import Frame, Returned
+from mainspring.analysis.reading.kinds import Kind, kinds_of
 from mainspring.analysis.reading.records import class_of, members, return_hint
 from mainspring.analysis.reading.values import Items, Known, Symbol, Value, text_of
 from mainspring.analysis.reading.ways import Way
@@ -43,18 +44,30 @@ def _attribute(cls: type[Any], name: str) -> Any:
 class Subject:
     """The workflow that is read, and which types matter to it."""
 
-    def __init__(self, workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any]]) -> None:
+    def __init__(
+        self, workflow: Workflow[Any, Any, Any] | type[Workflow[Any, Any, Any]], *, by_status: bool = False
+    ) -> None:
         self.cls = workflow if isinstance(workflow, type) else type(workflow)
-        self.value = workflow
+        # A class stands for its instances. This one is never run, so nothing has to be set up in it.
+        self.value = object.__new__(workflow) if isinstance(workflow, type) else workflow
         self.definition = definition_of(self.cls)
         # A class has no value for a type variable: what is read of it is what the author wrote there.
         self.initial: Any = _attribute(self.cls, "initial_state")
-        self.initial_class: type[Any] = type(self.initial)
         own = (*self.definition.inputs, *self.definition.states, *self.definition.outputs)
         self._matter = (*own, *_DECISIONS, Recorded)
+        self.kinds = kinds_of(self.definition, by_status=by_status)
         self._plain: dict[Any, bool] = {}
         self.cases: set[Place] = set()
         """The cases that some message in some state comes to."""
+
+    def initial_kind(self) -> Kind:
+        """Return the kind of the initial state."""
+        return next(
+            kind
+            for kind in self.kinds.values()
+            if kind.cls is type(self.initial)
+            and (kind.field is None or getattr(self.initial, kind.field) == kind.value)
+        )
 
     def is_plain(self, function: Any) -> bool:
         """Tell whether a function returns neither decisions nor states nor messages."""
@@ -98,6 +111,10 @@ class Reader:
     def attribute(self, value: Value, name: str, frame: Frame) -> Value:
         """Return what an attribute stands for."""
         return objects.attribute(self, value, name, frame)
+
+    def field(self, value: Value, name: str) -> Value:
+        """Return what a field of a record stands for, outside of any function."""
+        return objects.plain_field(self, value, name)
 
     def call(
         self, function: Value, args: Sequence[Any], keywords: Mapping[str, Value], node: Any, frame: Frame

@@ -12,8 +12,9 @@ from msgspec import Struct
 from mainspring.analysis.model import ANSWERS_NO_TASK, ANSWERS_TASK, Ends, Output, Place, Unresolved
 from mainspring.analysis.reading.decisions import UNREAD, events_of, is_decision, output_of
 from mainspring.analysis.reading.frames import Frame, RaisedError, Returned
+from mainspring.analysis.reading.kinds import Kind
 from mainspring.analysis.reading.objects import settle_class
-from mainspring.analysis.reading.questions import truth
+from mainspring.analysis.reading.questions import equal, truth
 from mainspring.analysis.reading.reader import Reader, Subject
 from mainspring.analysis.reading.records import hints, members
 from mainspring.analysis.reading.values import Items, Known, Made, Repeated, Symbol, Value, lifted, text_of
@@ -50,7 +51,7 @@ class Led(Struct, frozen=True):
     taken: Taken
 
 
-def read_step(subject: Subject, state: type[Any], message: type[Any], *, begins: bool, answers: bool) -> list[Led]:
+def read_step(subject: Subject, state: Kind, message: type[Any], *, begins: bool, answers: bool) -> list[Led]:
     """Read what a message does in a state, along every way. `answers` says that it may be the answer to a task."""
 
     def read(way: Way) -> Taken | None:
@@ -62,13 +63,13 @@ def read_step(subject: Subject, state: type[Any], message: type[Any], *, begins:
     return _led(read, subject, state, message)
 
 
-def read_fold(subject: Subject, state: type[Any], recorded: Sequence[Made]) -> list[Led]:
+def read_fold(subject: Subject, state: Kind, recorded: Sequence[Made]) -> list[Led]:
     """Read what events make of a state, along every way."""
 
     def read(way: Way) -> Taken | None:
         try:
             step = _Step(subject, way, state, type(None), begins=False, answers=False)
-            after = step.fold(Symbol(_STATE, (state,)), recorded)
+            after = step.fold(step.open_state(), recorded)
         except RaisedError:
             return None
         return step.taken(after, (), None)
@@ -76,7 +77,7 @@ def read_fold(subject: Subject, state: type[Any], recorded: Sequence[Made]) -> l
     return _led(read, subject, state, None)
 
 
-def _led(read: Any, subject: Subject, state: type[Any], message: type[Any] | None) -> list[Led]:
+def _led(read: Any, subject: Subject, state: Kind, message: type[Any] | None) -> list[Led]:
     found: list[Led] = []
     try:
         for way, taken in ways(read):
@@ -86,7 +87,7 @@ def _led(read: Any, subject: Subject, state: type[Any], message: type[Any] | Non
         place = place_of(subject.cls.decide if message is not None else subject.cls.evolve)
         reason = "there are too many ways through it to read them all"
         name = "" if message is None else subject.definition.inputs[message]
-        problem = Unresolved(place, "decide and evolve", reason, subject.definition.states[state], name)
+        problem = Unresolved(place, "decide and evolve", reason, state.name, name)
         found.append(Led((), Taken(None, problems=(problem,))))
     return found
 
@@ -95,7 +96,7 @@ class _Step:
     """Reads one step along one way."""
 
     def __init__(
-        self, subject: Subject, way: Way, state: type[Any], message: type[Any], *, begins: bool, answers: bool
+        self, subject: Subject, way: Way, state: Kind, message: type[Any], *, begins: bool, answers: bool
     ) -> None:
         self._subject = subject
         self._reader = Reader(subject, way)
@@ -109,7 +110,7 @@ class _Step:
     def read(self) -> Taken:
         """Read decide, and evolve for each event that it would leave."""
         message = Symbol("message", (self._message,))
-        state = lifted(self._subject.initial) if self._begins else Symbol(_STATE, (self._state,))
+        state = lifted(self._subject.initial) if self._begins else self.open_state()
         envelope = self._envelope(message)
         asked = envelope if self._subject.definition.wants_envelope else message
         returned, frame = self._enter("decide", asked, state)
@@ -123,6 +124,12 @@ class _Step:
         for part in decided:
             after = self._fold_part(after, part)
         return self.taken(after, outputs, place)
+
+    def open_state(self) -> Symbol:
+        """Return a state of this kind, of which nothing else is known."""
+        if self._state.field is not None:
+            self._reader.way.settle(Symbol(f"{_STATE}.{self._state.field}"), self._state.value)
+        return Symbol(_STATE, (self._state.cls,))
 
     def taken(self, after: Value | None, outputs: tuple[Output, ...], place: Place | None) -> Taken:
         """Return where the way leads."""
@@ -250,16 +257,25 @@ class _Step:
 
     def _name(self, state: Value) -> str | None:
         cls = settle_class(self._reader, state)
-        return None if cls is None else self._subject.definition.states.get(cls)
+        for kind in self._subject.kinds.values():
+            if kind.cls is cls and (kind.field is None or self._has(state, kind.field, kind.value)):
+                return kind.name
+        return None
+
+    def _has(self, state: Value, field: str, value: Any) -> bool:
+        """Tell whether a field of a state has a value; where nobody knows, the way forks."""
+        found = self._reader.field(state, field)
+        answer = equal(self._reader.way, found, Known(value))
+        if answer.open:
+            self._reader.way.note(f"{field} is {value!r}", f"{field} is not {value!r}", holds=answer.holds, shown=False)
+        return answer.holds
 
     def _trouble(self, place: Place, value: Value | Repeated, reason: str) -> None:
         definition = self._subject.definition
         node = value.node if isinstance(value, Made) else None
         text = ast.unparse(node) if isinstance(node, ast.AST) else text_of(value)
         message = definition.inputs.get(self._message, "")
-        self._problems.append(
-            Unresolved(place, text[:TEXT_CHARACTERS], reason, definition.states[self._state], message)
-        )
+        self._problems.append(Unresolved(place, text[:TEXT_CHARACTERS], reason, self._state.name, message))
 
 
 def place_of(function: Any) -> Place:

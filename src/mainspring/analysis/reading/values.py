@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.reading.records import class_of_value, field_names
+from mainspring.core.workflow import Workflow
 
 TEXT_CHARACTERS: Final = 300
 """What is longer is known by its beginning and a digest."""
@@ -161,6 +162,8 @@ def text_of(value: Value | Repeated) -> str:
 def _known(value: Any) -> str:
     if value is None or isinstance(value, int | float | str | bytes):
         return repr(value)
+    if isinstance(value, Workflow):
+        return "self"
     name = getattr(value, "__qualname__", None)
     return name if isinstance(name, str) else f"{type(value).__name__}@{id(value):x}"
 

@@ -155,6 +155,10 @@ class Way:
             self.exclude(symbol, value)
         return holds
 
+    def settle(self, symbol: Symbol, value: Any) -> None:
+        """Know that a symbol has this value."""
+        self._values[symbol.path] = value
+
     def exclude(self, symbol: Symbol, value: Any) -> None:
         """Know that a symbol has not this value."""
         self._others.setdefault(symbol.path, []).append(value)

@@ -1,0 +1,73 @@
+"""lint: all rules on all workflows of an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mainspring.analysis.lint.cases import check_cases
+from mainspring.analysis.lint.findings import Finding, Report, finding
+from mainspring.analysis.lint.intended import sift
+from mainspring.analysis.lint.messages import check_messages
+from mainspring.analysis.lint.outputs import check_outputs
+from mainspring.analysis.lint.runs import MOST_SITUATIONS, Runs
+from mainspring.analysis.lint.states import check_states
+from mainspring.analysis.lint.world import World
+from mainspring.analysis.model import Machine, Place
+from mainspring.analysis.reading.steps import place_of
+from mainspring.app import Mainspring
+from mainspring.core.definition import definition_of
+from mainspring.core.workflow import Workflow
+from mainspring.purity import check_purity
+
+
+def lint(app: Mainspring, workflow: str | None = None) -> Report:
+    """Return what is wrong, or may be, with the workflows of an app, as far as their code and its wiring tell.
+
+    Nothing is run, and no database is opened.
+
+    >>> from mainspring.testing.samples import Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> lint(app).findings
+    ()
+    """
+    world = World(app)
+    chosen = [name for name in world.entries if workflow in (None, name)]
+    found: list[Finding] = []
+    files: set[str] = set()
+    for name in chosen:
+        own: Workflow[Any, Any, Any] = world.entries[name].workflow
+        machine = world.machines[name]
+        found += check_workflow(own, machine, world)
+        files |= _files(type(own), machine)
+    left, intended = sift(", ".join(chosen), sorted(set(found)), files)
+    return Report(tuple(chosen), tuple(sorted(left)), tuple(intended))
+
+
+def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: World) -> Iterator[Finding]:
+    """Yield what all rules find in one workflow."""
+    cls = type(workflow)
+    for impure in check_purity(workflow):
+        place = Place(impure.file, impure.line)
+        yield finding("MS401", machine.workflow, place, f"{impure.where} {impure.what}", impure.rule, fix=impure.fix)
+    for place, text, reason in dict.fromkeys((each.place, each.text, each.reason) for each in machine.unresolved):
+        yield finding("MS901", machine.workflow, place, f"{text}: {reason}")
+    if any(not each.source for each in machine.unresolved):
+        return  # nothing at all was read
+    runs = Runs(machine, world)
+    if not runs.complete:
+        what = f"{machine.workflow} can be in more than {MOST_SITUATIONS:,} situations; not all were looked at"
+        yield finding("MS901", machine.workflow, place_of(cls.decide), what)
+    yield from check_messages(runs, definition_of(cls), place_of(cls.decide))
+    yield from check_states(runs)
+    yield from check_outputs(runs)
+    yield from check_cases(cls, machine)
+
+
+def _files(cls: type[Any], machine: Machine) -> set[str]:
+    """Return the files in which a comment about a workflow may stand."""
+    places = [state.place for state in machine.states]
+    places += [output.place for transition in machine.transitions for output in transition.outputs]
+    places += [machine.place, place_of(cls.decide), place_of(cls.evolve)]
+    return {place.file for place in places if place is not None}

@@ -1,0 +1,86 @@
+"""Rules about messages that come: MS101 unhandled-message, MS102 second-beginning, MS103 unused-input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from mainspring.analysis.lint.findings import Finding, finding
+from mainspring.analysis.lint.runs import Coming, Runs
+from mainspring.analysis.model import Gap, Place
+from mainspring.core.definition import Definition
+
+_Met: TypeAlias = dict[tuple[str, str], tuple[Gap, Coming | None]]
+
+_BRINGS: Final = {
+    "command": "as the outcome of {key}",
+    "child": "as the outcome of the child that {key} began",
+    "task": "as the answer to the task {key}",
+    "join": "as the join of a fan-out",
+    "then": "after compensation",
+}
+
+
+def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterator[Finding]:
+    """Yield what is wrong with the messages that can come."""
+    unused = set(_unused(runs))
+    machine = runs.machine
+    for name in sorted(unused):
+        what = f"no state of {machine.workflow} has a case for its input {name}"
+        yield finding("MS103", machine.workflow, decide, what, name)
+    if definition.unknown_transition == "ignore":
+        return
+    for gap in machine.gaps:
+        if gap.begins and gap.message not in unused:
+            what = f"{gap.message} may begin an instance, and decide has no case for it in {gap.source}{_under(gap)}"
+            yield finding("MS101", machine.workflow, decide, what, gap.message, gap.source)
+    met = {pair: found for pair, found in sorted(_met(runs).items()) if pair[1] not in unused}
+    if definition.again != "refuse":
+        yield from _second_beginnings(runs, met, machine.place or decide)
+    for (state, message), (gap, how) in met.items():
+        if machine.input(message).begins and how is None:
+            continue
+        comes = "at any time" if how is None else _BRINGS[how.kind].format(key=how.key)
+        what = f"{message} can come {comes} in {state}, and decide has no case for it{_under(gap)}"
+        yield finding("MS101", machine.workflow, decide, what, message, state)
+
+
+def _unused(runs: Runs) -> Iterator[str]:
+    """Yield the inputs that no state has a case for."""
+    if runs.machine.unresolved:
+        return
+    used = {transition.message for transition in runs.machine.transitions}
+    states = {state.name for state in runs.machine.states}
+    for message in runs.machine.inputs:
+        if message.name not in used and states:
+            yield message.name
+
+
+def _met(runs: Runs) -> _Met:
+    """Return the gaps that a message can really find, and by what it comes; what is asked for before what is not."""
+    met: _Met = {}
+    for situation in runs.entered:
+        for (state, message), gaps in runs.gaps.items():
+            if state != situation.state or not situation.clear:
+                continue
+            origins = [
+                origin for origin in runs.origins(situation, message) if origin is None or origin.kind != "timer"
+            ]
+            for origin in origins:
+                if met.get((state, message), (gaps[0], None))[1] is None:
+                    met[state, message] = (gaps[0], origin)
+    return met
+
+
+def _second_beginnings(runs: Runs, met: _Met, place: Place) -> Iterator[Finding]:
+    states: dict[str, list[str]] = {}
+    for (state, message), (_, how) in met.items():
+        if runs.machine.input(message).begins and how is None:
+            states.setdefault(message, []).append(state)
+    for message, found in states.items():
+        what = f"a second {message} finds no case in {', '.join(found)}"
+        yield finding("MS102", runs.machine.workflow, place, what, message, *found)
+
+
+def _under(gap: Gap) -> str:
+    return f" when {gap.guard}" if gap.guard else ""

@@ -1,0 +1,139 @@
+"""The rules of lint: what each looks for, why that matters, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+Level: TypeAlias = Literal["error", "warning", "note"]
+
+
+class Rule(Struct, frozen=True):
+    """A rule. An error stops instances or loses something; a warning is likely a mistake; a note is good to know.
+
+    >>> RULES["MS101"].name
+    'unhandled-message'
+    """
+
+    code: str
+    name: str
+    level: Level
+    why: str
+    fix: str
+
+
+_ALL: Final = (
+    Rule(
+        "MS101",
+        "unhandled-message",
+        "error",
+        "A message can come in a state for which decide has no case. The instance is suspended until somebody acts.",
+        'Add a case, `return []` if it means nothing there; or set unknown_transition = "ignore".',
+    ),
+    Rule(
+        "MS102",
+        "second-beginning",
+        "warning",
+        "A client that sends the beginning twice, under two ids, suspends the instance that the first one began.",
+        'Add a case, or set again = "refuse": then the second becomes a dead letter, and the instance goes on.',
+    ),
+    Rule(
+        "MS103",
+        "unused-input",
+        "warning",
+        "No state has a case for an input type: whoever sends one suspends the instance.",
+        "Add a case, or take the type out of the workflow's inputs.",
+    ),
+    Rule(
+        "MS201",
+        "unreachable-state",
+        "warning",
+        "Nothing leads to a state: evolve never returns it, or only from states that nothing leads to.",
+        "Return it from evolve, or remove it.",
+    ),
+    Rule(
+        "MS202",
+        "dead-end",
+        "error",
+        "An instance can come into a state that nothing leads out of, and has not ended: it stays there for ever.",
+        "Decide Complete() or Fail(…) on the way in, or add the messages that lead on.",
+    ),
+    Rule(
+        "MS203",
+        "waits-without-timeout",
+        "warning",
+        "An instance waits for what may never come: no timer is set, no task is due, no handler is at work.",
+        "Schedule a timer on the way in, and say in decide what it means that nothing came.",
+    ),
+    Rule(
+        "MS204",
+        "dead-case",
+        "warning",
+        "A case can never match: one above takes all that it could take, or no such message comes in such a state.",
+        "Remove it, or move it up.",
+    ),
+    Rule(
+        "MS301",
+        "result-not-taken",
+        "warning",
+        "What a handler returns, or another workflow replies, is no input of the workflow that asked: it is kept, and "
+        "nobody is told.",
+        "Add the type to the workflow's inputs with a case for it, or let the handler return nothing.",
+    ),
+    Rule(
+        "MS302",
+        "output-not-handled",
+        "error",
+        "A message is sent that no handler and no workflow of the app takes: it waits in the outbox for ever.",
+        "Register a handler, or name the type in app.external(…) if it is carried out elsewhere.",
+    ),
+    Rule(
+        "MS303",
+        "unused-output",
+        "warning",
+        "No decision carries an output type that the workflow declares.",
+        "Take the type out of the workflow's outputs.",
+    ),
+    Rule(
+        "MS304",
+        "no-reply",
+        "warning",
+        "A message is replied to, but not on every way: on this one, whoever asked waits until their time is up.",
+        "Reply here too.",
+    ),
+    Rule(
+        "MS305",
+        "timer-left",
+        "note",
+        "A timer is still set in a state that has no case for it. It fires, is recorded, and means nothing.",
+        "Cancel it on the way in with CancelSchedule(…).",
+    ),
+    Rule(
+        "MS401",
+        "impure",
+        "error",
+        "decide and evolve must depend on their arguments only: a replay has to find the same again.",
+        "Take it from the message, or let a handler do it.",
+    ),
+    Rule(
+        "MS901",
+        "not-read",
+        "note",
+        "A place could not be read without running it, so findings may be missing.",
+        "Write it with match, isinstance and plain returns if lint is to see through it.",
+    ),
+    Rule(
+        "MS902",
+        "unused-intended",
+        "warning",
+        "A comment says that a finding is intended, and there is no such finding, or no such rule.",
+        "Remove the comment, or correct it.",
+    ),
+)
+
+RULES: Final = {rule.code: rule for rule in _ALL}
+"""All rules, by their codes."""
+
+BY_NAME: Final = {rule.name: rule for rule in _ALL}
+"""All rules, by their names."""
