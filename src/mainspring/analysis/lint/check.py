@@ -29,8 +29,8 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
     >>> from mainspring.testing.samples import Counter
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
-    >>> lint(app).findings
-    ()
+    >>> [(finding.name, finding.about) for finding in lint(app).findings]
+    [('waits-without-timeout', ('Counted',))]
     """
     world = World(app)
     chosen = [name for name in world.entries if workflow in (None, name)]

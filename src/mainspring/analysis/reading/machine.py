@@ -145,7 +145,7 @@ def _add(subject: Subject, found: _Found, source: str, name: str, led: Sequence[
             found.gaps.append(Gap(source, name, guard, begins=begins))
             continue
         target = taken.target or ANY_STATE
-        ignored = not taken.outputs and not taken.moved and target == source
+        ignored = not (taken.outputs or taken.moved or taken.problems) and target == source
         found.transitions.append(
             Transition(
                 source=source,

@@ -88,7 +88,7 @@ def _led(read: Any, subject: Subject, state: Kind, message: type[Any] | None) ->
         reason = "there are too many ways through it to read them all"
         name = "" if message is None else subject.definition.inputs[message]
         problem = Unresolved(place, "decide and evolve", reason, state.name, name)
-        found.append(Led((), Taken(None, problems=(problem,))))
+        return [Led((), Taken(None, problems=(problem,)))]
     return found
 
 

@@ -14,8 +14,8 @@ from msgspec import Struct
 from mainspring.analysis.reading.records import choices, class_of
 from mainspring.analysis.reading.values import Symbol
 
-MOST_WAYS: Final = 4_000
-"""For one message in one state. Where there are more, the rest is not read, and that is said."""
+MOST_WAYS: Final = 500
+"""For one message in one state. Where there are more, nothing is told of them but that."""
 
 T = TypeVar("T")
 
