@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
 from mainspring.analysis.figures import (
     VARIANTS_SHOWN,
@@ -34,6 +35,9 @@ from mainspring.cli.sharing import sharing_of
 from mainspring.port.records import InstanceFilter
 
 INTERVALS_WRITTEN: Final = 24
+# Rows of instances have the time of the commit, and events that of the step, by another clock perhaps: those that moved
+# shortly before or began shortly after are read too, and what is counted is decided by their events.
+SLACK_US: Final = 3_600_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -87,17 +91,16 @@ def stats(
     """
     if png and plots is None:
         raise MisuseError("--png says how pictures are written, and --plots where: give both.")
-    begin, end = time_of(since), time_of(until)
-    where = filter_of(
-        workflow=workflow,
-        id_prefix=prefix,
-        attributes=[condition(text) for text in attribute],
-        created_to=end,
-        updated_from=begin,
+    begin_us, end_us = _us(time_of(since)), _us(time_of(until))
+    found = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
+    where = replace(
+        found,
+        created_to_us=None if end_us is None else end_us + SLACK_US,
+        updated_from_us=None if begin_us is None else begin_us - SLACK_US,
     )
 
     async def use(app: Mainspring) -> None:
-        figures = await _read(app, where, begin, end, variants, sharing_of(app, address, processes))
+        figures = await _read(app, where, (begin_us, end_us), variants, sharing_of(app, address, processes))
         if plots is not None:
             from mainspring.cli.plotting import write_plots  # noqa: PLC0415  only who asks for pictures pays for them
 
@@ -115,14 +118,13 @@ def stats(
 async def _read(
     app: Mainspring,
     where: InstanceFilter,
-    begin: datetime | None,
-    end: datetime | None,
+    window: tuple[int | None, int | None],
     variants: int,
     sharing: Sharing | None,
 ) -> Figures:
     total = sum((await app.stats()).instances.values())
     with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        return await figures_of(app.engine.store, where, _us(begin), _us(end), variants, sharing, bar.update)
+        return await figures_of(app.engine.store, where, *window, variants, sharing, bar.update)
 
 
 def _us(time: datetime | None) -> int | None:
