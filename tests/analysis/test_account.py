@@ -105,6 +105,18 @@ def test_without_a_whole_history_only_duration_and_throughput_are_told() -> None
     assert found.durations["completed"].p50 == 30 - BEGAN_US / SECOND_US
 
 
+def test_one_that_has_ended_waits_for_nothing_though_its_end_is_not_kept() -> None:
+    rows = (took(7, 20, "A"), outline(9, "Kept", 30, type="Late", kind="result", cause=3))
+    assert told(*rows, status="completed").states == ()
+    (state,) = told(*rows, status="running").states
+    assert (state.state, state.waiting) == ("A", 1)
+
+
+def test_a_gap_makes_a_history_incomplete_once() -> None:
+    found = tally(BEGAN, TAKEN, took(5, 10, "B"), took(8, 20, "C"))
+    assert (found.incomplete, seconds(found)) == (1, {})
+
+
 def test_a_fault_is_nobodys_and_a_suspension_somebodys() -> None:
     rows = (BEGAN, TAKEN, outline(3, "Suspended", 1), outline(4, "Resumed", 2), outline(5, "Suspended", 3, actor="ann"))
     found = told(*rows)

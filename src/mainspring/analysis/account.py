@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mainspring.analysis.rows import OutlinePage
 from mainspring.analysis.tally import Run, Wait, WorkflowTally
 from mainspring.port.outlines import OutlineSpot
-from mainspring.port.records import InstanceRow
+from mainspring.port.records import ENDED, InstanceRow
 
 FAR_US: Final = 2**62
 
@@ -54,8 +54,9 @@ class Account:
         for key, version, event, time_us, type, kind, cause, state, attempt, duration_us, actor, size in page.rows:
             if key != run.instance or event == "Began":
                 run = self._next(run, key, version, time_us)
-            elif version != run.version + 1:
+            elif version != run.version + 1 and run.whole:
                 run.whole = False
+                run.tally.incomplete += 1
             run.version = version
             counted = since_us <= time_us < until_us
             if counted:
@@ -131,7 +132,8 @@ class Account:
             return
         row = self._rows[run.instance]
         state, now_us = run.state or row.state, self._now_us
-        if state is None:
+        # Where the history is not kept, its end may be gone from the stream.
+        if state is None or row.status in ENDED:
             return
         # Where the history is not kept, all that is known is when it last moved.
         entered_us = run.entered_us if run.whole else row.updated_us

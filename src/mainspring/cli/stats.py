@@ -170,7 +170,7 @@ def _write_head(workflow: WorkflowFigures) -> None:
     click.echo(f"failures: {', '.join(told for told in failures if told) or 'none'}")
     if workflow.incomplete:
         whose = counted(workflow.incomplete, "instance")
-        click.echo(f"{whose} without a whole history: in durations only, not in states and paths")
+        click.echo(f"{whose} without a whole history: in durations and throughput, not in states and paths")
 
 
 def _write_durations(workflow: WorkflowFigures) -> None:
