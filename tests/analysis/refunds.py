@@ -132,6 +132,23 @@ def refunds(url: str = "sqlite:///refunds.db", **settings: Any) -> Mainspring:
 app = refunds()
 
 
+def differing(url: str) -> Mainspring:
+    """An app whose refunds have another limit; in every process."""
+    app = Mainspring(url)
+    app.add(Unlimited())
+    app.external(Review)
+    return app
+
+
+class Unlimited(Refund):
+    name = "Refund"
+    limit = 10_000
+
+
+def missing() -> Mainspring:
+    raise ValueError("no such app")
+
+
 async def fill(app: Mainspring) -> None:
     """Six claims: two are paid at once, three wait for their review, one of them with notes, and one is reviewed."""
     await app.send(Claim("small-1", 20), id="m-1", actor="ann")

@@ -20,7 +20,20 @@ from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter
 from mainspring.sealing import Encrypted, FileKeys
 from mainspring.styles.state_returning import StateReturningWorkflow
-from tests.analysis.refunds import Claim, Closed, InReview, New, Note, Refund, Review, fill, refunds, running
+from tests.analysis.refunds import (
+    Claim,
+    Closed,
+    InReview,
+    New,
+    Note,
+    Refund,
+    Review,
+    differing,
+    fill,
+    missing,
+    refunds,
+    running,
+)
 
 
 @pytest.fixture
@@ -433,23 +446,6 @@ def test_a_process_that_cannot_load_the_app_says_why(url: str, monkeypatch: pyte
 
     with pytest.raises(OperationError, match="has failed: ValueError: no such app"):
         running(refunds(url), lambda app: check(app, load=missing, processes=2))
-
-
-def differing(url: str) -> Mainspring:
-    """An app whose refunds have another limit; in every process."""
-    app = Mainspring(url)
-    app.add(Unlimited())
-    app.external(Review)
-    return app
-
-
-class Unlimited(Refund):
-    name = "Refund"
-    limit = 10_000
-
-
-def missing() -> Mainspring:
-    raise ValueError("no such app")
 
 
 def test_kinds_of_difference_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

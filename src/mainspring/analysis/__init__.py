@@ -21,7 +21,8 @@ other tools call them as they are.
     quantities, charts, plots    figures as words and as pictures
 
     streams      the streams of many instances, in batches
-    walk         one stream, decided and folded once more            (contrast: what has changed, in few words)
+    walk         one stream, decided and folded once more            (contrast: what has changed, in few words;
+                                                                       findings: what it finds)
     what_if      the report on many of them, by kind of difference
     checking     many instances, checked, here or in several processes
     file_check   those in a file

@@ -20,6 +20,7 @@ from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any, Final, TypeAlias
 
+from mainspring.analysis.findings import Stored
 from mainspring.analysis.streams import (
     DAMAGED,
     INSTANCES_PER_READ,
@@ -30,9 +31,10 @@ from mainspring.analysis.streams import (
     pages,
     read,
 )
-from mainspring.analysis.walk import Stored, Walk
+from mainspring.analysis.walk import Walk
 from mainspring.analysis.what_if import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
+from mainspring.app.tuning import tune_process
 from mainspring.engine.loader import pinned
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError, NoSuchInstanceError, OperationError, told
@@ -269,6 +271,7 @@ def _help(load: Load, examples: int, pipe: Connection) -> None:
     """Be such a process, until nobody gives any more."""
     # An interrupt at the terminal reaches all processes: who gave the work ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tune_process()
     try:
         # Not inside the loop: a module may run one of its own while it is imported.
         asyncio.run(_serve(load(), examples, pipe))

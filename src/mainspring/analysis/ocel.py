@@ -82,7 +82,8 @@ class OcelWriter:
         attributes = dict(_attributes(row, outgoing))
         declared = self._event_types.setdefault(type, {})
         for field, value in attributes.items():
-            declared.setdefault(field, _TYPES[value.__class__])
+            kind = _TYPES[value.__class__]
+            declared[field] = kind if declared.get(field, kind) == kind else "string"
         document = {
             "id": f"{id}/{row.version}",
             "type": type,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal, TypeAlias
-
-from msgspec import Struct
+from typing import Any, Final
 
 from mainspring.analysis.contrast import changes, decision_lines, label, state_changes, state_lines
+from mainspring.analysis.findings import Compared, Found, Key, Lines, StopWalkError, Stored, What
 from mainspring.core.events import OUTPUTS, Became, Began, Compensating, Completed, Failed, InitiatedBy, Received
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
@@ -25,10 +24,6 @@ from mainspring.engine.replaying import envelope_of
 from mainspring.errors import CodecError, DamagedRecordError, ErasedError, MainspringError, shown, told
 from mainspring.port.records import EventRow, Ref, Snapshot
 
-What: TypeAlias = Literal["decision", "error", "state", "unreadable", "evolve"]
-Key: TypeAlias = tuple[What, str]
-Lines: TypeAlias = tuple[str, ...]
-
 STATES_KEPT: Final = 10_000
 """Of one instance, for resets: to go back further, a stream would have to be folded anew."""
 SHOWN_CHARACTERS: Final = 300
@@ -39,44 +34,6 @@ _DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TASK: Final = b'"task"'
 _BEGAN: Final = Began()
-
-
-class Stored(Struct, frozen=True, gc=False):
-    """A state as it was stored: of a snapshot, or of an exported file.
-
-    >>> Stored("Waiting", 1, b"{}").type
-    'Waiting'
-    """
-
-    type: str
-    type_version: int
-    body: bytes
-
-
-class Found(Struct):
-    """A kind of difference in one instance: in how many steps, and the first of them with its story."""
-
-    steps: int
-    version: int
-    lines: Lines
-
-
-class Compared(Struct, frozen=True):
-    """How much was held against what: decisions step by step, names of states, and whole states where there are any.
-
-    >>> Compared(decisions=3).state_names
-    0
-    """
-
-    decisions: int = 0
-    state_names: int = 0
-    states: int = 0
-    before_migration: int = 0
-    unreadable_snapshots: int = 0
-
-
-class StopWalkError(Exception):
-    """The stream cannot be walked any further: what comes behind cannot be known."""
 
 
 class Walk:

@@ -8,7 +8,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.analysis.walk import Compared, Found, Key, Walk, What
+from mainspring.analysis.findings import Compared, Found, Key, What
+from mainspring.analysis.walk import Walk
 from mainspring.port.records import ENDED, InstanceRow
 
 KINDS: Final = 500
