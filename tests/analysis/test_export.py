@@ -14,10 +14,11 @@ import msgspec
 import pytest
 
 from mainspring import Mainspring
+from mainspring.analysis.activities import Activities
 from mainspring.analysis.checking import check
 from mainspring.analysis.export import Exported, export
 from mainspring.analysis.file_check import check_file
-from mainspring.analysis.redaction import MARKER, Redaction
+from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
 from mainspring.engine.details import Detail, Packed, encode_detail
 from mainspring.engine.parts import Parts
 from mainspring.errors import OperationError, SettingError
@@ -282,6 +283,22 @@ def test_an_ocel_log_is_as_the_standard_asks(app: Mainspring, tmp_path: Path) ->
     ]
     declared = {each.name: {a.name: a.type for a in each.attributes} for each in log.event_types}
     assert declared["Received Claim"]["message.amount"] == "integer"
+
+
+def test_keys_make_no_activities_of_their_own() -> None:
+    activities = Activities()
+    rows = [
+        (EventRow(3, "Scheduled", 0), Outgoing("Overdue", None, None), Detail(key="c-1")),
+        (EventRow(4, "Asked", 0), Outgoing(None, None, None), Detail(key="by ann", answers=("Approve", "Reject"))),
+        (EventRow(6, "TaskClosed", 0), Outgoing(None, None, None), Detail(key="by ann")),
+        (EventRow(7, "ScheduleCancelled", 0), Outgoing(None, None, None), Detail(key="c-1")),
+        (EventRow(8, "ScheduleCancelled", 0), Outgoing(None, None, None), Detail(key="unknown")),
+        (EventRow(9, "Failed", 0), Outgoing(None, None, None), Detail()),
+    ]
+
+    names = [activities.name(*row) for row in rows]
+
+    assert names == ["Overdue", "Approve or Reject", "Approve or Reject", "Overdue", "ScheduleCancelled", "Failed"]
 
 
 def test_filters_choose_what_is_written(app: Mainspring, tmp_path: Path) -> None:

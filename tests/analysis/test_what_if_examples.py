@@ -78,6 +78,8 @@ def test_the_examples_are_logs_as_the_standards_ask(example: str, tmp_path: Path
 
     log = read_ocel(tmp_path / "log.ocel")
     assert len(list(read_xes(tmp_path / "log.xes").iter("event"))) == len(log.events) > 0
+    ids = {each.id.partition("/")[2] for each in log.objects if "/" in each.id}
+    assert [each.name for each in log.event_types if any(id in each.name for id in ids)] == []
 
 
 @pytest.mark.parametrize(

@@ -37,4 +37,6 @@ other tools call them as they are.
     recollection     what a stream remembers of the world outside: what came when, and in answer to what
     retelling        one instance that takes what comes, from a change of its recorded story on
     counterfactual   the recorded story and the other one, side by side
+                                                                       lines; xes and ocel: for process mining;
+                                                                       activities: what happened, in few words)
 """

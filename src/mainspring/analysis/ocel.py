@@ -22,8 +22,9 @@ from typing import IO, Any, Final
 import apsw
 from msgspec import json
 
+from mainspring.analysis.activities import Activities
 from mainspring.analysis.redaction import Outgoing, Redaction
-from mainspring.analysis.xes import activity, scalars
+from mainspring.analysis.xes import scalars
 from mainspring.engine.details import Detail, read_detail
 from mainspring.engine.pending import moment, read_context
 from mainspring.port.records import EventRow, InstanceRow, Ref
@@ -56,6 +57,7 @@ class OcelWriter:
         self._objects = _Objects(Path(self._folder.name) / "objects.db")
         self._event_types: dict[str, dict[str, str]] = {}
         self._tasks: dict[str, str] = {}
+        self._activities = Activities()
         self._state: str | None = None
         self._any = False
 
@@ -66,7 +68,7 @@ class OcelWriter:
     def instance(self, row: InstanceRow) -> None:
         """Make an object of an instance."""
         id = f"{row.workflow}/{row.id}"
-        self._tasks, self._state = {}, None
+        self._tasks, self._activities, self._state = {}, Activities(), None
         self._objects.add(id, row.workflow)
         self._objects.attribute(id, "status", row.status, _time(row.updated_us))
         parent = read_context(row.context).parent
@@ -76,10 +78,10 @@ class OcelWriter:
     def event(self, ref: Ref, row: EventRow, outgoing: Outgoing) -> None:
         """Write an event, and remember what it says of objects."""
         id, detail = str(ref), read_detail(outgoing.detail)
-        name = activity(row, outgoing, detail)
+        name = self._activities.name(row, outgoing, detail)
         verb = "Received" if row.event == "InitiatedBy" else row.event
         type = verb if name == row.event else f"{verb} {name}"
-        attributes = dict(_attributes(row, outgoing))
+        attributes = dict(_attributes(row, outgoing, detail))
         declared = self._event_types.setdefault(type, {})
         for field, value in attributes.items():
             kind = _TYPES[value.__class__]
@@ -201,9 +203,9 @@ class _Objects:
         return self._connection.execute(statement, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
-def _attributes(row: EventRow, outgoing: Outgoing) -> Iterator[tuple[str, str | int | float | bool]]:
+def _attributes(row: EventRow, outgoing: Outgoing, detail: Detail) -> Iterator[tuple[str, str | int | float | bool]]:
     yield "version", row.version
-    for name, text in (("kind", row.kind), ("state", row.state), ("actor", row.actor)):
+    for name, text in (("kind", row.kind), ("key", detail.key), ("state", row.state), ("actor", row.actor)):
         if text is not None:
             yield name, text
     if outgoing.body is not None:

@@ -14,6 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 from msgspec import json
 
+from mainspring.analysis.activities import Activities
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.engine.details import Detail, read_detail
 from mainspring.engine.pending import moment
@@ -62,6 +63,7 @@ class XesWriter:
         self._file = file
         self._payloads = redaction.payloads
         self._open = False
+        self._activities = Activities()
 
     def begin(self, now: datetime) -> None:
         """Write what the log is about."""
@@ -83,7 +85,7 @@ class XesWriter:
     def instance(self, row: InstanceRow) -> None:
         """Begin a trace."""
         self._close()
-        self._open = True
+        self._open, self._activities = True, Activities()
         lines = [
             "<trace>",
             _string("concept:name", f"{row.workflow}/{row.id}"),
@@ -108,7 +110,7 @@ class XesWriter:
         self._write(["</log>"])
 
     def _attributes(self, ref: Ref, row: EventRow, outgoing: Outgoing, detail: Detail) -> Iterator[str]:
-        yield _string("concept:name", activity(row, outgoing, detail))
+        yield _string("concept:name", self._activities.name(row, outgoing, detail))
         instance = message_id_of(ref, row)
         if instance is not None:
             yield _string("concept:instance", instance)
@@ -120,7 +122,8 @@ class XesWriter:
             yield _string("org:role", detail.role)
         yield f'<int key="version" value="{row.version}"/>'
         yield _string("event", row.event)
-        optional = {"kind": row.kind, "state": row.state, "gone": outgoing.gone if self._payloads else None}
+        gone = outgoing.gone if self._payloads else None
+        optional = {"kind": row.kind, "key": detail.key, "state": row.state, "gone": gone}
         yield from (_string(name, text) for name, text in optional.items() if text is not None)
         if outgoing.body is not None:
             yield from _fields(outgoing.body)
@@ -132,15 +135,6 @@ class XesWriter:
 
     def _write(self, lines: list[str]) -> None:
         self._file.write(("\n".join(lines) + "\n").encode())
-
-
-def activity(row: EventRow, outgoing: Outgoing, detail: Detail) -> str:
-    """Return what happened: the type of the message, the key of a task or timer, or else the event's own name.
-
-    >>> activity(EventRow(1, "Began", 0), Outgoing(None, None, None), Detail())
-    'Began'
-    """
-    return outgoing.type or detail.key or row.event
 
 
 def scalars(body: bytes) -> Iterator[tuple[str, str | int | float | bool]]:
