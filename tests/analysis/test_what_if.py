@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -181,6 +182,41 @@ def test_a_decision_that_would_be_refused_is_an_error(url: str, monkeypatch: pyt
     difference = only(checked(url))
 
     assert difference.what == "Note in InReview: what is decided is refused, DecisionAfterEndError"
+
+
+def test_no_effect_happens_where_decide_would_have_one(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    effects = tmp_path / "effects"
+    original = Refund.decide
+
+    def decide(self: Refund, message: Any, state: Any) -> Any:
+        if isinstance(message, Note):
+            with effects.open("a") as file:
+                file.write("mail sent")
+        return original(self, message, state)
+
+    monkeypatch.setattr(Refund, "decide", decide)
+
+    difference = only(checked(url))
+
+    assert not effects.exists()
+    assert difference.what.startswith("Note in InReview: it is not pure and calls ")
+    assert (difference.kind, difference.steps) == ("error", 4)
+
+
+def test_an_evolve_that_is_not_pure_is_stopped_too(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Refund.evolve
+
+    def evolve(self: Refund, state: Any, event: Any) -> Any:
+        time.sleep(0)
+        return original(self, state, event)
+
+    monkeypatch.setattr(Refund, "evolve", evolve)
+
+    difference = only(checked(url))
+
+    assert (difference.what, difference.instances) == ("evolve raises ImpureCallError on Began in New", 6)
 
 
 # ---- other code altogether

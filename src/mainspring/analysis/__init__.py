@@ -22,12 +22,13 @@ other tools call them as they are.
 
     streams      the streams of many instances, in batches
     walk         one stream, decided and folded once more            (contrast: what has changed, in few words;
-                                                                       findings: what it finds)
+                                                                       findings: what it finds; watch: no effects)
     what_if      the report on many of them, by kind of difference
     checking     many instances, checked, here or in several processes
     file_check   those in a file
     export       streams to a file                                    (redaction: what may leave; stream_file: JSON
-                                                                       lines; xes and ocel: for process mining)
+                                                                       lines; xes and ocel: for process mining;
+                                                                       activities: what happened, in few words)
     changes          what an event made of a state, place by place
     travel           a stream walked from its beginning: the state before and after every event
     guarding         workflows as analysis runs them: copies that can do nothing but decide and evolve
@@ -37,6 +38,4 @@ other tools call them as they are.
     recollection     what a stream remembers of the world outside: what came when, and in answer to what
     retelling        one instance that takes what comes, from a change of its recorded story on
     counterfactual   the recorded story and the other one, side by side
-                                                                       lines; xes and ocel: for process mining;
-                                                                       activities: what happened, in few words)
 """

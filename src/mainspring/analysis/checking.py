@@ -32,6 +32,7 @@ from mainspring.analysis.streams import (
     read,
 )
 from mainspring.analysis.walk import Walk
+from mainspring.analysis.watch import Watch
 from mainspring.analysis.what_if import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
 from mainspring.app.tuning import tune_process
@@ -83,9 +84,10 @@ async def check(
 async def _reports(
     app: Mainspring, chunks: AsyncIterator[list[InstanceRow]], examples: int, load: Load | None, processes: int
 ) -> AsyncIterator[Report]:
+    watch = Watch()
     if load is None or processes == 1:
         async for chunk in chunks:
-            yield await check_chunk(app.engine.store, app.registry, chunk, examples)
+            yield await check_chunk(app.engine.store, app.registry, chunk, examples, watch)
         return
     first: list[list[InstanceRow]] = []
     async for chunk in chunks:
@@ -94,7 +96,7 @@ async def _reports(
             break
     if len(first) <= CHUNKS_ALONE:
         for chunk in first:
-            yield await check_chunk(app.engine.store, app.registry, chunk, examples)
+            yield await check_chunk(app.engine.store, app.registry, chunk, examples, watch)
         return
     async for report in _shared(load, _behind(first, chunks), examples, processes):
         yield report
@@ -139,7 +141,9 @@ async def _sampled(store: Store, wheres: Sequence[InstanceFilter], sample: int) 
 # ---- one chunk
 
 
-async def check_chunk(store: Store, registry: Registry, rows: Sequence[InstanceRow], examples: int) -> Report:
+async def check_chunk(
+    store: Store, registry: Registry, rows: Sequence[InstanceRow], examples: int, watch: Watch
+) -> Report:
     """Return the report on some instances."""
     tally = Tally(examples)
     for begin in range(0, len(rows), INSTANCES_PER_READ):
@@ -147,11 +151,11 @@ async def check_chunk(store: Store, registry: Registry, rows: Sequence[InstanceR
             if isinstance(stream, Unread):
                 tally.unchecked(stream.row, stream.why)
             else:
-                await _check(store, registry, stream, tally)
+                await _check(store, registry, stream, tally, watch)
     return tally.report()
 
 
-async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally) -> None:
+async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally, watch: Watch) -> None:
     row = stream.row
     entry = entry_of(registry, row)
     if isinstance(entry, str):
@@ -159,7 +163,7 @@ async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally)
         return
     snapshot = stream.snapshot
     stored = {} if snapshot is None else {snapshot.version: Stored(snapshot.type, snapshot.type_version, snapshot.body)}
-    walk = Walk(entry, stream.ref, stored, tally.told(row, entry.version))
+    walk = Walk(entry, stream.ref, stored, tally.told(row, entry.version), watch)
     if snapshot is not None and snapshot.is_all:
         try:
             entry.recorder.state(snapshot)
@@ -282,9 +286,10 @@ def _help(load: Load, examples: int, pipe: Connection) -> None:
 
 
 async def _serve(app: Mainspring, examples: int, pipe: Connection) -> None:
+    watch = Watch()
     await app.start(work=False)
     try:
         while True:
-            pipe.send(await check_chunk(app.engine.store, app.registry, pipe.recv(), examples))
+            pipe.send(await check_chunk(app.engine.store, app.registry, pipe.recv(), examples, watch))
     finally:
         await app.stop()

@@ -10,6 +10,7 @@ from typing import Final
 from mainspring.analysis.checking import entry_of
 from mainspring.analysis.stream_file import Item, read_file
 from mainspring.analysis.walk import Walk
+from mainspring.analysis.watch import Watch
 from mainspring.analysis.what_if import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
 from mainspring.engine.registry import Registry, WorkflowEntry
@@ -51,6 +52,7 @@ class _Check:
         self.tally = Tally(examples)
         self._registry = registry
         self._wanted = wanted
+        self._watch = Watch()
         self._row: InstanceRow | None = None
         self._entry: WorkflowEntry | None = None
         self._walk: Walk | None = None
@@ -85,7 +87,8 @@ class _Check:
             self.tally.unchecked(row, entry)
             return
         self._row, self._entry = row, entry
-        self._walk = Walk(entry, Ref(row.workflow, row.id), told=self.tally.told(row, entry.version))
+        told = self.tally.told(row, entry.version)
+        self._walk = Walk(entry, Ref(row.workflow, row.id), told=told, watch=self._watch)
 
 
 def matches(where: InstanceFilter, row: InstanceRow) -> bool:

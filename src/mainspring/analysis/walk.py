@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mainspring.analysis.contrast import changes, decision_lines, label, state_changes, state_lines
 from mainspring.analysis.findings import Compared, Found, Key, Lines, StopWalkError, Stored, What
+from mainspring.analysis.watch import Watch
 from mainspring.core.events import OUTPUTS, Became, Began, Compensating, Completed, Failed, InitiatedBy, Received
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
@@ -21,7 +22,15 @@ from mainspring.engine.pending import read_context
 from mainspring.engine.recorder import is_folded, is_unkept
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.replaying import envelope_of
-from mainspring.errors import CodecError, DamagedRecordError, ErasedError, MainspringError, shown, told
+from mainspring.errors import (
+    CodecError,
+    DamagedRecordError,
+    ErasedError,
+    ImpureCallError,
+    MainspringError,
+    shown,
+    told,
+)
 from mainspring.port.records import EventRow, Ref, Snapshot
 
 STATES_KEPT: Final = 10_000
@@ -40,8 +49,8 @@ class Walk:
     """Takes the events of one instance, page by page, and collects what differs.
 
     `stored` are whole states, by the versions at which they were stored. `told` are kinds of difference of which no
-    story is wanted any more. `found` is keyed by what differs and how; `gone` says why the rest could not be checked,
-    if it could not.
+    story is wanted any more. `watch` says which steps the purity guard sees. `found` is keyed by what differs and how;
+    `gone` says why the rest could not be checked, if it could not.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Counter
@@ -61,6 +70,7 @@ class Walk:
         ref: Ref,
         stored: Mapping[int, Stored] | None = None,
         told: Container[Key] = frozenset(),
+        watch: Watch | None = None,
     ) -> None:
         self.found: dict[Key, Found] = {}
         self._decisions = self._state_names = self._whole_states = 0
@@ -71,6 +81,7 @@ class Walk:
         self._ref = ref
         self._stored = stored or {}
         self._told = told
+        self._watch = watch or Watch()
         self._recorder = entry.recorder
         self._workflow = entry.workflow
         self._names = entry.definition.states
@@ -191,10 +202,18 @@ class Walk:
         before = self._state
         envelope = self._envelope(head, events[0].message)
         self._decisions += 1
+        message, state = _class(envelope.message), _class(before)
         try:
-            taken = step(self._workflow, before, head.version - 1, envelope, begins)
+            with self._watch.guard(self._ref.workflow, message, state):
+                taken = step(self._workflow, before, head.version - 1, envelope, begins)
         except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
-            self._state = self._folded([_BEGAN, *events] if begins else events, head)
+            if isinstance(error, ImpureCallError):
+                self._watch.caught(self._ref.workflow, message, state)
+            try:
+                with self._watch.guard(self._ref.workflow, message, state):
+                    self._state = self._folded([_BEGAN, *events] if begins else events, head)
+            except ImpureCallError as impure:
+                raise StopWalkError from impure  # told already: the guard only insists on it
             self._add_error(head, envelope, before, error)
         else:
             decided = taken.events[2:] if begins else taken.events[1:]
@@ -285,7 +304,9 @@ class Walk:
     ) -> None:
         message = message if envelope is None else envelope.message
         raised = f"{type(error).__name__}"
-        if isinstance(error, MainspringError):
+        if isinstance(error, ImpureCallError):
+            what = f"{self._place(message, before)}: it is not pure and calls {error.call}"
+        elif isinstance(error, MainspringError):
             what = f"{self._place(message, before)}: what is decided is refused, {raised}"
         elif envelope is not None and self._decides(envelope, before):
             what = f"{self._place(message, before)}: evolve raises {raised} on what is decided"
