@@ -10,6 +10,7 @@ from bench.measure import Figures, Meter, rss_mb
 from bench.settings import Settings
 from bench.w1 import EVENTS, start_and_finish
 from mainspring.analysis.checking import check
+from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.what_if import Report
 
 PROCESSES = 2
@@ -32,9 +33,9 @@ async def _run(settings: Settings) -> Figures:
     try:
         with Meter(settings.server_pid) as alone:
             _all_the_same(await check(app), settings.n)
-        load = functools.partial(apps.orders, settings.url)
+        sharing = Sharing(functools.partial(apps.orders, settings.url), PROCESSES)
         with Meter(settings.server_pid) as shared:
-            _all_the_same(await check(app, load=load, processes=PROCESSES), settings.n)
+            _all_the_same(await check(app, sharing=sharing), settings.n)
     finally:
         await app.stop()
     events = settings.n * EVENTS

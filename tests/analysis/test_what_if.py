@@ -15,6 +15,7 @@ import pytest
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Workflow, message
 from mainspring.analysis import checking, walk
 from mainspring.analysis.checking import NOT_KEPT, check
+from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.streams import DAMAGED
 from mainspring.analysis.what_if import Difference, Report
 from mainspring.errors import OperationError
@@ -466,8 +467,7 @@ def test_several_processes_find_what_one_finds(url: str, monkeypatch: pytest.Mon
         differing(url),
         lambda app: check(
             app,
-            load=functools.partial(differing, url),
-            processes=2,
+            sharing=Sharing(functools.partial(differing, url), 2),
             on_progress=lambda part: told.append(part.instances),
         ),
     )
@@ -481,7 +481,7 @@ def test_a_process_that_cannot_load_the_app_says_why(url: str, monkeypatch: pyte
     monkeypatch.setattr(checking, "CHUNKS_ALONE", 0)
 
     with pytest.raises(OperationError, match="has failed: ValueError: no such app"):
-        running(refunds(url), lambda app: check(app, load=missing, processes=2))
+        running(refunds(url), lambda app: check(app, sharing=Sharing(missing, 2)))
 
 
 def test_kinds_of_difference_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

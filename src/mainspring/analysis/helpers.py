@@ -19,6 +19,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from mainspring.app import Mainspring
+from mainspring.app.tuning import tune_process
 from mainspring.errors import OperationError, told
 from mainspring.port.records import InstanceRow
 
@@ -103,12 +104,13 @@ class _Helper(Generic[A]):
 
 
 def _failed(why: str) -> OperationError:
-    return OperationError("A process that helps to count", f"has failed: {why}", "Try --processes 1.")
+    return OperationError("A process that helps", f"has failed: {why}", "Try --processes 1.")
 
 
 def _help(load: Callable[[], Mainspring], work: Work[Any], pipe: Connection) -> None:
     # An interrupt at the terminal reaches all processes: who gave the work ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    tune_process()
     try:
         # Not inside the loop: a module may run one of its own while it is imported.
         asyncio.run(_serve(load(), work, pipe))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
+from mainspring.cli.sharing import sharing_of
 from mainspring.port.records import ENDED, InstanceFilter, Status
 
 SAMPLE: Final = click.IntRange(1, 100_000)
@@ -105,8 +105,7 @@ def _check_store(
                 wheres,
                 sample=sample,
                 examples=stories,
-                load=None if app.url.startswith("memory:") else functools.partial(load_app, address),
-                processes=processes,
+                sharing=sharing_of(app, address, processes),
                 on_progress=lambda part: bar.update(part.instances),
             )
 
