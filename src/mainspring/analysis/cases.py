@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -54,93 +54,101 @@ def branches_taken(ran: Ran) -> list[Branch]:
     """
     found: list[tuple[int, Branch]] = []
     for file, spans in ran.items():
-        parsed = _parsed(file)
-        if parsed is not None:
-            tree, source = parsed
-            reader = _Reader(file, source, spans)
-            reader.visit(tree)
-            found += reader.found
+        source = _source(file)
+        if source is None:
+            continue
+        for name, function in source.functions:
+            reader = _Reader(file, source, name, spans)
+            if reader.first(function) is not None:
+                reader.generic_visit(function)
+                found += reader.found
     return [branch for _, branch in sorted(found, key=lambda pair: pair[0])]
 
 
+class _Source(NamedTuple):
+    """A file: its lines, and the functions in it that lie in no other."""
+
+    lines: list[bytes]
+    functions: list[tuple[str, ast.AST]]
+
+    def text(self, node: Any) -> str:
+        """Return a piece of the source in one line."""
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
+        lines[-1] = lines[-1][: node.end_col_offset]
+        lines[0] = lines[0][node.col_offset :]
+        text = " ".join(b" ".join(lines).decode(errors="replace").split())
+        return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
+
+
 @lru_cache(maxsize=FILES_KEPT)
-def _parsed(file: str) -> tuple[ast.Module, str] | None:
-    source = "".join(linecache.getlines(file))
+def _source(file: str) -> _Source | None:
+    lines = linecache.getlines(file)
     try:
-        return (ast.parse(source), source) if source else None
+        tree = ast.parse("".join(lines))
     except (SyntaxError, ValueError):
-        # The file is not any more what was imported.
-        return None
+        return None  # the file is not any more what was imported
+    return _Source([line.encode() for line in lines], list(_functions(tree, ""))) if lines else None
+
+
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield f"{prefix}{child.name}", child
+        else:
+            yield from _functions(child, f"{prefix}{child.name}." if isinstance(child, ast.ClassDef) else prefix)
 
 
 class _Reader(ast.NodeVisitor):
-    """Goes through a file, as far as something of it was run."""
+    """Goes through a function, as far as something of it was run."""
 
-    def __init__(self, file: str, source: str, spans: Mapping[Span, int]) -> None:
+    def __init__(self, file: str, source: _Source, name: str, spans: Mapping[Span, int]) -> None:
         self.found: list[tuple[int, Branch]] = []
         self._file = file
         self._source = source
+        self._name = name
         self._spans = spans
-        self._names: list[str] = []
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._within(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        if self._first(node) is not None:
-            self._within(node)
 
     def visit_Match(self, node: ast.Match) -> None:
-        entered = self._first(node.subject)
+        entered = self.first(node.subject)
         refused: list[Guard] = []
         matched = False
         for case in node.cases:
-            place = self._first(*case.body)
+            place = self.first(*case.body)
             if place is not None:
                 matched = True
                 self._take(place, "case", self._case(case), case.pattern, refused)
-            elif case.guard is not None and self._first(case.guard) is not None:
+            elif case.guard is not None and self.first(case.guard) is not None:
                 refused.append(Guard(case.pattern.lineno, self._case(case)))
         if entered is not None and not matched:
-            self._take(entered, "no case", f"no case of match {self._text(node.subject)}", node.subject, refused)
+            self._take(entered, "no case", f"no case of match {self._source.text(node.subject)}", node.subject, refused)
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        self._choose(node.test, self._first(*node.body))
+        self._choose(node.test, self.first(*node.body))
         self.generic_visit(node)
 
     def visit_IfExp(self, node: ast.IfExp) -> None:
-        self._choose(node.test, self._first(node.body))
+        self._choose(node.test, self.first(node.body))
         self.generic_visit(node)
-
-    def _within(self, node: ast.ClassDef | ast.FunctionDef) -> None:
-        self._names.append(node.name)
-        self.generic_visit(node)
-        self._names.pop()
 
     def _choose(self, test: ast.expr, taken: int | None) -> None:
-        asked = self._first(test)
+        asked = self.first(test)
         if taken is not None:
-            self._take(taken, "if", f"if {self._text(test)}", test)
+            self._take(taken, "if", f"if {self._source.text(test)}", test)
         elif asked is not None:
-            self._take(asked, "if not", f"if not ({self._text(test)})", test)
+            self._take(asked, "if not", f"if not ({self._source.text(test)})", test)
 
     def _take(
         self, place: int, kind: Kind, text: str, at: ast.expr | ast.pattern, refused: Sequence[Guard] = ()
     ) -> None:
-        branch = Branch(kind, text, ".".join(self._names), self._file, at.lineno, tuple(refused))
+        branch = Branch(kind, text, self._name, self._file, at.lineno, tuple(refused))
         self.found.append((place, branch))
 
     def _case(self, case: ast.match_case) -> str:
-        guard = "" if case.guard is None else f" if {self._text(case.guard)}"
-        return f"case {self._text(case.pattern)}{guard}"
+        guard = "" if case.guard is None else f" if {self._source.text(case.guard)}"
+        return f"case {self._source.text(case.pattern)}{guard}"
 
-    def _text(self, node: ast.AST) -> str:
-        """Return a piece of the source in one line."""
-        text = " ".join((ast.get_source_segment(self._source, node) or "").split())
-        return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
-
-    def _first(self, *nodes: Any) -> int | None:
+    def first(self, *nodes: Any) -> int | None:
         """Return the place in order at which anything from the first to the last of some nodes was run."""
         begins = (nodes[0].lineno, nodes[0].col_offset)
         ends = (nodes[-1].end_lineno, nodes[-1].end_col_offset)

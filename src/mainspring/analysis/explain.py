@@ -6,6 +6,7 @@ decide. What was recorded stays the truth. If today's code decides otherwise, th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -42,7 +43,8 @@ class Explanation(Struct, frozen=True):
     `definition_version` and `fingerprint` are those of the code that was asked, today's. `recorded` is what was
     decided, `decided` what today's code decides; they are the same unless it was changed. With an `error`, it decides
     nothing. `asked` is False where the input was decided under another version of the workflow, before a migration:
-    today's decide was not asked then. `cut` says that decide ran for so long that its branches are not all known.
+    today's decide was not asked then. `cut` says that decide ran for so long that its branches are not all known,
+    `blind` that none of them are: a debugger or another tool uses all that Python has for it.
 
     >>> Explanation(2, 1, "0f3a", (), (), recorded=(), decided=()).agrees
     True
@@ -58,6 +60,7 @@ class Explanation(Struct, frozen=True):
     error: str | None = None
     asked: bool = True
     cut: bool = False
+    blind: bool = False
 
     @property
     def agrees(self) -> bool:
@@ -65,17 +68,20 @@ class Explanation(Struct, frozen=True):
         return not self.asked or (self.error is None and self.recorded == self.decided)
 
 
-def explain(entry: WorkflowEntry, moment: Moment) -> Explanation | None:
-    """Explain the step of a moment; None where no input was taken, so that nothing was decided."""
+def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Explanation | None:
+    """Explain the step of a moment; None where no input was taken, so that nothing was decided.
+
+    Without `evolve`, only decide's branches are looked for, which takes half the time.
+    """
     if moment.envelope is None:
         return None
     recorded = tuple(happened.entry.event for happened in moment.happened[1:])
-    evolved = _evolved(entry.workflow, moment)
+    evolved = _evolved(entry.workflow, moment) if evolve else ()
     if moment.migrated:
         return Explanation(
             moment.version, entry.version, entry.fingerprint, (), evolved, recorded, recorded, asked=False
         )
-    trace = Trace(own_modules(entry.workflow))
+    trace = Trace(own_files(entry.workflow))
     decided: tuple[StreamEvent[Any, Any], ...] = ()
     error: str | None = None
     try:
@@ -92,18 +98,20 @@ def explain(entry: WorkflowEntry, moment: Moment) -> Explanation | None:
         decided,
         error,
         cut=trace.cut,
+        blind=trace.blind,
     )
 
 
-def own_modules(workflow: Workflow[Any, Any, Any]) -> frozenset[str]:
-    """Return the modules that a workflow is written in, without those of the styles that it is written in.
+def own_files(workflow: Workflow[Any, Any, Any]) -> frozenset[str]:
+    """Return the files that a workflow's class and its bases are written in, without those of its style.
 
-    >>> from mainspring.testing.samples import Counter
-    >>> own_modules(Counter())
-    frozenset({'mainspring.testing.samples'})
+    >>> from mainspring.testing import samples
+    >>> own_files(samples.Counter()) == {samples.__file__}
+    True
     """
     modules = {base.__module__ for base in type(workflow).__mro__ if issubclass(base, Workflow)}
-    return frozenset(name for name in modules if not name.startswith(("mainspring.core.", "mainspring.styles.")))
+    own = [name for name in modules if not name.startswith(("mainspring.core.", "mainspring.styles."))]
+    return frozenset(file for name in own if (file := getattr(sys.modules.get(name), "__file__", None)))
 
 
 def _decided(
@@ -125,7 +133,7 @@ def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved
         event: Any = happened.entry.event
         if not event.folded:
             continue
-        trace = Trace(own_modules(workflow))
+        trace = Trace(own_files(workflow))
         # It was folded before, so that it does not fail; an impure one is decide's and lint's business.
         state = fold(with_method(workflow, "evolve", _traced(workflow.evolve, trace)), state, [event])
         taken = branches_taken(trace.ran())

@@ -150,7 +150,7 @@ def _nothing_decided(instance: Instance, found: Moment | None) -> str:
 
 
 def _write_moment(entry: WorkflowEntry, moment: Moment, *, as_json: bool) -> None:
-    explanation = explained(entry, moment)
+    explanation = explained(entry, moment, evolve=as_json)
     if as_json:
         write_json(_step_document(entry, moment, explanation))
         return
@@ -256,6 +256,8 @@ def _write_explanation(instance: Instance, moment: Moment, explanation: Explanat
 def _reasons(explanation: Explanation) -> Iterator[str]:
     if not explanation.asked:
         yield "not asked: it was decided under an earlier version of the workflow, before it was migrated"
+    elif explanation.blind:
+        yield "not seen: a debugger or another tool uses all that Python has to see it"
     elif not explanation.decide:
         yield "no branch was found: its source has none, or is not at hand"
     for branch in explanation.decide:

@@ -134,9 +134,9 @@ class PurityGuard:
         frames = list(self._inside(frame))
         if any(inner.f_globals.get("__name__") in _ERRANDS for inner in frames):
             return
-        place = next((i for i, inner in enumerate(frames) if not is_library(inner)), len(frames) - 1)
+        place = next((i for i, inner in enumerate(frames) if not is_library(inner.f_code)), len(frames) - 1)
         author = frames[place] if frames else frame
-        entered = next((_name(inner) for inner in reversed(frames[:place]) if not is_generated(inner)), call)
+        entered = next((_name(inner) for inner in reversed(frames[:place]) if not is_generated(inner.f_code)), call)
         if entered != call:
             call = f"{entered}, which called {call}"
         self._caught = ImpureCallError(self._where, call, author.f_code.co_filename, author.f_lineno, FIXES[rule])
@@ -151,15 +151,23 @@ class PurityGuard:
             yield frame
 
 
-def is_library(frame: FrameType) -> bool:
-    """Tell whether what runs in a frame is a library's code, or generated, and not an author's."""
-    return frame.f_code.co_filename.startswith(_LIBRARIES) or is_generated(frame)
+def is_library(code: CodeType) -> bool:
+    """Tell whether code is a library's, or generated, and not an author's.
+
+    >>> import json
+    >>> is_library(json.dumps.__code__)
+    True
+    """
+    return code.co_filename.startswith(_LIBRARIES) or is_generated(code)
 
 
-def is_generated(frame: FrameType) -> bool:
-    """Tell whether what runs in a frame was written by a program, as a dataclass's methods are."""
-    """Tell whether nobody wrote the code, as a dataclass's __init__."""
-    return frame.f_code.co_filename.startswith(_GENERATED)
+def is_generated(code: CodeType) -> bool:
+    """Tell whether code was written by a program, as a dataclass's methods are.
+
+    >>> is_generated(compile("1 + 1", "<string>", "eval"))
+    True
+    """
+    return code.co_filename.startswith(_GENERATED)
 
 
 def _name(frame: FrameType) -> str:
