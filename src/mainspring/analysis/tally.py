@@ -168,6 +168,7 @@ class Run:
         "sent",
         "size",
         "state",
+        "step",
         "taken_at",
         "tally",
         "types",
@@ -184,6 +185,7 @@ class Run:
         self.entered_us = began_us
         self.entered_at = self.taken_at = self.version = 0
         self.events = self.size = 0
+        self.step: Step | None = None
         self.path: list[Step] = []
         self.moves: list[tuple[int, str]] = []
         self.visited: set[str] = set()
@@ -194,13 +196,13 @@ class Run:
 
     def take(self, version: int, type: str | None, state: str, time_us: int, counted: bool) -> None:
         """Take an input: the state may be another one from now on."""
-        path = self.path
         step = (type or NOT_KEPT, state)
-        if not path or path[-1] != step:
-            if len(path) < PATH_STEPS:
-                path.append(step)
-            elif path[-1] != CUT:
-                path.append(CUT)
+        if step != self.step:
+            self.step = step
+            if len(self.path) < PATH_STEPS:
+                self.path.append(step)
+            elif self.path[-1] is not CUT:
+                self.path.append(CUT)
         self.taken_at = version
         if state != self.state:
             self._enter(version, state, time_us, counted)
