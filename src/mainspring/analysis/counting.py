@@ -17,7 +17,7 @@ from mainspring.app.search import found
 from mainspring.port.records import InstanceFilter, InstanceRow
 from mainspring.port.store import Store
 
-PAGES_ALONE: Final = 10
+PAGES_ALONE: Final = 25
 """So many pages are counted sooner than other processes are started."""
 
 
