@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import apsw
 import msgspec
 import pytest
 
@@ -19,6 +20,7 @@ from mainspring.analysis.checking import check
 from mainspring.analysis.export import Exported, export
 from mainspring.analysis.file_check import check_file
 from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
+from mainspring.analysis.streams import DAMAGED
 from mainspring.engine.details import Detail, Packed, encode_detail
 from mainspring.engine.parts import Parts
 from mainspring.errors import OperationError, SettingError
@@ -110,6 +112,16 @@ def test_what_is_redacted_is_marked_and_not_checked(app: Mainspring, tmp_path: P
     assert report.safe
 
 
+def test_a_step_of_which_a_part_was_redacted_is_not_judged(app: Mainspring, tmp_path: Path) -> None:
+    path = tmp_path / "streams.jsonl"
+    exported(app, path, redaction=Redaction(payloads=True, fields=["Review.amount"]))
+
+    report = check_file(refunds("memory://"), path)
+
+    assert report.safe
+    assert (report.unchecked[0].instances, report.compared.decisions) == (4, 2)
+
+
 def test_the_archive_of_a_purge_can_be_checked(app: Mainspring, tmp_path: Path) -> None:
     archive = tmp_path / "archive.jsonl"
 
@@ -163,6 +175,30 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(app: Mainspring, t
     with pytest.raises(KeyboardInterrupt):
         running(app, interrupted)
     assert [(each.name, each.read_text()) for each in folder.iterdir()] == [("streams.jsonl", "the old one")]
+
+
+def test_what_cannot_be_read_is_told_and_hides_nothing_else(
+    app: Mainspring, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.analysis.streams.EVENTS_PER_PAGE", 3)
+    connection = apsw.Connection(str(tmp_path / "refunds.db"))
+    # In the first page of one stream, and in a later one of another.
+    connection.execute(
+        "UPDATE events SET body = CAST('{}' AS BLOB) WHERE message_id = 'm-3' OR (version = 4 AND instance = 5)"
+    )
+    connection.close()
+    path = tmp_path / "streams.jsonl"
+
+    written = exported(app, path, redaction=WHOLE)
+
+    assert (written.instances, written.unread) == (5, 2)
+    assert dict(written.left_out) == {"Refund/waits-1": DAMAGED, "Refund/noted": DAMAGED}
+    report = check_file(refunds("memory://"), path)
+    assert [(each.why, each.example) for each in report.unchecked] == [(DAMAGED, "Refund/noted")]
+    assert report.safe
+    for format in ("xes", "ocel"):
+        assert exported(app, tmp_path / "log", format=format).unread == 2
+        (read_xes if format == "xes" else read_ocel)(tmp_path / "log")
 
 
 def test_a_place_that_cannot_be_written_is_told(app: Mainspring, tmp_path: Path) -> None:

@@ -65,6 +65,10 @@ class Writer(Protocol):
         """Write what stands at the end."""
         ...
 
+    def close(self) -> None:
+        """Let go of what was held for the end, whether it was written or not."""
+        ...
+
 
 _WRITERS: Final[dict[Format, Callable[[IO[bytes], Redaction], Writer]]] = {
     "jsonl": StreamWriter,
@@ -92,8 +96,7 @@ async def export(
         try:
             return await _Export(store, writer, redaction, on_progress).write(wheres)
         finally:
-            if isinstance(writer, OcelWriter):
-                writer.close()
+            writer.close()
 
 
 class _Export:

@@ -67,7 +67,7 @@ class _Check:
         elif isinstance(item, EventRow):
             walk.take((item,))
         elif walk.gone is None:
-            walk.stop(item.why)
+            walk.stop(item.why, inside=item.inside)
 
     def close(self) -> None:
         """Count the instance that is open."""

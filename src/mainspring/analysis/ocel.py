@@ -114,7 +114,6 @@ class OcelWriter:
             self._file.write((b",\n" if place else b"\n") + _encode(document))
         types = {"eventTypes": _declared(self._event_types), "objectTypes": _declared(object_types)}
         self._file.write(b"\n],\n" + _encode(types)[1:] + b"\n")
-        self.close()
 
     def close(self) -> None:
         """Remove what was kept for the end."""

@@ -85,6 +85,9 @@ class StreamWriter:
         """Write the last line."""
         self._line({"line": "end", "instances": self._instances, "events": self._events})
 
+    def close(self) -> None:
+        """Hold nothing."""
+
     def _line(self, document: dict[str, Any]) -> None:
         self._file.write(_encode(document) + b"\n")
 
@@ -130,11 +133,14 @@ class Line(Struct, frozen=True):
 class Cut(Struct, frozen=True):
     """Stands for events of the instance that was read last which are not in the file, and says why.
 
-    >>> Cut("its stream is damaged").why
-    'its stream is damaged'
+    `inside`: the first of them may be a part of the step that was begun before.
+
+    >>> Cut("its stream is damaged").inside
+    True
     """
 
     why: str
+    inside: bool = True
 
 
 Item: TypeAlias = InstanceRow | EventRow | Cut
@@ -218,10 +224,11 @@ def _instance(line: Line) -> InstanceRow:
 
 
 def _event(line: Line) -> Iterator[Item]:
+    inside = line.event not in ("Received", "InitiatedBy")
     if line.redacted:
-        yield Cut("a part of its stream was redacted")
+        yield Cut("a part of its stream was redacted", inside)
     elif line.gone is not None:
-        yield Cut(f"a message of its stream is not there: {line.gone}")
+        yield Cut(f"a message of its stream is not there: {line.gone}", inside)
     yield EventRow(
         line.version,
         line.event,

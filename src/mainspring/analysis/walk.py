@@ -123,9 +123,13 @@ class Walk:
             except StopWalkError:
                 self._stopped = True
 
-    def stop(self, why: str) -> None:
-        """Know that what follows is not there, or not as it was; what came before was checked."""
-        self.end()
+    def stop(self, why: str, *, inside: bool) -> None:
+        """Know that what follows is not there, or not as it was; what came before was checked.
+
+        What was recorded for the last input may go on there: `inside` of its step nothing can be said of it.
+        """
+        if not inside:
+            self.end()
         self.gone = why
         self._stopped = True
 

@@ -109,6 +109,9 @@ class XesWriter:
         self._close()
         self._write(["</log>"])
 
+    def close(self) -> None:
+        """Hold nothing."""
+
     def _attributes(self, ref: Ref, row: EventRow, outgoing: Outgoing, detail: Detail) -> Iterator[str]:
         yield _string("concept:name", self._activities.name(row, outgoing, detail))
         instance = message_id_of(ref, row)
