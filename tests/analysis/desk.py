@@ -218,6 +218,21 @@ class Enveloped(Workflow[Ring, Knocked, Knock]):
 # ---- what keeps no history, what begins anew, what is undone
 
 
+class Asker(Workflow[Tick, Knocked, Knock]):
+    """Asks, and takes no answer."""
+
+    initial_state = Knocked()
+
+    def route(self, message: Tick) -> str | None:
+        return message.id
+
+    def decide(self, message: Tick, state: Knocked) -> Decisions[Tick, Knock] | None:
+        return [Send(Knock(message.id))]
+
+    def evolve(self, state: Knocked, event: Event[Tick, Knock]) -> Knocked | None:
+        return None
+
+
 @dataclass(frozen=True)
 class Count:
     id: str

@@ -17,6 +17,7 @@ from examples.order_processing.workflow import (
     CardDeclined,
     ChargeCard,
     New,
+    OrderProcessing,
     OrderValidated,
     PaymentTimedOut,
     ShippingOverdue,
@@ -31,8 +32,8 @@ from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter, Ref
 from tests.analysis import example_apps
 from tests.analysis.approved import approved
-from tests.analysis.desk import Claim, Claims, Note, Shift, UnderReview, Worked, app_of
-from tests.analysis.doing import done
+from tests.analysis.desk import Asker, Claim, Claims, Knock, Note, Shift, Tick, UnderReview, Worked, app_of
+from tests.analysis.doing import done, quiet
 from tests.analysis.running import run
 
 CHARGE_TAKES = timedelta(seconds=len("charge_card"))
@@ -293,6 +294,53 @@ def test_timers_that_are_not_due_yet_fire_where_one_looks_ahead(examples: Path) 
     assert look() == ([], 2)
     fired, waiting = look("--ahead", "4")
     assert (fired, waiting) == (["ReminderDue(expense_id='now-1')"], 1)
+
+
+@pytest.mark.parametrize("option", [("--replace", "{}"), ("--drop",), ("--insert", "{}", "--type", "CardCharged")])
+def test_what_is_no_input_is_refused_before_its_message_is_read(examples: Path, option: tuple[str, ...]) -> None:
+    ran = run("order_processing", "counterfactual", "order-0", "--at", "3", *option)
+
+    assert ran.code == 1
+    assert ran.err.startswith(
+        "Error: OrderProcessing/order-0 has no input at version 3 that counts. Choose one of 2, 4"
+    )
+
+
+def test_a_stream_that_cannot_be_folded_any_more_is_refused(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("no more")
+
+    monkeypatch.setattr(OrderProcessing, "evolve", broken)
+
+    ran = run("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
+
+    assert ran.code == 1
+    assert "cannot be folded by today's code (ZeroDivisionError: no more)" in ran.err
+    assert "`mainspring replay OrderProcessing/order-0` shows where" in ran.err
+
+
+def test_a_result_that_is_no_input_is_left_alone_as_it_was(tmp_path: Path) -> None:
+    async def body() -> Counterfactual:
+        app = Mainspring(f"sqlite:///{tmp_path / 'desk.db'}")
+        app.add(Asker())
+
+        @app.handler
+        async def knock(command: Knock) -> Note:
+            return Note(command.door, "nobody asked for it")
+
+        app.registry.codec.register(Note)
+        async with app:
+            await app.send(Tick("d-1"))
+            await quiet(app)
+            ref = Ref("Asker", "d-1")
+            rows = live(await whole_stream(app.engine.store, ref))
+            assert [row.event for row in rows][-1] == "Kept"
+            edit = Edit("replace", 2, Tick("d-1"))
+            return counterfactual(app.registry.workflows["Asker"], ref, rows, edit, LATE_US)
+
+    found = done(body)
+
+    assert (found.differs_at, found.error, found.untaken) == (None, None, ())
 
 
 def test_nothing_is_written(examples: Path) -> None:

@@ -15,18 +15,18 @@ What operators did later is left out. Nothing is carried out.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from msgspec import Struct
 
 from mainspring.analysis.recollection import Recollection
 from mainspring.analysis.retelling import Edit, Retelling, Untaken
 from mainspring.core.changes import same
-from mainspring.core.events import Kept, Received, StreamEvent
+from mainspring.core.events import Kept
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.errors import OperationError
+from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref
 
 VERSIONS_NAMED: Final = 20
@@ -66,26 +66,33 @@ def counterfactual(
 
     `rows` are those that count, of the whole stream. `silent` are the names of commands whose handlers answer nothing.
     """
-    events = [(row, entry.recorder.event(row)) for row in rows]
-    check_edit(ref, events, edit)
+    check_edit(ref, rows, edit)
     memory = Recollection(entry.recorder, ref, rows)
     memory.forget_before(edit.version)
     story = Retelling(entry, ref, memory, until_us, silent)
-    before = [entry.recorder.entry(ref, row) for row, _ in events if row.version < edit.version]
-    for recorded in before:
-        story.recall(recorded)
+    try:
+        for row in rows:
+            if row.version < edit.version:
+                story.recall(entry.recorder.entry(ref, row))
+        recorded_state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(rows))
+    except MainspringError:
+        raise
+    except Exception as error:
+        # An author's evolve may raise anything.
+        problem = f"cannot be folded by today's code ({told(error)})"
+        raise OperationError(str(ref), problem, f"`mainspring replay {ref}` shows where.") from error
     story.begin(edit)
     story.run()
-    return _compared(entry, ref, events, edit, story)
+    return _compared(entry, ref, rows, edit, story, recorded_state)
 
 
-def check_edit(ref: Ref, events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]], edit: Edit) -> None:
+def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
     """Refuse an edit of what is no input that counts, or one that would come in the middle of a step."""
-    inputs = [row.version for row, event in events if isinstance(event, Received)]
-    last = events[-1][0].version if events else 0
-    if edit.version in inputs or (edit.what == "insert" and edit.version == last + 1):
+    inputs = [row.version for row in rows if row.event in ("InitiatedBy", "Received")]
+    last = rows[-1].version if rows else 0
+    if edit.version in inputs or (edit.what == "insert" and edit.version == last + 1 > 1):
         return
-    possible = [*inputs, last + 1] if edit.what == "insert" else inputs
+    possible = [*inputs, last + 1] if edit.what == "insert" and inputs else inputs
     raise OperationError(
         str(ref),
         f"has no input at version {edit.version} that counts",
@@ -96,19 +103,20 @@ def check_edit(ref: Ref, events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]
 def _compared(
     entry: WorkflowEntry,
     ref: Ref,
-    events: Sequence[tuple[EventRow, StreamEvent[Any, Any]]],
+    rows: Sequence[EventRow],
     edit: Edit,
     story: Retelling,
+    recorded_state: Any,
 ) -> Counterfactual:
-    later = [entry.recorder.entry(ref, row) for row, _ in events if row.version >= edit.version]
+    later = [entry.recorder.entry(ref, row) for row in rows if row.version >= edit.version]
     recorded = tuple(one for one in later if one.event.folded)
-    told = tuple(one for one in story.entries if one.version >= edit.version)
+    anew = tuple(one for one in story.entries if one.version >= edit.version)
     return Counterfactual(
         edit,
         recorded,
-        told,
-        _differs_at(edit, recorded, told),
-        fold(entry.workflow, entry.workflow.initial_state, [cast("Any", e) for _, e in events if e.folded]),
+        anew,
+        _differs_at(edit, recorded, anew),
+        recorded_state,
         story.state,
         tuple(story.unanswered),
         tuple(story.untaken),

@@ -65,6 +65,11 @@ class Recollection:
             self.times_us[row.version] = now_us
             self._take(row, recorder.event(row), began, now_us)
 
+    @property
+    def correlation_id(self) -> str:
+        """The id that all messages of the instance have in common, empty if it has heard of nothing."""
+        return self.heard[0].envelope.correlation_id if self.heard else ""
+
     def answers_to(self, event: StreamEvent[Any, Any]) -> Iterator[tuple[int, Heard]] | None:
         """Return what was answered to such an output, each with the microseconds after it; None if there was none such.
 

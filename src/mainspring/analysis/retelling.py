@@ -159,9 +159,7 @@ class Retelling:
 
     def _insert(self, edit: Edit) -> None:
         time_us = self._memory.times_us.get(edit.version, self._now_us)
-        first = self._memory.heard[0].envelope if self._memory.heard else None
-        correlation = "" if first is None else first.correlation_id
-        envelope: Envelope[Any] = Envelope(edit.message, "inserted", moment(time_us), correlation)
+        envelope: Envelope[Any] = Envelope(edit.message, "inserted", moment(time_us), self._memory.correlation_id)
         self._await(time_us, edit.version - 0.5, envelope, inserted=True)
 
     # ---- the part that is told anew
@@ -181,7 +179,9 @@ class Retelling:
             return  # it was cancelled
         envelope = self._meant(coming)
         begins = not self.entries or (self._ended and self._begins_anew(envelope))
-        if self._ended and not begins:
+        if type(envelope.message) not in self._definition.inputs:
+            self._leave(coming, "it is no input of this workflow")
+        elif self._ended and not begins:
             self._leave(coming, "the instance has ended by then")
         elif begins and type(envelope.message) not in self._definition.begins:
             self._leave(coming, "there is no instance, and it begins none")
@@ -249,7 +249,8 @@ class Retelling:
             self._record(advanced(self._workflow, self._ledger, self._folded(done)))
         if then is not None:
             id = output_id(InstanceId(self._ref.workflow, self._ref.id), self._ledger.begun_at)
-            self._await(self._now_us, self.version, Envelope(then, id, moment(self._now_us), ""))
+            envelope = Envelope(then, id, moment(self._now_us), self._memory.correlation_id)
+            self._await(self._now_us, self.version, envelope)
 
     def _folded(self, event: Any) -> Step[Any, Any, Any]:
         return Step([event], fold(self._workflow, self.state, [event]), self.version + 1)
@@ -315,8 +316,8 @@ class Retelling:
         """Let a timer fire when it is due, unless that time has not come yet."""
         if due_us <= self._until_us:
             message = cast("Scheduled[Any]", entry.event).message
-            envelope = Envelope(message, f"{self._ref}/{entry.version}", moment(due_us), "", Kind.TIMER)
-            self._await(due_us, place, envelope, entry.version)
+            id, correlation_id = f"{self._ref}/{entry.version}", self._memory.correlation_id
+            self._await(due_us, place, Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER), entry.version)
 
     def _await(
         self,

@@ -12,7 +12,7 @@ import click
 from msgspec import Raw
 
 from mainspring.analysis.changes import change_document, change_lines, state_change
-from mainspring.analysis.counterfactual import Counterfactual
+from mainspring.analysis.counterfactual import Counterfactual, check_edit
 from mainspring.analysis.counterfactual import counterfactual as other_story
 from mainspring.analysis.retelling import Edit
 from mainspring.app import Mainspring
@@ -96,8 +96,9 @@ def counterfactual(
         known = type_name or next((row.type for row in rows if row.version == at), None)
         if insert is not None and type_name is None:
             raise MisuseError("--insert needs --type: which message is it?")
-        message = None if given is None else _message(app, instance, known, given)
-        edit = Edit("drop" if drop else "replace" if replace is not None else "insert", at, message)
+        what = "drop" if drop else "replace" if replace is not None else "insert"
+        check_edit(instance.ref, rows, Edit(what, at))
+        edit = Edit(what, at, None if given is None else _message(app, instance, known, given))
         until_us = app.engine.store.now_us() + round(ahead * DAY_US)
         found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app))
         if as_json:
