@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import xml.etree.ElementTree as ET
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.analysis.example_apps import WORKFLOWS, app_of
 from tests.analysis.mermaid_grammar import read_mermaid
 from tests.analysis.test_layout import Area, overlap
 from tests.cli.conftest import Ran, call
+from tests.cli.test_command_line import section
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -182,3 +184,11 @@ def test_what_only_older_code_did_is_drawn_from_what_it_left(tmp_path: Path, mon
     read = read_mermaid(diagram("order_processing", "Door", "--from", "history").out)
 
     assert read.arrows == [("[*]", "Building", ("Order ×1",)), ("Building", "OnTheWay", ("Built ×1",))]
+
+
+def test_the_page_of_commands_names_every_field_of_the_json(examples: Path) -> None:
+    drawn = diagram("order_processing", "--from", "both", "--json").document
+    arrow = next(arrow for arrow in drawn["arrows"] if arrow["steps"])
+    fields = {*drawn, *drawn["nodes"][0], *arrow, *arrow["steps"][0]}
+
+    assert fields <= set(re.findall(r"`(\w+)`", section("mainspring diagram")))

@@ -6,9 +6,15 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
+import apsw
 import pytest
 
 from examples.order_processing.workflow import OrderProcessing
+from mainspring.analysis.diagram import diagram_of
+from mainspring.analysis.documentation.pages import page_of
+from mainspring.analysis.documentation.subject import Subject
+from mainspring.analysis.files import write_whole
+from mainspring.analysis.model import Machine
 from mainspring.analysis.reading import read_machine
 from tests.analysis.approved import approved
 from tests.analysis.example_apps import WORKFLOWS
@@ -145,3 +151,33 @@ def test_payloads_without_history_are_refused(examples: Path) -> None:
     assert ran.code == 2
     assert ran.err == "Error: --payloads is about the stories, which come with --history.\n"
     assert not Path("pages").exists()
+
+
+def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
+    write_whole(tmp_path / "page.md", "one")
+    write_whole(tmp_path / "page.md", "two")
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "folder", "three")
+
+    assert (tmp_path / "page.md").read_text() == "two"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "page.md"]
+
+
+def test_a_story_that_cannot_be_read_any_more_is_left_out(examples: Path) -> None:
+    database = apsw.Connection("traffic_fine.db")
+    database.execute("UPDATE events SET body = zeroblob(3) WHERE type = 'SystemNumberGenerated'")
+    database.close()
+
+    assert docs("traffic_fine", "-o", "pages", "--history", "--payloads").code == 0
+
+    stories = Path("pages/TrafficFine.md").read_text().partition("## Stories")[2]
+    assert "completed in NoFineDue" in stories
+    assert "completed in FineIssued" not in stories
+
+
+def test_a_workflow_named_like_the_index_has_a_page_of_its_own(tmp_path: Path) -> None:
+    page = page_of(Subject(Machine("index"), diagram_of(Machine("index"), None), (), (), (), {}, {}, frozenset()))
+
+    assert (page.name, page.title) == ("index_", "index")

@@ -110,7 +110,7 @@ def test_a_reset_goes_back_to_the_state_of_that_version_and_what_was_done_before
 
     assert steps(mined)["Building", "Built", "OnTheWay", None] == 2
     assert not any(source == "OnTheWay" for source, *_ in steps(mined))
-    assert mined.notes == ("1 reset to an earlier version; what was done before is counted too.",)
+    assert mined.notes == ("1 reset to an earlier version: what was done before is counted too.",)
 
 
 def test_who_begins_anew_begins_in_the_initial_state(url: str) -> None:

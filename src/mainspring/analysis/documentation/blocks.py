@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -29,6 +29,27 @@ class Link(Struct, frozen=True, tag=True):
     text: str
     page: str
     anchor: str = ""
+
+
+INDEX: Final = "index"
+
+
+def page_name(workflow: str) -> str:
+    """Return the name of a workflow's page, which is its own unless the index has it.
+
+    >>> page_name("Door"), page_name("Index")
+    ('Door', 'Index_')
+    """
+    return f"{workflow}_" if workflow.lower() == INDEX else workflow
+
+
+def link_to(workflow: str) -> Link:
+    """Return a link to the page of a workflow.
+
+    >>> link_to("Door").page
+    'Door'
+    """
+    return Link(workflow, page_name(workflow))
 
 
 Piece: TypeAlias = str | Code | Link

@@ -6,7 +6,19 @@ import re
 from html import escape
 from typing import Final
 
-from mainspring.analysis.documentation.blocks import Block, Cell, Code, Heading, Items, Link, Page, Picture, Table, Text
+from mainspring.analysis.documentation.blocks import (
+    INDEX,
+    Block,
+    Cell,
+    Code,
+    Heading,
+    Items,
+    Link,
+    Page,
+    Picture,
+    Table,
+    Text,
+)
 from mainspring.analysis.svg import to_svg
 
 ENDING: Final = ".html"
@@ -41,8 +53,8 @@ def to_html(page: Page) -> str:
     """
     home = (
         ""
-        if page.name == "index"
-        else f'<nav aria-label="Documentation"><a href="index{ENDING}">All workflows</a></nav>\n'
+        if page.name == INDEX
+        else f'<nav aria-label="Documentation"><a href="{INDEX}{ENDING}">All workflows</a></nav>\n'
     )
     body = "\n".join(_block(block) for block in page.blocks)
     return (

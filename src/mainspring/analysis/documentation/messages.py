@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from mainspring.analysis.documentation.blocks import Cell, Code, Link, Piece, Table, listed
+from mainspring.analysis.documentation.blocks import Cell, Code, Piece, Table, link_to, listed
 from mainspring.analysis.documentation.subject import HandlerFacts, Subject
 from mainspring.analysis.model import Field, Message, Output, State, Transition
 from mainspring.analysis.texts import dwell_of
@@ -91,7 +91,7 @@ def _comes(subject: Subject, message: Message) -> Cell:
     if handlers:
         comes.append(("the result of ", *listed([Code(name) for name in handlers])))
     if senders:
-        comes.append(("from ", *listed([Link(sender, sender) for sender in senders])))
+        comes.append(("from ", *listed([link_to(sender) for sender in senders])))
     return tuple(piece for place, cell in enumerate(comes) for piece in (*(("; ",) if place else ()), *cell))
 
 
@@ -128,7 +128,7 @@ def _gives(output: Output) -> list[tuple[str, str]]:
 
 def _carried_out(subject: Subject, name: str, decisions: Sequence[str]) -> Cell:
     pieces: list[Piece] = [Code(handler.name) for handler in subject.handlers if handler.message == name]
-    pieces += [Link(taker, taker) for taker in subject.takers.get(name, ())]
+    pieces += [link_to(taker) for taker in subject.takers.get(name, ())]
     if name in subject.external:
         pieces.append("another process")
     if "Complete" in decisions:

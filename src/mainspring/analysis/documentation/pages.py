@@ -8,38 +8,38 @@ from typing import Final
 
 from mainspring.analysis.documentation import messages
 from mainspring.analysis.documentation.blocks import (
+    INDEX,
     Block,
     Cell,
     Code,
     Heading,
     Items,
-    Link,
     Page,
     Picture,
     Table,
     Text,
+    link_to,
     listed,
+    page_name,
     without_empty_columns,
 )
 from mainspring.analysis.documentation.stories import Told
 from mainspring.analysis.documentation.subject import Subject
 from mainspring.analysis.model import Output, Transition
 
-INDEX: Final = "index"
-
 _CHILDREN: Final = ("StartChild", "FanOut")
 
 
 def page_of(subject: Subject) -> Page:
     """Return the page of a workflow."""
-    return Page(subject.machine.workflow, subject.machine.workflow, tuple(_blocks(subject)))
+    return Page(page_name(subject.machine.workflow), subject.machine.workflow, tuple(_blocks(subject)))
 
 
 def index_of(title: str, subjects: Sequence[Subject], told: str) -> Page:
     """Return the index. `told` says what the pages were made from."""
     rows = tuple(
         (
-            (Link(subject.machine.workflow, subject.machine.workflow),),
+            (link_to(subject.machine.workflow),),
             (_first(subject.machine.doc),),
             listed([Code(message.name) for message in subject.machine.inputs if message.begins]),
             (str(len(subject.machine.states)),),
@@ -186,7 +186,7 @@ def _children(subject: Subject) -> Table:
             (Code(output.message or ""), *((" (many)",) if output.repeated else ())),
             (output.decision,),
             (Code(transition.message), " in ", Code(transition.source)),
-            listed([Link(taker, taker) for taker in subject.takers.get(output.message or "", ())]),
+            listed([link_to(taker) for taker in subject.takers.get(output.message or "", ())]),
         ): None
         for transition, output in _decided_as(subject.machine.transitions, *_CHILDREN)
     }

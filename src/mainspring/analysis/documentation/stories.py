@@ -16,7 +16,7 @@ from mainspring.engine.branches import live
 from mainspring.engine.details import read_detail
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.errors import MainspringError
+from mainspring.errors import CodecError, DamagedRecordError
 from mainspring.port.records import ENDED, EventRow, InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store
 
@@ -80,18 +80,18 @@ async def stories_of(store: Store, entry: WorkflowEntry, *, payloads: bool = Fal
 
 
 async def _told(store: Store, entry: WorkflowEntry, instance: InstanceRow, like: int, *, payloads: bool) -> Told | None:
-    """Return an instance's story, or None where its stream cannot be told: trimmed, purged meanwhile, or too long."""
+    """Return an instance's story, or None where its stream cannot be told: not whole, not readable, or too long."""
     ref = Ref(instance.workflow, instance.id)
     if instance.version > EVENTS_TOLD:
         return None
-    rows = live(await whole_stream(store, ref))
-    if not rows or rows[0].event != "Began" or rows[-1].version - rows[0].version + 1 != len(rows):
-        return None
-    began = rows[0].time_us
     try:
+        rows = live(await whole_stream(store, ref))
+        if not rows or rows[0].event != "Began" or rows[-1].version - rows[0].version + 1 != len(rows):
+            return None
+        began = rows[0].time_us
         lines = tuple(_line(entry, ref, row, began, payloads=payloads) for row in rows[1:])
-    except MainspringError:
-        return None  # this app cannot read it any more: an example that nobody can read is none
+    except (CodecError, DamagedRecordError):
+        return None  # damaged, erased, or of a type that this app has lost: an example that nobody can read is none
     took = span_of((rows[-1].time_us - began) / 1e6)
     return Told(instance.status, instance.state or "", took, like, lines)
 

@@ -18,7 +18,10 @@ OUTPUTS_KEPT: Final = 20
 UNCOUNTED: Final = "uncounted"
 # What is told in notes: the event, and the words for one and for many.
 SELDOM: Final = {
-    "Reset": ("reset to an earlier version; what was done before is counted too.",) * 2,
+    "Reset": (
+        "reset to an earlier version: what was done before is counted too.",
+        "resets to an earlier version: what was done before is counted too.",
+    ),
     "Began": ("instance that began anew after its end.", "instances that began anew after their end."),
     "Migrated": ("migration to another version of the workflow.", "migrations to another version of the workflow."),
     "Skipped": ("input that an operator passed over.", "inputs that operators passed over."),
