@@ -140,6 +140,19 @@ def test_who_was_ended_from_outside_is_told_and_not_drawn(url: str) -> None:
     assert [(state.name, state.now) for state in mined.states] == [("Building", 1)]
 
 
+def test_what_an_operators_cancelling_undid_is_no_step_of_the_workflow(url: str) -> None:
+    async def work(app: Mainspring) -> None:
+        receipt = await app.send(Order("a"))
+        await app.instance(Door, "a").cancel("a test", actor="ann")
+        with pytest.raises(InstanceFailedError):
+            await receipt.result(timeout=timedelta(seconds=20))
+
+    mined = mined_after(url, work)
+
+    assert steps(mined) == {("New", "Order", "Building", None): 1}
+    assert mined.notes == ("1 cancelled from outside in Undoing.",)
+
+
 def test_a_sample_has_so_many_instances_and_always_the_same(url: str, tmp_path: Path) -> None:
     async def work(app: Mainspring) -> None:
         if not await app.instances(limit=1):

@@ -91,7 +91,9 @@ class Walk:
 
     def _output(self, event: str, type: str | None, cause: int | None) -> None:
         if event == "Compensating" and cause is None:
-            self._settle()  # an operator cancelled the instance: no step decided that
+            # An operator cancelled the instance: no step decided that, and no row names the state that it led to.
+            self._settle()
+            self._state = self._entered_us = None
             return
         self._outputs.append((event, type))
         self._ends = _ENDS.get(event)
