@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Literal, Never
@@ -23,7 +23,7 @@ from mainspring import (
     Sent,
     Workflow,
 )
-from mainspring.analysis.model import ANY_STATE, Machine
+from mainspring.analysis.model import ANY_STATE, UNREAD_GUARD, Machine
 from mainspring.analysis.reading import read_machine
 from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand, HistoryEvent
@@ -142,6 +142,29 @@ def test_more_ways_than_anybody_reads_are_said_to_be_too_many() -> None:
     }
 
 
+class Hostile(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        raise ZeroDivisionError("never ask")
+
+    def __subclasscheck__(cls, subclass: Any) -> bool:
+        raise ZeroDivisionError("never ask")
+
+
+class Trap(metaclass=Hostile):
+    pass
+
+
+class Trapped(Base):
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        return [Complete()] if isinstance(message, Trap) else []
+
+
+def test_classes_that_cannot_be_asked_do_not_stop_the_reading() -> None:
+    assert {unread.reason for unread in read_machine(Trapped).unresolved} == {
+        "reading it failed with ZeroDivisionError: never ask"
+    }
+
+
 # ---- loops, sagas, statuses
 
 
@@ -161,6 +184,68 @@ def test_what_a_loop_decides_may_be_none_one_or_many() -> None:
     outputs = {t.outputs for t in read_machine(Looped).transitions if t.message == "Order"}
 
     assert {tuple(map(str, each)) for each in outputs} == {(), ("*Send(Charge)",)}
+
+
+class Yielding(Base):
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        return [*self.charges(message), Complete()]
+
+    def charges(self, message: Input) -> Iterator[Send[Output]]:
+        for part in message.id.split():
+            yield Send(Charge(part))
+
+
+def test_what_a_generator_yields_in_a_loop_may_be_none_one_or_many() -> None:
+    outputs = {t.outputs for t in read_machine(Yielding).transitions if t.begins}
+
+    assert {tuple(map(str, each)) for each in outputs} == {("*Send(Charge)", "Complete()"), ("Complete()",)}
+
+
+class Searching(Base):
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        for part in message.id.split():
+            if part == "stop":
+                return [Complete()]
+        return []
+
+
+def test_a_guard_that_hangs_on_an_element_is_not_told_as_always() -> None:
+    guards = {(t.guard, t.ends) for t in read_machine(Searching).transitions if t.begins}
+
+    assert guards == {(UNREAD_GUARD, "completed"), (UNREAD_GUARD, None)}
+
+
+class Parsed(Base):
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        try:
+            amount = int(message.id)
+        except ValueError:
+            return []
+        return [Send(Charge(f"{amount}"))]
+
+
+def test_an_error_that_is_caught_is_one_of_the_ways() -> None:
+    guards = {(t.guard, len(t.outputs)) for t in read_machine(Parsed).transitions if t.begins}
+
+    assert guards == {("ValueError is raised", 0), ("ValueError is not raised", 1)}
+
+
+class Sequenced(Base):
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message.id.split():
+            case []:
+                return []
+            case [_]:
+                return [Complete()]
+            case [first, *_]:
+                return [Send(Charge(first))]
+
+
+def test_lengths_of_sequences_exclude_each_other() -> None:
+    outputs = [tuple(map(str, t.outputs)) for t in read_machine(Sequenced).transitions if t.begins]
+
+    assert sorted(outputs) == [(), ("Complete()",), ("Send(Charge)",)]
+    assert [gap.guard for gap in read_machine(Sequenced).gaps if gap.begins] != [""]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,9 @@ ANSWERS_TASK: Final = "it answers a task"
 ANSWERS_NO_TASK: Final = "it answers no task"
 """How a guard tells an answer that came through a task from a message of the same type that came past it."""
 
+UNREAD_GUARD: Final = "(a condition that could not be read)"
+"""The guard of one of several outcomes that depend on what only a run could tell, such as an element of a loop."""
+
 ANY_STATE: Final = "(any state)"
 """The target of a transition whose state after could not be read."""
 
@@ -131,9 +134,9 @@ class Transition(Struct, frozen=True):
     """In the state `source`, the message: what is decided, and the state after it.
 
     `guard` is the condition under which this is so, "" for always; where a message has several transitions in a state,
-    their guards exclude each other. `begins` says that it is the first step of an instance. `ignored` says that nothing
-    was decided and the state stayed what it was: `return []`. `decided` is where decide returns, and `evolved` where
-    evolve returned the states on the way to the target.
+    their guards exclude each other as far as they can be told. `begins` says that it is the first step of an instance.
+    `ignored` says that nothing was decided and the state stayed what it was: `return []`. `decided` is where decide
+    returns, and `evolved` where evolve returned the states on the way to the target.
 
     >>> Transition("New", "PlaceOrder", "AwaitingPayment").ignored
     False

@@ -104,10 +104,11 @@ def evaluate(reader: Reading, node: ast.expr, frame: Frame) -> Value:
         case ast.JoinedStr():
             return symbol_of(node, frame.env, (str,))
         case ast.Yield(value=value) if frame.yields is not None:
-            frame.yields.append(Known(None) if value is None else reader.evaluate(value, frame))
+            given = Known(None) if value is None else reader.evaluate(value, frame)
+            frame.yields += as_often([given], frame)
             return Known(None)
         case ast.YieldFrom(value=value) if frame.yields is not None:
-            frame.yields += spread(reader, reader.evaluate(value, frame))
+            frame.yields += as_often(spread(reader, reader.evaluate(value, frame)), frame)
             return Known(None)
         case _:
             return symbol_of(node, frame.env)
@@ -143,6 +144,13 @@ def spread(reader: Reading, value: Value) -> list[Value | Repeated]:
     types = reader.way.types(value) if isinstance(value, Symbol) else None
     element = next((element_types(hint) for hint in types or ()), None)
     return [Repeated((Symbol(f"{text_of(value)}[…]", element),), text_of(value))]
+
+
+def as_often(parts: list[Value | Repeated], frame: Frame) -> list[Value | Repeated]:
+    """Return parts that are added in a loop: nobody knows how often."""
+    if not frame.repeating:
+        return parts
+    return [part if isinstance(part, Repeated) else Repeated((part,), text_of(part)) for part in parts]
 
 
 def _outer(node: ast.Name, frame: Frame) -> Value:
@@ -225,6 +233,8 @@ def _arithmetic(reader: Reading, node: ast.BinOp, frame: Frame) -> Value:
         cls = left.cls if isinstance(left, Items) else right.cls if isinstance(right, Items) else list
         return Items(cls, [*spread(reader, left), *spread(reader, right)])
     match left, right:
+        case Items(), Known(int() as times) if isinstance(node.op, ast.Mult) and times * len(left.parts) <= MOST_ITEMS:
+            return Items(left.cls, left.parts * times)
         case Known(one), Known(other) if isinstance(node.op, ast.BitOr) and _is_type(one) and _is_type(other):
             return Known(one | other)
         case Known(int() as one), Known(int() as other) if type(node.op) in _ARITHMETIC:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct, structs
 
-from mainspring.analysis.reading.expressions import spread
+from mainspring.analysis.reading.expressions import as_often, spread
 from mainspring.analysis.reading.frames import Frame, Reading
 from mainspring.analysis.reading.objects import Above, settle_class, single_class
 from mainspring.analysis.reading.questions import truth
@@ -171,28 +171,21 @@ def _plain(value: Any) -> Any:
 
 def _append(call: Call) -> Value:
     if isinstance(call.receiver, Items) and len(call.args) == 1:
-        call.receiver.parts += _as_often(list(call.args), call.frame)
+        call.receiver.parts += as_often(list(call.args), call.frame)
     return Known(None)
 
 
 def _extend(call: Call) -> Value:
     if isinstance(call.receiver, Items) and len(call.args) == 1:
-        call.receiver.parts += _as_often(spread(call.reader, call.args[0]), call.frame)
+        call.receiver.parts += as_often(spread(call.reader, call.args[0]), call.frame)
     return Known(None)
 
 
 def _insert(call: Call) -> Value:
     if isinstance(call.receiver, Items) and len(call.args) == 2:
         at = call.args[0].value if isinstance(call.args[0], Known) else 0
-        call.receiver.parts[at:at] = _as_often(list(call.args[1:]), call.frame)
+        call.receiver.parts[at:at] = as_often(list(call.args[1:]), call.frame)
     return Known(None)
-
-
-def _as_often(parts: list[Value | Repeated], frame: Frame) -> list[Value | Repeated]:
-    """Return parts that are added in a loop: nobody knows how often."""
-    if not frame.repeating:
-        return parts
-    return [part if isinstance(part, Repeated) else Repeated((part,), text_of(part)) for part in parts]
 
 
 def _get(call: Call) -> Value:

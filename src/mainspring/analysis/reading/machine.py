@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from mainspring.analysis.model import (
     ANY_STATE,
     COMPENSATED,
+    UNREAD_GUARD,
     Field,
     Gap,
     Machine,
@@ -214,15 +215,18 @@ def _guarded(led: Sequence[Led]) -> list[tuple[Taken, str]]:
             words[condition.text, condition.holds] = str(condition)
             order.setdefault(condition.text)
     groups: list[list[Term]] = []
+    apart = False
     for all_of_them in (False, True):
         groups = [
             simplified(term_of(each.conditions, all_of_them=all_of_them) for each in group)
             for group in outcomes.values()
         ]
-        if exclude_each_other(groups):
+        apart = exclude_each_other(groups)
+        if apart:
             break
+    always = "" if apart else UNREAD_GUARD
     return [
-        (_merged([each.taken for each in same]), guard_text(group, words, list(order)))
+        (_merged([each.taken for each in same]), guard_text(group, words, list(order)) or always)
         for same, group in zip(outcomes.values(), groups, strict=True)
     ]
 

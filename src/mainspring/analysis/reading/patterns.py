@@ -139,9 +139,16 @@ class Patterns:
         empty = self._way.equals(Symbol(f"len({value.path})", (int,)), 0)
         if empty is True:
             return Answer(holds=False)
-        key = f"len({value.path}) >= {least}"
+        size = Symbol(f"len({value.path})", (int,))
+        key = f"{size.path} >= {least}"
         known = self._way.truth(key)
-        return Answer(known) if known is not None else Answer(self._way.ask(key), open=True)
+        answer = Answer(known) if known is not None else Answer(self._way.ask(key), open=True)
+        if answer.holds:
+            for fewer in range(least):
+                self._way.exclude(size, fewer)
+        elif least == 1:
+            self._way.settle(size, 0)
+        return answer
 
     def _matches_repeated(self, patterns: list[ast.pattern], value: Items) -> bool:
         """Match a list of which it is not known how long it is."""

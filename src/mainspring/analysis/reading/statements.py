@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mainspring.analysis.reading.expressions import spread
+from mainspring.analysis.reading.expressions import as_often, spread
 from mainspring.analysis.reading.frames import Frame, RaisedError, Reading, Returned
 from mainspring.analysis.reading.patterns import Patterns, bind_target
 from mainspring.analysis.reading.values import Closure, Items, Known, Repeated, Symbol, Value, text_of
@@ -92,9 +92,7 @@ def _augment(reader: Reading, name: str, op: ast.operator, value: ast.expr, fram
     added = reader.evaluate(value, frame)
     before = frame.env.get(name, Symbol(name))
     if isinstance(before, Items) and isinstance(op, ast.Add):
-        parts = spread(reader, added)
-        if frame.repeating:
-            parts = [part if isinstance(part, Repeated) else Repeated((part,), text_of(part)) for part in parts]
+        parts = as_often(spread(reader, added), frame)
         if before.cls is list:
             before.parts += parts
         else:
@@ -107,7 +105,8 @@ def _augment(reader: Reading, name: str, op: ast.operator, value: ast.expr, fram
 def _looped(reader: Reading, node: ast.For, frame: Frame) -> Returned | None:
     over = spread(reader, reader.evaluate(node.iter, frame))
     exact = len(over) <= EXACT_ROUNDS and not any(isinstance(part, Repeated) for part in over)
-    rounds = over if exact else _rounds(over)
+    # Another loop over the same may stop at another element: each has its own.
+    rounds = over if exact else _rounds(over, str(frame.place(node)))
     frame.repeating += not exact
     try:
         for place, part in enumerate(rounds):
@@ -125,7 +124,7 @@ def _looped(reader: Reading, node: ast.For, frame: Frame) -> Returned | None:
     return run(reader, node.orelse, frame)
 
 
-def _rounds(over: Sequence[Any]) -> list[Any]:
+def _rounds(over: Sequence[Any], loop: str) -> list[Any]:
     """Return what a loop of unknown length is read with: each alternative may follow each other one."""
     alternatives = [
         alternative for part in over for alternative in (part.alternatives if isinstance(part, Repeated) else (part,))
@@ -133,7 +132,7 @@ def _rounds(over: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for place in range(ROUNDS):
         for value in alternatives:
-            renamed = Symbol(f"{value.path}[{place}]", value.types) if isinstance(value, Symbol) else value
+            renamed = Symbol(f"{value.path}[{place} at {loop}]", value.types) if isinstance(value, Symbol) else value
             found.append(renamed)
     return found
 
@@ -157,7 +156,10 @@ def _while(reader: Reading, node: ast.While, frame: Frame) -> Returned | None:
 def _tried(reader: Reading, node: ast.Try, frame: Frame) -> Returned | None:
     """Read a try statement: all goes well, or a handler takes over at its beginning."""
     for handler in node.handlers:
-        if reader.way.ask(f"raises into {frame.place(handler)}"):
+        raised = reader.way.ask(f"raises into {frame.place(handler)}")
+        what = "an error" if handler.type is None else frame.text(handler.type)
+        reader.way.note(f"{what} is raised", f"{what} is not raised", holds=raised, shown=not frame.quiet)
+        if raised:
             return run(reader, [*handler.body, *node.finalbody], frame)
     ended = run(reader, [*node.body, *node.orelse], frame)
     return ended if ended is not None else run(reader, node.finalbody, frame)

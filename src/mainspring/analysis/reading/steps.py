@@ -84,12 +84,21 @@ def _led(read: Any, subject: Subject, state: Kind, message: type[Any] | None) ->
             if taken is not None:
                 found.append(Led(tuple(way.conditions.values()), taken))
     except TooManyWaysError:
-        place = place_of(subject.cls.decide if message is not None else subject.cls.evolve)
-        reason = "there are too many ways through it to read them all"
-        name = "" if message is None else subject.definition.inputs[message]
-        problem = Unresolved(place, "decide and evolve", reason, state.name, name)
+        problem = _problem(subject, state, message, "there are too many ways through it to read them all")
         return [Led((), Taken(None, problems=(problem,)))]
+    except (RaisedError, KeyboardInterrupt):
+        raise
+    except Exception as error:  # noqa: BLE001  an author's metaclass or descriptor may raise anything, and that is told
+        reason = f"reading it failed with {type(error).__name__}: {error}"
+        return [Led((), Taken(None, problems=(_problem(subject, state, message, reason),)))]
     return found
+
+
+def _problem(subject: Subject, state: Kind, message: type[Any] | None, reason: str) -> Unresolved:
+    """Return a problem with a whole step."""
+    place = place_of(subject.cls.decide if message is not None else subject.cls.evolve)
+    name = "" if message is None else subject.definition.inputs[message]
+    return Unresolved(place, "decide and evolve", reason, state.name, name)
 
 
 class _Step:
