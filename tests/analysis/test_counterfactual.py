@@ -35,8 +35,10 @@ from tests.analysis.approved import approved
 from tests.analysis.desk import Asker, Claim, Claims, Knock, Note, Shift, Tick, UnderReview, Worked, app_of
 from tests.analysis.doing import done, quiet
 from tests.analysis.running import run
+from tests.coordination.family import PlanTrip, Sum, adding, travel
 
 CHARGE_TAKES = timedelta(seconds=len("charge_card"))
+INSTANCES = 12
 LATE_US = 1 << 60
 
 
@@ -51,7 +53,7 @@ def stories(folder: Path, example: str, make: Any) -> list[Any]:
         await app.start(work=False)
         try:
             found: list[Any] = []
-            for row in await app.engine.store.instances(InstanceFilter(), 1_000):
+            for row in await app.engine.store.instances(InstanceFilter(), INSTANCES):
                 ref = Ref(row.workflow, row.id)
                 rows = live(await whole_stream(app.engine.store, ref))
                 entry = app.registry.workflows.get(row.workflow)
@@ -87,6 +89,26 @@ def test_an_input_replaced_by_itself_tells_the_recorded_story(example_databases:
         assert (story.differs_at, story.error, story.unanswered) == (None, None, ()), name
         assert story.state == story.recorded_state, name
         assert [entry.event for entry in story.told] == [entry.event for entry in story.recorded], name
+
+
+def test_children_and_fan_outs_answer_as_they_did(tmp_path: Path) -> None:
+    async def body() -> list[tuple[str, Counterfactual]]:
+        async with adding(travel(Mainspring(f"sqlite:///{tmp_path / 'family.db'}"))) as app:
+            await app.send(PlanTrip("t-1", ("book", "silent", "fail", "deep")))
+            adder = await app.send(Sum("s-1", (1, 2, 3)))
+            await adder.result()
+            await quiet(app)
+            found: list[tuple[str, Counterfactual]] = []
+            for ref in (Ref("Trip", "t-1"), Ref("Adder", "s-1")):
+                rows = live(await whole_stream(app.engine.store, ref))
+                found += unchanged(app.registry.workflows[ref.workflow], ref, rows)
+            return found
+
+    found = done(body)
+
+    assert {name for name, _ in found} >= {"Trip/t-1 at 2", "Adder/s-1 at 2", "Adder/s-1 at 4"}
+    for name, story in found:
+        assert (story.differs_at, story.error, story.unanswered, story.untaken) == (None, None, (), ()), name
 
 
 # ---- one story at a time

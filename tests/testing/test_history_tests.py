@@ -60,6 +60,7 @@ async def keep():
 
 asyncio.run(keep())
 """
+QUICK = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:cacheprovider")
 SETTINGS = """
 [pytest]
 pythonpath = .
@@ -81,7 +82,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def here(shop: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A directory of one's own with the app and its histories. Hypothesis would be imported anew by each run."""
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:xdist -p no:cacheprovider")
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(QUICK))
     (pytester.path / "histories").mkdir()
     for name in ("shop.py", "histories/refunds.json"):
         (pytester.path / name).write_bytes((shop / name).read_bytes())
@@ -183,7 +184,7 @@ def test_nothing_is_loaded_where_no_histories_are_named(tmp_path: Path) -> None:
         "    assert ours == {'mainspring', 'mainspring.pytest_plugin'}, ours\n"
     )
     ran = subprocess.run(  # noqa: S603  our own
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", *QUICK, str(tmp_path)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
