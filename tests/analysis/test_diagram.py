@@ -106,7 +106,7 @@ def test_what_changes_nothing_is_left_out_unless_asked_for() -> None:
     everything = diagram_of(MACHINE, history, ignored=True)
 
     assert [step.message for step in arrows(drawn)["Building", "Building"]] == ["Paint"]
-    assert drawn.notes == ("2 steps that change nothing and decide nothing are not drawn.",)
+    assert drawn.notes == ("2 steps that change and decide nothing are not drawn.",)
     assert [step.message for step in arrows(everything)["Building", "Building"]] == ["Look", "Paint", "TooLate"]
     assert everything.notes == ()
 
@@ -162,6 +162,25 @@ def test_a_target_that_could_not_be_read_is_drawn_as_such_and_the_place_is_noted
 
     assert drawn.node(ANY_STATE).kind == "unknown"
     assert drawn.notes == ("Could not be read: w.py:7: rules[x](): a call that cannot be followed (Go in A)",)
+
+
+def test_what_history_did_where_the_code_could_not_be_read_is_not_taken_for_older_code() -> None:
+    place = Unresolved(Place("w.py", 7), "rules[x]()", "a call that cannot be followed", "A", "Go")
+    states = (State("A", initial=True), State("B"))
+    unread = Machine("W", states=states, transitions=(Transition("A", "Go", ANY_STATE),), unresolved=(place,))
+    history = mined(MinedStep("A", "Go", "B", 2), MinedStep("A", "Stop", "B", 1), states=(MinedState("B", 3),))
+
+    drawn = arrows(diagram_of(unread, history))
+
+    assert {step.message: step.seen for step in drawn["A", "B"]} == {"Go": "both", "Stop": "history"}
+    assert [step.seen for step in drawn["A", ANY_STATE]] == ["both"]
+
+
+def test_a_step_that_is_always_taken_has_no_guard_though_another_way_to_it_has_one() -> None:
+    ways = (Transition("A", "Go", "B", "first"), Transition("A", "Go", "B"))
+    machine = Machine("W", states=(State("A", initial=True), State("B")), transitions=ways)
+
+    assert [step.label for step in arrows(diagram_of(machine, None))["A", "B"]] == ["Go"]
 
 
 def test_history_alone_begins_where_its_first_steps_do() -> None:

@@ -189,27 +189,39 @@ def _steps(machine: Machine | None, mined: Mined | None) -> dict[_Key, _Found]:
         _add_code(found, transition, alone=mined is None)
     lost = {(gap.source, gap.message) for gap in (() if machine is None else machine.gaps)}
     for step in () if mined is None else mined.steps:
-        _add_history(found, step, lost, alone=machine is None)
+        # Where the code could not be read, nobody knows whether it is older code that did this.
+        unread = machine is None or _is_unread(machine, step)
+        _add_history(found, step, lost, unless="both" if unread else "history")
+        somewhere = found.get((step.source, step.message, ANY_STATE, step.ends))
+        if somewhere is not None and machine is not None:
+            somewhere.seen = "both"
     return found
+
+
+def _is_unread(machine: Machine, step: MinedStep) -> bool:
+    return any(
+        place.source in ("", step.source) and place.message in ("", step.message) for place in machine.unresolved
+    )
 
 
 def _add_code(found: dict[_Key, _Found], transition: Transition, *, alone: bool) -> None:
     key = (transition.source, transition.message, transition.target, transition.ends)
     step = found.setdefault(key, _Found("both" if alone else "code", [], [], [], hidden=True))
     step.hidden = step.hidden and transition.ignored
-    _add(step.guards, transition.guard)
+    step.guards.append(transition.guard)
     for output in transition.outputs:
         _add(step.outputs, str(output))
     _add(step.places, "" if transition.decided is None else str(transition.decided))
 
 
-def _add_history(found: dict[_Key, _Found], step: MinedStep, lost: set[tuple[str, str]], *, alone: bool) -> None:
+def _add_history(found: dict[_Key, _Found], step: MinedStep, lost: set[tuple[str, str]], *, unless: Seen) -> None:
+    """Add a step that happened; `unless` the code has it, it was seen there."""
     key = (step.source, step.message, step.target, step.ends)
     known = found.get(key)
     if known is None:
         # A timer that lost its race, or whatever else is ignored: the code has no case for it, and needs none.
         passed = step.source == step.target and step.ends is None and (step.source, step.message) in lost
-        known = found[key] = _Found("both" if alone else "history", [], [*step.outputs], [], hidden=passed)
+        known = found[key] = _Found(unless, [], [*step.outputs], [], hidden=passed)
     elif known.seen == "code":
         known.seen = "both"
     known.count = (known.count or 0) + step.count
@@ -282,7 +294,9 @@ def _arrows(steps: dict[_Key, _Found], nodes: dict[str, Node], initial: str) -> 
             to = f"({ends})"
             then = target if target != source else None
             nodes.setdefault(to, Node(to, "end", ends=(ends,)))
-        step = Step(message, found.seen, (*found.guards,), (*found.outputs,), (*found.places,), found.count, then)
+        # What happens without a guard happens always, whatever guards lead to it as well.
+        guards = () if "" in found.guards else tuple(dict.fromkeys(found.guards))
+        step = Step(message, found.seen, guards, (*found.outputs,), (*found.places,), found.count, then)
         drawn.setdefault((source, to), []).append(step)
     begins = (Arrow(BEGIN, initial),) if initial in nodes else ()
     return (*begins, *(Arrow(source, target, (*steps,)) for (source, target), steps in drawn.items()))
@@ -294,7 +308,8 @@ def _arrows(steps: dict[_Key, _Found], nodes: dict[str, Node], initial: str) -> 
 def _hidden(count: int) -> tuple[str, ...]:
     if not count:
         return ()
-    return (f"{count} {'step' if count == 1 else 'steps'} that change nothing and decide nothing are not drawn.",)
+    one, many = "step that changes and decides nothing is", "steps that change and decide nothing are"
+    return (f"{count} {one if count == 1 else many} not drawn.",)
 
 
 def _unresolved(machine: Machine | None) -> tuple[str, ...]:
