@@ -7,13 +7,14 @@ taken, and one difference does not hide or make others.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from mainspring.analysis.contrast import changes, decision_lines, label, state_changes, state_lines
 from mainspring.analysis.findings import Compared, Found, Key, Lines, StopWalkError, Stored, What
 from mainspring.analysis.watch import Watch
-from mainspring.core.events import OUTPUTS, Became, Began, Compensating, Completed, Failed, InitiatedBy, Received
+from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, InitiatedBy, Received
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.step import step
@@ -39,7 +40,8 @@ SHOWN_CHARACTERS: Final = 300
 STOPPED: Final = "Nothing behind it was checked."
 
 _INPUTS: Final = frozenset(cls.__name__ for cls in (Received, InitiatedBy))
-_DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed, Failed, Compensating))
+# A Compensating may also have been begun from outside.
+_DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed, Failed))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TASK: Final = b'"task"'
 _BEGAN: Final = Began()
@@ -111,7 +113,10 @@ class Walk:
             return
         try:
             for row in rows:
-                self._take(row)
+                if self._open and row.event in _DECIDED:
+                    self._group.append(row)
+                else:
+                    self._take(row)
         except StopWalkError:
             self._stopped = True
 
@@ -142,10 +147,7 @@ class Walk:
 
     def _take(self, row: EventRow) -> None:
         name = row.event
-        if self._open and name in _DECIDED:
-            if name != "Compensating":
-                self._group.append(row)
-                return
+        if self._open and name == "Compensating":
             # What follows is undone by the engine. One that was begun from outside was nobody's decision.
             self._open = False
             if not read_detail(row.detail).cancelled:
@@ -208,13 +210,17 @@ class Walk:
         self._decisions += 1
         message, state = _class(envelope.message), _class(before)
         try:
-            with self._watch.guard(self._ref.workflow, message, state):
+            guard = self._watch.guard(self._ref.workflow, message, state)
+            if guard is None:
                 taken = step(self._workflow, before, head.version - 1, envelope, begins)
+            else:
+                with guard:
+                    taken = step(self._workflow, before, head.version - 1, envelope, begins)
         except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
             if isinstance(error, ImpureCallError):
                 self._watch.caught(self._ref.workflow, message, state)
             try:
-                with self._watch.guard(self._ref.workflow, message, state):
+                with self._watch.guard(self._ref.workflow, message, state) or nullcontext():
                     self._state = self._folded([_BEGAN, *events] if begins else events, head)
             except ImpureCallError as impure:
                 raise StopWalkError from impure  # told already: the guard only insists on it
