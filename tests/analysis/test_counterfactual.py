@@ -146,6 +146,22 @@ def test_a_timer_that_is_not_due_yet_is_told_as_waiting(example_databases: Path)
     ]
 
 
+def test_a_timer_that_is_dropped_does_not_fire_after_all(example_databases: Path) -> None:
+    fired: list[tuple[str, Counterfactual]] = []
+
+    def make(entry: Any, ref: Ref, rows: Any) -> list[tuple[str, Counterfactual]]:
+        timers = [row.version for row in rows if row.event == "Received" and row.kind == "timer"]
+        return [(str(ref), counterfactual(entry, ref, rows, Edit("drop", timer), LATE_US)) for timer in timers[:1]]
+
+    for example in ("expense_approval", "payment_gateway", "order_processing"):
+        fired += stories(example_databases, example, make)
+
+    assert fired
+    for name, found in fired:
+        dropped = found.recorded[0].event
+        assert dropped not in [entry.event for entry in found.told], name
+
+
 def test_a_command_that_was_never_sent_is_told_as_unanswered(example_databases: Path) -> None:
     edit = Edit("replace", 4, OrderValidated("order-0", 5))
     found = story(example_databases, "order_processing", "OrderProcessing/order-0", edit)

@@ -92,7 +92,6 @@ class Retelling:
     ) -> None:
         self._definition = entry.definition
         self._workflow = guarded_workflow(entry.workflow)
-        self._recorder = entry.recorder
         self._ref = ref
         self._memory = memory
         self._until_us = until_us
@@ -143,7 +142,10 @@ class Retelling:
         """Let everything come that came from the change on, and that no output behind it asked for."""
         for heard in self._memory.heard:
             changed = heard.version == edit.version
-            if heard.version < edit.version or heard.undone or (changed and edit.what == "drop"):
+            if changed and edit.what == "drop":
+                self._timers.pop(heard.cause or 0, None)  # if it was a timer, it does not fire at all
+                continue
+            if heard.version < edit.version or heard.undone:
                 continue
             if heard.cause is None or heard.cause < edit.version:
                 replaced = changed and edit.what == "replace"
