@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -121,3 +122,18 @@ def test_one_workflow_may_be_chosen_and_must_exist() -> None:
     missing = run("--app", corpus("good_reply"), "-w", "Banks")
     assert missing.exit_code == 2
     assert "has no workflow Banks. It has Bank, Orders." in missing.output
+
+
+def test_the_pages_transcript_is_what_the_command_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/how-to/lint.md").read_text()
+    code = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
+    transcript = re.search(r"^\$ mainspring lint --app shop:app\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert transcript is not None
+    (tmp_path / "shop.py").write_text(code)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    try:
+        assert run("--app", "shop:app").output == transcript[1]
+    finally:
+        sys.modules.pop("shop", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -20,8 +21,11 @@ from tests.analysis.expected_machines import EXPECTED, Row
 from tests.analysis.observed import is_known, observed
 
 ALL = {cls.__name__: cls for classes in WORKFLOWS.values() for cls in classes}
-FUZZED = 12
+FUZZED = 8
 STORIES: list[Story] = [story for example in WORKFLOWS for story in import_module(f"examples.{example}.story").STORIES]
+
+
+read = cache(read_machine)
 
 
 def row_of(transition: Transition) -> Row:
@@ -37,14 +41,14 @@ def row_of(transition: Transition) -> Row:
 
 @pytest.mark.parametrize("name", ALL)
 def test_an_examples_machine_is_the_one_that_was_written_down_by_hand(name: str) -> None:
-    machine = read_machine(ALL[name])
+    machine = read(ALL[name])
 
     assert sorted(map(row_of, machine.transitions)) == sorted(EXPECTED[name])
     assert machine.unresolved == ()
 
 
 def test_states_say_what_they_are() -> None:
-    machine = read_machine(ALL["OrderProcessing"])
+    machine = read(ALL["OrderProcessing"])
 
     assert [state.name for state in machine.states if state.initial] == ["New"]
     assert [state.name for state in machine.states if state.ended] == ["Fulfilled", "Abandoned"]
@@ -53,7 +57,7 @@ def test_states_say_what_they_are() -> None:
 
 
 def test_inputs_say_how_they_come_and_what_they_are_for() -> None:
-    machine = read_machine(ALL["ExpenseApproval"])
+    machine = read(ALL["ExpenseApproval"])
 
     assert machine.input("SubmitExpense").begins
     assert machine.input("ApproveExpense").ways == ("answer",)
@@ -65,7 +69,7 @@ def test_inputs_say_how_they_come_and_what_they_are_for() -> None:
 def test_a_transition_names_the_lines_of_its_cases() -> None:
     cls = ALL["TrafficFine"]
     lines, _ = inspect.getsourcelines(inspect.getmodule(cls) or cls)
-    machine = read_machine(cls)
+    machine = read(cls)
     (issued,) = [t for t in machine.transitions if t.target == "FineIssued"]
     assert issued.decided is not None
 
@@ -80,7 +84,7 @@ def test_a_transition_names_the_lines_of_its_cases() -> None:
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.title)
 def test_every_step_of_a_story_is_a_transition_of_the_machine(story: Story) -> None:
-    machine = read_machine(story.workflow)
+    machine = read(type(story.workflow))
 
     steps = observed(story.workflow, story.rehearse().events)
 
@@ -91,7 +95,7 @@ def test_every_step_of_a_story_is_a_transition_of_the_machine(story: Story) -> N
 @pytest.mark.parametrize("name", ALL)
 def test_no_order_of_messages_leads_beside_the_machine(name: str) -> None:
     workflow = ALL[name]()
-    machine = read_machine(workflow)
+    machine = read(type(workflow))
     told = [story for story in STORIES if type(story.workflow) is type(workflow)]
     messages = [_alike(item) for story in told for item in story.messages]
 
@@ -103,7 +107,7 @@ def test_no_order_of_messages_leads_beside_the_machine(name: str) -> None:
 
 def test_a_transition_that_is_missing_would_be_seen() -> None:
     story = STORIES[0]
-    machine = read_machine(story.workflow)
+    machine = read(type(story.workflow))
     maimed = replace(machine, transitions=machine.transitions[1:])
 
     steps = observed(story.workflow, story.rehearse().events)

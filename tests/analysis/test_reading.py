@@ -27,7 +27,7 @@ from mainspring.analysis.model import ANY_STATE, UNREAD_GUARD, Machine
 from mainspring.analysis.reading import read_machine
 from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand, HistoryEvent
-from tests.analysis.forms import FORMS, MACHINE, Base, Charge, Done, Input, New, Order, Output, State, Waiting
+from tests.analysis.forms import FORMS, MACHINE, Base, Charge, Input, New, Order, Output, State, Waiting
 
 Line = tuple[str, str, str, str, str | None]
 
@@ -279,14 +279,16 @@ class Saga(Workflow[Order, New | Waiting | Undoing | Undone, Charge]):
             case Compensated():
                 return Undone()
             case Failed():
-                return Done()
+                return New()
 
 
 def test_a_saga_goes_on_when_a_compensation_was_carried_out() -> None:
     machine = read_machine(Saga)
 
     undone = [(t.source, t.target, t.ends) for t in machine.transitions if t.message == "Compensated"]
+    assert machine.unresolved == ()
     assert ("Undoing", "Undone", None) in undone
+    assert ("Undone", "New", "failed") in undone
     assert machine.input("Order").ways == ("then",)
 
 

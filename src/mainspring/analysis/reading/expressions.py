@@ -269,7 +269,10 @@ def _kind(reader: Reading, value: Value) -> type[Any] | None:
 
 
 def _item(reader: Reading, node: ast.Subscript, frame: Frame) -> Value:
-    owner, key = reader.evaluate(node.value, frame), reader.evaluate(node.slice, frame)
+    owner = reader.evaluate(node.value, frame)
+    if isinstance(node.slice, ast.Slice):
+        return _slice(reader, node, node.slice, owner, frame)
+    key = reader.evaluate(node.slice, frame)
     match owner, key:
         case Table(entries), Known(known) if known in entries:
             return entries[known]
@@ -285,6 +288,14 @@ def _item(reader: Reading, node: ast.Subscript, frame: Frame) -> Value:
             return Symbol(text_of(Symbol(f"{text_of(owner)}[{text_of(key)}]")), types)
         case _:
             return symbol_of(node, frame.env)
+
+
+def _slice(reader: Reading, node: ast.Subscript, part: ast.Slice, owner: Value, frame: Frame) -> Value:
+    bounds = [None if each is None else reader.evaluate(each, frame) for each in (part.lower, part.upper, part.step)]
+    known: list[Any] = [each.value if isinstance(each, Known) else each for each in bounds]
+    if isinstance(owner, Items) and owner.whole is not None and all(isinstance(each, int | None) for each in known):
+        return Items(owner.cls, owner.parts[slice(*known)])
+    return symbol_of(node, frame.env, reader.way.types(owner) if isinstance(owner, Symbol) else None)
 
 
 def _comprehended(reader: Reading, node: ast.ListComp | ast.GeneratorExp, frame: Frame) -> list[Value | Repeated]:

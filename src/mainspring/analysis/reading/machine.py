@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -42,6 +43,8 @@ from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
 
 PASSES: Final = 4
 """What answers a task is known when all was read; then all is read once more."""
+
+PLACES_KEPT: Final = 5_000
 
 _OWN_WAYS: Final[dict[str, Way]] = {"Schedule": "timer", "FanOut": "join", "Compensate": "then"}
 
@@ -329,6 +332,7 @@ def _doc(cls: type[Any]) -> str:
     return "" if generated else inspect.cleandoc(doc)
 
 
+@lru_cache(maxsize=PLACES_KEPT)
 def _place(cls: type[Any]) -> Place | None:
     try:
         file = inspect.getsourcefile(cls)

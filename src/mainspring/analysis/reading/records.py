@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import inspect
 import types
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, Literal, Never, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from msgspec import NODEFAULT, Struct
@@ -15,6 +15,7 @@ from msgspec.structs import fields as struct_fields
 from mainspring.core.type_parameters import unwrapped
 
 NO_DEFAULT: Final = object()
+HINTS_KEPT: Final = 5_000
 
 
 def class_of_value(value: Any) -> type[Any]:
@@ -101,6 +102,14 @@ def members(hint: Any) -> tuple[Any, ...] | None:
     >>> members(int | None)
     (<class 'int'>, <class 'NoneType'>)
     """
+    try:
+        return _members(hint)
+    except TypeError:  # a hint that cannot be hashed, such as a Literal of a list
+        return None
+
+
+@lru_cache(maxsize=HINTS_KEPT)
+def _members(hint: Any) -> tuple[Any, ...] | None:
     hint = unwrapped(hint)
     if get_origin(hint) in (Union, types.UnionType):
         found: list[Any] = []

@@ -14,7 +14,7 @@ from msgspec import Struct
 from mainspring.analysis.reading.records import choices, class_of
 from mainspring.analysis.reading.values import Symbol
 
-MOST_WAYS: Final = 500
+MOST_WAYS: Final = 300
 """For one message in one state. Where there are more, nothing is told of them but that."""
 
 T = TypeVar("T")
