@@ -51,6 +51,11 @@ def test_what_is_intended_is_told_with_its_reason() -> None:
     assert intended.reason.startswith("the answer is late, not lost")
 
 
+@pytest.mark.parametrize("workflow", ["OrderOnCredit", "CustomerCredit"])
+def test_one_workflow_alone_is_not_blamed_for_comments_on_its_neighbour(workflow: str) -> None:
+    assert lint(APPS["credit_limit"], workflow).findings == ()
+
+
 def test_a_finding_names_the_line_where_something_can_be_done() -> None:
     (found,) = lint(import_module("tests.analysis.lint_corpus.ms202_forgotten_end").app).findings
 

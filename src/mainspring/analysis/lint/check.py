@@ -22,9 +22,9 @@ from mainspring.purity import check_purity
 
 
 def lint(app: Mainspring, workflow: str | None = None) -> Report:
-    """Return what is wrong, or may be, with the workflows of an app, as far as their code and its wiring tell.
+    """Return what is wrong, or may be, with the workflows of an app, or with one of them, by its name.
 
-    Nothing is run, and no database is opened.
+    It is what their code and the app's wiring tell. Nothing is run, and no database is opened.
 
     >>> from mainspring.testing.samples import Counter
     >>> app = Mainspring("memory://")
@@ -33,16 +33,24 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
     [('waits-without-timeout', ('Counted',))]
     """
     world = World(app)
-    chosen = [name for name in world.entries if workflow in (None, name)]
     found: list[Finding] = []
     files: set[str] = set()
-    for name in chosen:
-        own: Workflow[Any, Any, Any] = world.entries[name].workflow
+    classes: dict[str, str] = {}
+    # All are looked at, whichever is chosen: a comment in their file may speak of any of them.
+    for name, entry in world.entries.items():
+        own: Workflow[Any, Any, Any] = entry.workflow
         machine = world.machines[name]
         found += check_workflow(own, machine, world)
         files |= _files(type(own), machine)
-    left, intended = sift(", ".join(chosen), sorted(set(found)), files)
-    return Report(tuple(chosen), tuple(sorted(left)), tuple(intended))
+        data = (*entry.definition.inputs, *entry.definition.states, *entry.definition.outputs)
+        classes |= {cls.__name__: name for cls in (*data, *type(own).__mro__)}
+    left, intended = sift(sorted(set(found)), files, classes)
+    chosen = [name for name in world.entries if workflow in (None, name)]
+    return Report(
+        tuple(chosen),
+        tuple(sorted(each for each in left if each.workflow in chosen)),
+        tuple(each for each in intended if each.finding.workflow in chosen),
+    )
 
 
 def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: World) -> Iterator[Finding]:

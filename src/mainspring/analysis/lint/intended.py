@@ -9,9 +9,10 @@ finding is about; without, all findings of that rule on the line are meant.
 
 from __future__ import annotations
 
+import ast
 import re
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ _ALMOST: Final = re.compile(r"#\s*mainspring:")
 
 
 class Comment(Struct, frozen=True):
-    """One comment, and the line of the code that it speaks of.
+    """One comment, the line of the code that it speaks of, and the class around it.
 
     >>> Comment("shop.py", 3, 4, "dead-end", (), "the archive").line
     3
@@ -38,6 +39,7 @@ class Comment(Struct, frozen=True):
     rule: str
     about: tuple[str, ...]
     reason: str
+    owner: str = ""
 
     def covers(self, found: Finding) -> bool:
         """Tell whether a finding is meant."""
@@ -50,9 +52,11 @@ def comments_in(file: str) -> list[Comment]:
     try:
         with tokenize.open(file) as source:
             tokens = list(tokenize.generate_tokens(source.readline))
-        lines = Path(file).read_text(encoding="utf-8").splitlines()
+        text = Path(file).read_text(encoding="utf-8")
+        lines, tree = text.splitlines(), ast.parse(text)
     except (OSError, SyntaxError, UnicodeDecodeError, tokenize.TokenError):
         return []
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     found: list[Comment] = []
     for token in tokens:
         if token.type != tokenize.COMMENT or not _ALMOST.match(token.string):
@@ -61,12 +65,19 @@ def comments_in(file: str) -> list[Comment]:
         parts = _COMMENT.match(token.string)
         rule, about, reason = parts.groups() if parts is not None else (token.string, None, "")
         names = tuple(name.strip() for name in (about or "").split(",") if name.strip())
-        found.append(Comment(file, line, _speaks_of(lines, line), rule, names, reason.strip()))
+        code = _speaks_of(lines, line)
+        owner = next((node.name for node in classes if node.lineno <= code <= (node.end_lineno or 0)), "")
+        found.append(Comment(file, line, code, rule, names, reason.strip(), owner))
     return found
 
 
-def sift(workflows: str, findings: Sequence[Finding], files: Iterable[str]) -> tuple[list[Finding], list[Intended]]:
-    """Return the findings that nobody intends, with those about comments; and the intended ones."""
+def sift(
+    findings: Sequence[Finding], files: Iterable[str], classes: Mapping[str, str]
+) -> tuple[list[Finding], list[Intended]]:
+    """Return the findings that nobody intends, with those about comments; and the intended ones.
+
+    `classes` are those that were looked at, with their workflows: a comment in another one is none of theirs.
+    """
     comments = [comment for file in sorted(set(files)) for comment in comments_in(file)]
     left: list[Finding] = []
     intended: list[Intended] = []
@@ -78,7 +89,12 @@ def sift(workflows: str, findings: Sequence[Finding], files: Iterable[str]) -> t
         else:
             used.add(covering)
             intended.append(Intended(each, covering.reason))
-    left += [_unused(workflows, comment) for comment in comments if comment not in used]
+    somebody = next(iter(classes.values()), "")
+    left += [
+        _unused(classes.get(comment.owner, somebody), comment)
+        for comment in comments
+        if comment not in used and (not comment.owner or comment.owner in classes)
+    ]
     return left, intended
 
 
@@ -93,11 +109,11 @@ def _speaks_of(lines: Sequence[str], line: int) -> int:
     return line
 
 
-def _unused(workflows: str, comment: Comment) -> Finding:
+def _unused(workflow: str, comment: Comment) -> Finding:
     if comment.rule not in BY_NAME:
         what = f"there is no rule {comment.rule}"
     elif not comment.reason:
         what = f"it does not say why {comment.rule} is intended here"
     else:
         what = f"nothing is found by {comment.rule} here that it could mean"
-    return finding("MS902", workflows, Place(comment.file, comment.line), what, comment.rule)
+    return finding("MS902", workflow, Place(comment.file, comment.line), what, comment.rule)

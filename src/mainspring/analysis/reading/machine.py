@@ -336,9 +336,12 @@ def _doc(cls: type[Any]) -> str:
 def _place(cls: type[Any]) -> Place | None:
     try:
         file = inspect.getsourcefile(cls)
-        return None if file is None else Place(file, max(inspect.getsourcelines(cls)[1], 1))
+        lines, first = inspect.getsourcelines(cls)
     except (OSError, TypeError):
         return None
+    # Where the class itself stands, behind its decorators.
+    decorators = next((place for place, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    return None if file is None else Place(file, max(first, 1) + decorators)
 
 
 def _unread_style(subject: Subject) -> Unresolved | None:
