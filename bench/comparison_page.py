@@ -38,8 +38,8 @@ Medians over the rounds, with the least and the most of them in brackets. In eve
 one after the other before the next workload begins, each in processes and a folder (or schema) of its own; ratios are
 taken round by round. Every run checks afterwards that all work was done and stored, and that nothing was durable by
 name only. `default` is what one gets without settings (for mainspring: a plain process), `best` the fastest durable
-settings found (for mainspring: a process set up as `mainspring worker` sets up its own, W5's a plain one; W1 a client
-and two worker processes, and their memory is added up). Elsewhere are the [workloads](README.md), and
+settings found (for mainspring: a process set up as `mainspring worker` sets up its own, W5's a plain one; on PostgreSQL
+W1 has a client and two worker processes, and their memory is added up). Elsewhere are the [workloads](README.md), and
 [what the peers do, with each setting and its reason](peers/README.md)."""
 
 

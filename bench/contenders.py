@@ -36,8 +36,9 @@ FEWER: Final[Mapping[str, Mapping[str, int]]] = {
 }
 QUICK: Final = {"w1": 200, "w2": 20, "w3": 50, "w3-long": 250, "w4": 50, "w5": 300, "w6": 200}
 
-# As many as there are cores, where there is work for more than one; so do the peers at their best.
-WORKERS_AT_BEST: Final = 2
+# Worker processes for W1 at its best; none: the process that sends works too. On SQLite a second one brings nothing, for
+# one process writes at a time.
+WORKERS_AT_BEST: Final = {"sqlite": 0, "postgres": 2}
 
 BARE: Final = "bare limit"
 MAINSPRING: Final = "mainspring"
@@ -98,7 +99,7 @@ def run(contender: Contender, workload: str, settings: Settings) -> Figures:
         return _peer(contender, workload, settings)
     name = LIMITS[workload] if contender.engine == BARE else OURS.get(workload, workload)
     best = contender.setting == "best"
-    workers = WORKERS_AT_BEST if best and workload == "w1" else 0
+    workers = WORKERS_AT_BEST[contender.store] if best and workload == "w1" else 0
     try:
         figures = one_round(name, structs.replace(settings, tuned=best, workers=workers))
     except SystemExit as reason:

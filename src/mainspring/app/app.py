@@ -318,7 +318,7 @@ class Mainspring:
         for message, id in zip(items, identities, strict=True):
             pendings.append(self._enveloped(engine, message, id, actor))
             if len(pendings) % INPUTS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                await engine.intake.rest()
         await engine.intake.all_answered(pendings)
         return [Receipt(self, pending) for pending in pendings]
 

@@ -43,7 +43,7 @@ class Engine:
         self.registry = registry
         self.runtime = runtime
         self.committer = Committer(store, runtime)
-        self.intake = Intake(store, registry, runtime)
+        self.intake = Intake(store, registry, runtime, self.committer)
         self.dispatcher = Dispatcher(
             store, registry, self.committer, self.intake, runtime, resources, self.due_at, self.accepted
         )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
+from mainspring.engine.committer import Committer
 from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context, read_kind
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
@@ -20,6 +21,9 @@ from mainspring.port.store import Store
 INPUTS_IN_FLIGHT: Final = 10_000
 # Of those that are sent together: then others get a turn of the event loop.
 INPUTS_PER_TURN: Final = 100
+# While a commit is under way. Its thread gives up the interpreter lock at each statement, and beside a loop that never
+# rests it would wait a whole switch interval to get it back, every time.
+REST_SECONDS: Final = 0.001
 MESSAGE_ID_CHARACTERS: Final = 1_000
 ACTOR_CHARACTERS: Final = 1_000
 # The ideographic space, and the zero-width joiner and non-joiner.
@@ -29,10 +33,11 @@ NAME_JOINERS: Final = "\u3000\u200c\u200d"
 class Intake:
     """Makes inputs of messages and hands them to the stepper, no more at a time than memory should hold."""
 
-    def __init__(self, store: Store, registry: Registry, runtime: Runtime) -> None:
+    def __init__(self, store: Store, registry: Registry, runtime: Runtime, committer: Committer) -> None:
         self._store = store
         self._registry = registry
         self._runtime = runtime
+        self._committer = committer
         self._submit: Callable[[Pending], None] = _nowhere
         self._in_flight = 0
         self._at_the_door: deque[asyncio.Future[None]] = deque()
@@ -166,6 +171,10 @@ class Intake:
                 return
         self._in_flight -= 1
 
+    async def rest(self) -> None:
+        """Let others have a turn, and the store's thread the time for a few statements if it is at a commit."""
+        await asyncio.sleep(0 if self._committer.idle else REST_SECONDS)
+
     async def answered(self, pending: Pending) -> ReceiptStatus:
         """Submit an input and wait until it is durable. Return what became of it."""
         await self.room()
@@ -184,7 +193,7 @@ class Intake:
                     await self.room()
                 entered.append(self._enter(pending))
                 if number % INPUTS_PER_TURN == 0:
-                    await asyncio.sleep(0)
+                    await self.rest()
             while entered:
                 await self._answer(entered.popleft())
         finally:
