@@ -36,8 +36,8 @@ FEWER: Final[Mapping[str, Mapping[str, int]]] = {
 }
 QUICK: Final = {"w1": 200, "w2": 20, "w3": 50, "w3-long": 250, "w4": 50, "w5": 300, "w6": 200}
 
-# Worker processes for W1 at its best; none: the process that sends works too. On SQLite a second one brings nothing, for
-# one process writes at a time.
+# Worker processes for W1 at its best; none: the process that sends works too. On SQLite more of them bring nothing, for
+# one writes at a time.
 WORKERS_AT_BEST: Final = {"sqlite": 0, "postgres": 2}
 
 BARE: Final = "bare limit"
