@@ -1,7 +1,7 @@
 # mainspring: every target sets up what it needs on a machine with Python ≥ 3.11 and make.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench soak docs dist lock clean
+.PHONY: help setup demo test check format bench soak docs dist lock clean studio browser
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -24,9 +24,19 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 demo: $(READY) ## Run all examples on a file, kill their worker in the middle, lose nothing
+	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m examples
 
+studio: $(READY) ## Build the studio's page (needs Node's registry, or what was installed before)
+	@$(BIN)/python studio/make_page.py
+
+browser: ## Install the browser that the studio's tests need, where apt can
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+		command -v apt-get >/dev/null && apt-get update >/dev/null 2>&1 && apt-get install --yes --no-install-recommends chromium >/dev/null 2>&1; } || \
+		echo "there is no Chromium and it cannot be installed here: the studio's tests in a browser will be skipped"
+
 test: $(READY) ## Run the tests, on all cores
+	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 check: $(READY) ## Check format, lint, types and import rings, then run the tests
@@ -34,6 +44,8 @@ check: $(READY) ## Check format, lint, types and import rings, then run the test
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python studio/make_page.py --check --if-possible
+	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 format: $(READY) ## Format the code
@@ -56,4 +68,4 @@ lock: $(READY) ## Resolve the dependencies anew into requirements.lock
 		--all-extras --group dev pyproject.toml --output-file requirements.lock
 
 clean: ## Remove the environment and everything built
-	@rm -rf .venv dist build site .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv dist build site src/mainspring/web/page studio/node_modules .pytest_cache .ruff_cache .hypothesis .import_linter_cache

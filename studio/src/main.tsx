@@ -1,0 +1,145 @@
+// The page: what is around the views, and which of them is shown.
+
+import { render, type JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import "./style.css";
+import { PLACES, listenToKeys } from "./keys";
+import { useRoute, type Route } from "./route";
+import { settings, showTheme, type Theme } from "./settings";
+import { Empty } from "./parts/basics";
+import { InstanceView } from "./views/instance";
+import { InstancesView } from "./views/instances";
+import { LettersView } from "./views/letters";
+import { OverviewView } from "./views/overview";
+import { SchedulesView } from "./views/schedules";
+import { SettingsView } from "./views/settings";
+import { TaskView } from "./views/task";
+import { TasksView } from "./views/tasks";
+import { WorkersView } from "./views/workers";
+import { WorkflowView, WorkflowsView } from "./views/workflow";
+
+function view(route: Route): JSX.Element {
+  const [place, first, second] = route.parts;
+  switch (place) {
+    case undefined:
+      return <OverviewView />;
+    case "instances":
+      return first && second ? <InstanceView key={`${first}/${second}`} workflow={first} id={second} route={route} /> : <InstancesView route={route} />;
+    case "workflows":
+      return first ? <WorkflowView key={first} name={first} route={route} /> : <WorkflowsView />;
+    case "tasks":
+      return first ? <TaskView key={first} id={first} /> : <TasksView route={route} />;
+    case "dead-letters":
+      return <LettersView route={route} />;
+    case "schedules":
+      return <SchedulesView />;
+    case "workers":
+      return <WorkersView />;
+    case "settings":
+      return <SettingsView />;
+    default:
+      return <Empty>There is no such place here. The menu leads to those that there are.</Empty>;
+  }
+}
+
+const THEMES: Theme[] = ["system", "light", "dark"];
+
+function ThemeSwitch(): JSX.Element {
+  const [theme, set] = useState(settings.theme);
+  const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length] ?? "system";
+  const change = () => {
+    settings.theme = next;
+    set(next);
+  };
+  return (
+    <button type="button" class="theme" onClick={change} aria-label={`Theme: ${theme}. Change to ${next}.`} title={`Theme: ${theme}`}>
+      {theme === "dark" ? "☾" : theme === "light" ? "☀" : "◐"}
+    </button>
+  );
+}
+
+function Help({ onClose }: { onClose: () => void }): JSX.Element {
+  return (
+    <aside class="help" aria-label="Keys">
+      <h2>Keys</h2>
+      <dl>
+        {PLACES.map(([key, title]) => (
+          <div key={key}>
+            <dt>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{title}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>j</kbd> <kbd>k</kbd>
+          </dt>
+          <dd>next and previous row</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>←</kbd> <kbd>→</kbd>
+          </dt>
+          <dd>one event back and forth, in an instance</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>/</kbd>
+          </dt>
+          <dd>search</dd>
+        </div>
+      </dl>
+      <button type="button" onClick={onClose}>
+        Close
+      </button>
+    </aside>
+  );
+}
+
+function App(): JSX.Element {
+  const route = useRoute();
+  const [help, showHelp] = useState(false);
+  useEffect(() => listenToKeys(() => showHelp((shown) => !shown)), []);
+  const here = `#/${route.parts[0] ?? ""}`;
+  const title = PLACES.find(([, , where]) => where === here)?.[1] ?? "mainspring";
+  useEffect(() => {
+    document.title = [route.parts.slice(1).join("/"), title, "mainspring studio"].filter(Boolean).join(" · ");
+  }, [route]);
+  const toContent = (event: Event) => {
+    // Its link has no address of its own here: what stands behind the # is where one is.
+    event.preventDefault();
+    document.getElementById("content")?.focus();
+  };
+  return (
+    <>
+      <a class="skip" href="#content" onClick={toContent}>
+        To the content
+      </a>
+      <nav class="places" aria-label="Places">
+        <span class="brand">mainspring</span>
+        {PLACES.map(([key, name, where]) => (
+          <a key={key} href={where} aria-current={where === here ? "page" : undefined} title={`g ${key}`}>
+            {name}
+          </a>
+        ))}
+        <span class="grow" />
+        <button type="button" onClick={() => showHelp(!help)} aria-label="Keys" title="Keys: ?">
+          ?
+        </button>
+        <ThemeSwitch />
+      </nav>
+      <main id="content" tabIndex={-1}>
+        {view(route)}
+      </main>
+      {help && <Help onClose={() => showHelp(false)} />}
+    </>
+  );
+}
+
+showTheme();
+const root = document.getElementById("page");
+if (root) {
+  root.replaceChildren();
+  render(<App />, root);
+}

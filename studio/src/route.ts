@@ -1,0 +1,61 @@
+// Where somebody is stands in the address, behind the #: everything can be linked to, and "back" goes back.
+
+import { useEffect, useState } from "preact/hooks";
+
+export interface Route {
+  parts: string[];
+  query: URLSearchParams;
+}
+
+export function read(hash: string): Route {
+  const text = hash.replace(/^#\/?/, "");
+  const cut = text.indexOf("?");
+  const where = cut < 0 ? text : text.slice(0, cut);
+  return {
+    parts: where.split("/").filter(Boolean).map(decoded),
+    query: new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1)),
+  };
+}
+
+/** An address that somebody has typed may be no valid encoding; it then stands for itself. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+export function link(parts: (string | number)[], query: Record<string, string | number | undefined> = {}): string {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== "") found.set(name, String(value));
+  const asked = found.toString();
+  return `#/${parts.map((part) => encodeURIComponent(part)).join("/")}${asked ? `?${asked}` : ""}`;
+}
+
+/** The link to an instance that is written as `OrderFulfilment/o-1`. */
+export function instanceLink(identity: string, query: Record<string, string | number | undefined> = {}): string {
+  const cut = identity.indexOf("/");
+  return link(["instances", identity.slice(0, cut), identity.slice(cut + 1)], query);
+}
+
+export function go(where: string): void {
+  location.hash = where;
+}
+
+/** Change what is asked for, without another entry in the history: scrubbing is no navigation. */
+export function amend(route: Route, changed: Record<string, string | number | undefined>): void {
+  const query: Record<string, string | number | undefined> = { ...Object.fromEntries(route.query), ...changed };
+  history.replaceState(null, "", link(route.parts, query));
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function useRoute(): Route {
+  const [route, set] = useState(() => read(location.hash));
+  useEffect(() => {
+    const changed = () => set(read(location.hash));
+    addEventListener("hashchange", changed);
+    return () => removeEventListener("hashchange", changed);
+  }, []);
+  return route;
+}

@@ -1,0 +1,127 @@
+// One instance: what happened, why, what it waits for, and how it would have gone otherwise.
+
+import type { JSX } from "preact";
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { ask, path } from "../api";
+import type { InstanceDocument } from "../documents";
+import { useLoad } from "../hooks";
+import { useLive } from "../live";
+import { Shown, Status, Tabs, When } from "../parts/basics";
+import { amend, link, type Route } from "../route";
+import { amount } from "../text";
+import { LinksPanel } from "./links";
+import { LogPanel } from "./log";
+import { Operations } from "./operations";
+import { RawPanel } from "./raw";
+import { TravelPanel } from "./travel";
+import { WaitingPanel } from "./waiting";
+import { WhatIfPanel } from "./whatif";
+
+const TABS = [
+  { id: "history", title: "History" },
+  { id: "waiting", title: "Waits for" },
+  { id: "links", title: "Linked" },
+  { id: "what-if", title: "What if" },
+  { id: "log", title: "Log" },
+  { id: "raw", title: "Raw and test" },
+];
+// The address follows a scrub when it pauses: a browser refuses to change it hundreds of times in a second.
+const ADDRESS_MS = 250;
+
+interface Asked {
+  workflow: string;
+  id: string;
+  route: Route;
+}
+
+export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
+  const instance = useLoad((signal) => ask<InstanceDocument>(`instances/${path(workflow, id)}`, { signal }), [workflow, id]);
+  const live = useLive("live", { instance: `${workflow}/${id}` }, instance.reload);
+  return (
+    <Shown of={instance}>
+      {(found) => (
+        <>
+          <header class="title">
+            <h1>
+              <a href={link(["workflows", workflow])}>{workflow}</a>/<span class="break">{id}</span>
+            </h1>
+            <Status status={found.status} />
+            <span class={`live ${live}`} role="status" title={live === "live" ? "What happens is shown at once" : "Waiting for the server"}>
+              {live}
+            </span>
+          </header>
+          <Facts instance={found} />
+          <Operations instance={found} onDone={instance.reload} />
+          <Inside instance={found} route={route} />
+        </>
+      )}
+    </Shown>
+  );
+}
+
+function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
+  return (
+    <>
+      <dl class="facts">
+        <div>
+          <dt>State</dt>
+          <dd>{instance.state ?? "–"}</dd>
+        </div>
+        <div>
+          <dt>Version</dt>
+          <dd>{amount(instance.version)}</dd>
+        </div>
+        <div>
+          <dt>Began</dt>
+          <dd>
+            <When time={instance.began} />
+          </dd>
+        </div>
+        <div>
+          <dt>Moved</dt>
+          <dd>
+            <When time={instance.updated} />
+          </dd>
+        </div>
+      </dl>
+      {instance.error && (
+        <pre class="problem" role="alert">
+          {instance.error}
+        </pre>
+      )}
+    </>
+  );
+}
+
+function Inside({ instance, route }: { instance: InstanceDocument; route: Route }): JSX.Element {
+  const tab = route.query.get("tab") ?? "history";
+  const [at, go] = useVersion(route, instance.version);
+  const to = (id: string) => link(route.parts, { tab: id === "history" ? undefined : id, at: at === instance.version ? undefined : at });
+  const { workflow, id, version } = instance;
+  return (
+    <>
+      <Tabs tabs={TABS} at={tab} to={to} label="About this instance" />
+      {tab === "history" && <TravelPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
+      {tab === "waiting" && <WaitingPanel instance={instance} />}
+      {tab === "links" && <LinksPanel workflow={workflow} id={id} version={version} />}
+      {tab === "what-if" && <WhatIfPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
+      {tab === "log" && <LogPanel workflow={workflow} id={id} version={version} />}
+      {tab === "raw" && <RawPanel workflow={workflow} id={id} at={at} version={version} />}
+    </>
+  );
+}
+
+/** The version that is looked at: the one of the address, else the last one, and then whatever becomes the last one. */
+function useVersion(route: Route, last: number): [number, (version: number) => void] {
+  const asked = Number(route.query.get("at") ?? 0);
+  const [chosen, choose] = useState(Number.isInteger(asked) && asked > 0 ? asked : 0);
+  useEffect(() => choose(Number.isInteger(asked) && asked > 0 ? asked : 0), [asked]);
+  const at = chosen ? Math.min(chosen, Math.max(last, 1)) : last;
+  const go = useCallback((version: number) => choose(Math.max(1, version)), []);
+  useEffect(() => {
+    if (chosen === asked) return;
+    const timer = setTimeout(() => amend(route, { at: chosen >= last ? undefined : chosen }), ADDRESS_MS);
+    return () => clearTimeout(timer);
+  }, [chosen, last]);
+  return [at, go];
+}

@@ -1,0 +1,65 @@
+// The execution log: what happened, who did it, and how long it took.
+
+import type { JSX } from "preact";
+import { path } from "../api";
+import type { LogLine } from "../documents";
+import { Empty, ProblemBox } from "../parts/basics";
+import { usePages, VirtualRows } from "../parts/list";
+import { link } from "../route";
+import { clock, duration } from "../text";
+
+export function LogPanel({ workflow, id, version }: { workflow: string; id: string; version: number }): JSX.Element {
+  const list = usePages<LogLine>(`log/${path(workflow, id)}`, {});
+  return (
+    <>
+      <div class="bar">
+        <span class="faint">as it was when this was opened, at version {version}</span>
+        <span class="grow" />
+        <button type="button" onClick={list.restart}>
+          Look again
+        </button>
+      </div>
+      <ProblemBox problem={list.problem} />
+      {!list.items.length && !list.more && <Empty>Nothing has happened.</Empty>}
+      {list.items.length > 0 && (
+        <VirtualRows
+          count={list.items.length}
+          label="Execution log"
+          onSeen={(_, last) => {
+            if (last > list.items.length - 50) list.load();
+          }}
+          head={["Version", "Time", "What", "About", "State", "By", "Took"].map((title) => (
+            <span key={title} role="columnheader">
+              {title}
+            </span>
+          ))}
+          row={(index) => {
+            const line = list.items[index];
+            return line && <Line line={line} href={link(["instances", workflow, id], { at: line.version })} />;
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function Line({ line, href }: { line: LogLine; href: string }): JSX.Element {
+  return (
+    <>
+      <span role="cell">
+        <a href={href} data-row>
+          {line.version}
+        </a>
+      </span>
+      <span role="cell">{clock(line.time)}</span>
+      <span role="cell">
+        {line.what}
+        {line.attempt !== null && line.attempt > 1 && <span class="faint"> attempt {line.attempt}</span>}
+      </span>
+      <span role="cell">{line.about}</span>
+      <span role="cell">{line.state ?? ""}</span>
+      <span role="cell">{line.actor ?? ""}</span>
+      <span role="cell">{line.seconds === null ? "" : duration(line.seconds)}</span>
+    </>
+  );
+}

@@ -1,0 +1,213 @@
+// Overview: what runs, what is stuck, how fast it goes, what waits. It is live.
+
+import type { JSX } from "preact";
+import { useRef, useState } from "preact/hooks";
+import { ask } from "../api";
+import type { Figures, OutputDocument, StatsDocument, StuckFound } from "../documents";
+import { useEvery, useLoad } from "../hooks";
+import { useLive } from "../live";
+import { Card, Empty, Figure, ProblemBox, Shown, Status, When } from "../parts/basics";
+import { Lines } from "../parts/chart";
+import { instanceLink, link } from "../route";
+import { amount, brief, duration, percent, several } from "../text";
+
+const SAMPLES = 120;
+const SLOW_SECONDS = 30;
+const TIMERS_SHOWN = 10;
+const STUCK_SHOWN = 10;
+const ENDED = ["completed", "failed", "cancelled", "terminated"];
+
+interface Sample {
+  time: number;
+  begun: number;
+  ended: number;
+}
+
+export function OverviewView(): JSX.Element {
+  const first = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
+  const [live, set] = useState<StatsDocument>();
+  const samples = useRef<Sample[]>([]);
+  const state = useLive("live", {}, (event) => {
+    if (event.type !== "stats") return;
+    const stats = event.data as StatsDocument;
+    samples.current = [...samples.current, sample(stats)].slice(-SAMPLES);
+    set(stats);
+  });
+  const stats = live ?? first.data;
+  return (
+    <>
+      <header class="title">
+        <h1>Overview</h1>
+        <span class={`live ${state}`} role="status">
+          {state}
+        </span>
+      </header>
+      <ProblemBox problem={stats ? undefined : first.problem} />
+      {stats && <Counts stats={stats} />}
+      <div class="cards">
+        <Throughput samples={samples.current} />
+        <Timers />
+        <Stuck />
+        <Workflows />
+      </div>
+    </>
+  );
+}
+
+function sample(stats: StatsDocument): Sample {
+  const counts = Object.entries(stats.instances);
+  const sum = (those: [string, number][]) => those.reduce((total, [, count]) => total + count, 0);
+  return { time: Date.now(), begun: sum(counts), ended: sum(counts.filter(([status]) => ENDED.includes(status))) };
+}
+
+function Counts({ stats }: { stats: StatsDocument }): JSX.Element {
+  const count = (status: string) => stats.instances[status] ?? 0;
+  return (
+    <div class="figures">
+      {["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"].map((status) => (
+        <Figure
+          key={status}
+          title={status}
+          value={amount(count(status))}
+          href={link(["instances"], { status })}
+          tone={count(status) === 0 ? "" : status === "failed" ? "bad" : status === "suspended" ? "warn" : ""}
+        />
+      ))}
+      <Figure title="dead letters" value={amount(stats.dead_letters)} href={link(["dead-letters"])} tone={stats.dead_letters ? "bad" : ""} />
+      <Figure title="inputs waiting" value={amount(stats.inbox)} />
+      <Figure title="commands waiting" value={amount(stats.outbox)} />
+      <Figure title="timers" value={amount(stats.timers)} />
+      <Figure title="workers" value={amount(stats.workers)} href={link(["workers"])} tone={stats.workers ? "" : "warn"} />
+    </div>
+  );
+}
+
+/** How many began and ended in each of the last seconds, as they were seen here. */
+function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
+  const rates = samples.slice(1).map((now, index) => {
+    const before = samples[index] ?? now;
+    const seconds = Math.max(0.1, (now.time - before.time) / 1_000);
+    // What is purged makes the sums smaller; that is no work.
+    return { begun: Math.max(0, now.begun - before.begun) / seconds, ended: Math.max(0, now.ended - before.ended) / seconds };
+  });
+  const last = rates.at(-1);
+  return (
+    <Card title="Throughput, live">
+      {last ? (
+        <>
+          <Lines
+            label={`${last.begun.toFixed(1)} begun and ${last.ended.toFixed(1)} ended a second`}
+            series={[
+              { name: "begun", values: rates.map((rate) => rate.begun) },
+              { name: "ended", values: rates.map((rate) => rate.ended) },
+            ]}
+          />
+          <p>
+            {last.begun.toFixed(1)} begun, {last.ended.toFixed(1)} ended a second
+          </p>
+        </>
+      ) : (
+        <Empty>It is drawn while this page is open and something happens.</Empty>
+      )}
+    </Card>
+  );
+}
+
+function Timers(): JSX.Element {
+  const timers = useLoad((signal) => ask<OutputDocument[]>("timers", { query: { limit: TIMERS_SHOWN }, signal }), []);
+  useEvery(SLOW_SECONDS / 3, timers.reload);
+  return (
+    <Card title="Timers due next">
+      <Shown of={timers}>
+        {(found) =>
+          found.length ? (
+            <ul class="plain">
+              {found.map((timer) => (
+                <li key={`${timer.instance} ${timer.version}`}>
+                  <When time={timer.due} /> <b>{timer.type}</b> <a href={instanceLink(timer.instance, { tab: "waiting" })}>{timer.instance}</a>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <Empty>No timer runs.</Empty>
+          )
+        }
+      </Shown>
+    </Card>
+  );
+}
+
+function Stuck(): JSX.Element {
+  const stuck = useLoad((signal) => ask<StuckFound>("stuck", { query: { limit: STUCK_SHOWN }, signal }), []);
+  useEvery(SLOW_SECONDS, stuck.reload);
+  return (
+    <Card title="Seem stuck">
+      <Shown of={stuck} what="Looking">
+        {(found) =>
+          found.shown.length ? (
+            <ul class="plain">
+              {found.shown.map((one) => (
+                <li key={one.instance}>
+                  <a href={link(["instances", one.workflow, one.id])}>{one.instance}</a> <Status status={one.status} /> {duration(one.state_seconds)} in {one.state}
+                  <div class="faint" title={one.reason.texts.join("\n")}>
+                    {brief(one.reason.texts[0] ?? "", 120)}
+                  </div>
+                </li>
+              ))}
+              {found.found > found.shown.length && <li class="faint">and {amount(found.found - found.shown.length)} more</li>}
+            </ul>
+          ) : (
+            <Empty>None of {several(found.looked_at, "instance")} that run is unusually late.</Empty>
+          )
+        }
+      </Shown>
+    </Card>
+  );
+}
+
+function Workflows(): JSX.Element {
+  const figures = useLoad((signal) => ask<Figures>("analytics", { query: { variants: 0 }, signal }), []);
+  useEvery(SLOW_SECONDS, figures.reload);
+  return (
+    <Card title="How workflows do" wide>
+      <Shown of={figures} what="Counting">
+        {(found) =>
+          found.workflows.length ? (
+            <div class="scroll">
+              <table>
+                <thead>
+                  <tr>
+                    <th>Workflow</th>
+                    <th class="number">begun</th>
+                    <th class="number">completed</th>
+                    <th class="number">failed</th>
+                    <th class="number">half within</th>
+                    <th class="number">99 % within</th>
+                    <th>most time in</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {found.workflows.map((one) => (
+                    <tr key={one.workflow}>
+                      <td>
+                        <a href={link(["workflows", one.workflow], { tab: "bottlenecks" })}>{one.workflow}</a>
+                      </td>
+                      <td class="number">{amount(one.begun)}</td>
+                      <td class="number">{amount(one.ended["completed"] ?? 0)}</td>
+                      <td class="number">{percent(one.failure_rate)}</td>
+                      <td class="number">{duration(one.durations["completed"]?.p50)}</td>
+                      <td class="number">{duration(one.durations["completed"]?.p99)}</td>
+                      <td>{one.states[0] ? `${one.states[0].state} (${percent(one.states[0].share)})` : "–"}</td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          ) : (
+            <Empty>Nothing has run yet.</Empty>
+          )
+        }
+      </Shown>
+    </Card>
+  );
+}

@@ -1,0 +1,83 @@
+// What an instance waits for: inputs that are not taken yet, commands that are not carried out, timers, people.
+
+import type { ComponentChildren, JSX } from "preact";
+import { ask, path, type Page } from "../api";
+import type { InstanceDocument, OutputDocument, TaskDocument, WaitingDocument } from "../documents";
+import { useEvery, useLoad } from "../hooks";
+import { Card, Empty, Json, Shown, When } from "../parts/basics";
+import { link } from "../route";
+import { several } from "../text";
+
+const REFRESH_SECONDS = 2;
+const TASKS_LOOKED_AT = 1_000;
+
+export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.Element {
+  const { workflow, id, version } = instance;
+  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id, version]);
+  const tasks = useLoad(
+    async (signal) => {
+      const page = await ask<Page<TaskDocument, string>>("tasks", { query: { workflow, limit: TASKS_LOOKED_AT }, signal });
+      return { found: page.items.filter((task) => task.instance === id), all: page.next === null };
+    },
+    [workflow, id, version],
+  );
+  useEvery(REFRESH_SECONDS, waiting.reload);
+  return (
+    <Shown of={waiting}>
+      {(found) => (
+        <div class="cards">
+          <Several title="Inputs" empty="No input waits to be taken.">
+            {found.inbox.map((input) => (
+              <Waiting key={input.message_id} title={input.type} facts={`${input.kind}${input.actor ? ` from ${input.actor}` : ""}`} time={input.time} message={input.message} />
+            ))}
+          </Several>
+          <Several title="Commands" empty="Everything that was decided is carried out.">
+            {found.outbox.map((output) => (
+              <Waiting key={output.version} title={output.type} facts={attempts(output)} time={output.due} message={output.message} />
+            ))}
+          </Several>
+          <Several title="Timers" empty="No timer runs.">
+            {found.timers.map((timer) => (
+              <Waiting key={timer.version} title={timer.type} facts={`key ${timer.key ?? "–"}`} time={timer.due} message={timer.message} />
+            ))}
+          </Several>
+          <Shown of={tasks}>
+            {(open) => (
+              <Several title="People" empty={open.all ? "Nobody is asked." : `Nobody is asked, as far as the first ${TASKS_LOOKED_AT} tasks tell.`}>
+                {open.found.map((task) => (
+                  <li key={task.id}>
+                    <a href={link(["tasks", task.id])} data-row>
+                      {task.title}
+                    </a>{" "}
+                    · {[task.role, task.person].filter(Boolean).join(", ") || "anybody"} · due <When time={task.due_at} />
+                  </li>
+                ))}
+              </Several>
+            )}
+          </Shown>
+        </div>
+      )}
+    </Shown>
+  );
+}
+
+function attempts(output: OutputDocument): string {
+  return `${output.kind}, ${output.attempts ? several(output.attempts, "attempt") : "not tried yet"}`;
+}
+
+function Several({ title, empty, children }: { title: string; empty: string; children: ComponentChildren[] }): JSX.Element {
+  return <Card title={title}>{children.length ? <ul class="plain">{children}</ul> : <Empty>{empty}</Empty>}</Card>;
+}
+
+function Waiting({ title, facts, time, message }: { title: string; facts: string; time: string; message: unknown }): JSX.Element {
+  return (
+    <li>
+      <details>
+        <summary data-row tabIndex={0}>
+          <b>{title}</b> · {facts} · <When time={time} />
+        </summary>
+        <Json value={message} label={`The message ${title}`} />
+      </details>
+    </li>
+  );
+}

@@ -1,0 +1,161 @@
+// What if: another input in the place of a recorded one, and how the story would have gone. Nothing is carried out.
+
+import type { JSX } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { path, send } from "../api";
+import type { CounterfactualDocument, EventDocument, ToldEvent } from "../documents";
+import { useDoing } from "../hooks";
+import { useStream } from "../history";
+import { Card, Json, ProblemBox } from "../parts/basics";
+import { brief, pretty } from "../text";
+import { parsed } from "./letters";
+import { Changes } from "./travel";
+
+interface Asked {
+  workflow: string;
+  id: string;
+  count: number;
+  at: number;
+  onGo: (version: number) => void;
+}
+
+type What = "replace" | "insert" | "drop";
+
+export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Element {
+  const stream = useStream(workflow, id, count);
+  useEffect(() => stream.need(at - 50, at), [at, count]);
+  const input = inputAt(stream.event, at);
+  return (
+    <>
+      <ProblemBox problem={stream.problem} />
+      <label class="inline">
+        Input at version
+        <input type="number" min={1} max={count} value={input?.version ?? at} onChange={(event) => onGo(Number(event.currentTarget.value))} />
+      </label>
+      {input ? (
+        <Otherwise key={input.version} workflow={workflow} id={id} input={input} />
+      ) : (
+        <p class="note">There is no input at version {at}, or shortly before it. Choose a version at which something came in.</p>
+      )}
+    </>
+  );
+}
+
+/** The input whose step a version belongs to. */
+function inputAt(event: (version: number) => EventDocument | undefined, at: number): EventDocument | undefined {
+  for (let version = at; version > Math.max(0, at - 50); version -= 1) {
+    const found = event(version);
+    if (found?.direction === "input") return found;
+  }
+  return undefined;
+}
+
+function Otherwise({ workflow, id, input }: { workflow: string; id: string; input: EventDocument }): JSX.Element {
+  const [what, choose] = useState<What>("replace");
+  const [type, name] = useState(input.type ?? "");
+  const [text, write] = useState(() => pretty(input.message));
+  const [story, tell] = useState<CounterfactualDocument>();
+  const doing = useDoing();
+  const ask = () =>
+    doing.run(async () => {
+      const message = what === "drop" ? {} : { type: type.trim(), message: parsed(text) };
+      tell(await send<CounterfactualDocument>(`counterfactuals/${path(workflow, id)}`, { what, at: input.version, ...message }));
+    });
+  return (
+    <>
+      <form
+        class="card wide fields"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void ask();
+        }}
+      >
+        <p>
+          Recorded at version {input.version}: <b>{input.type}</b> <span class="faint">{brief(input.message)}</span>
+        </p>
+        <label>
+          Instead
+          <select value={what} onChange={(event) => choose(event.currentTarget.value as What)}>
+            <option value="replace">it said something else</option>
+            <option value="insert">something came before it</option>
+            <option value="drop">it never came</option>
+          </select>
+        </label>
+        {what !== "drop" && (
+          <>
+            <label>
+              Type
+              <input value={type} onInput={(event) => name(event.currentTarget.value)} required spellcheck={false} />
+            </label>
+            <label>
+              Message
+              <textarea rows={8} value={text} onInput={(event) => write(event.currentTarget.value)} spellcheck={false} />
+            </label>
+          </>
+        )}
+        <ProblemBox problem={doing.problem} />
+        <div class="actions">
+          <button type="submit" class="main" disabled={doing.busy}>
+            {doing.busy ? "Telling …" : "Tell the other story"}
+          </button>
+        </div>
+      </form>
+      {story && <Story story={story} />}
+    </>
+  );
+}
+
+function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
+  return (
+    <>
+      <p class={story.differs_at === null ? "note good" : "note"} role="status">
+        {story.differs_at === null ? "All else would have gone as it went." : `From version ${story.differs_at} on it would have gone otherwise.`}
+      </p>
+      {story.error && <p class="problem">The other story stops: {story.error}</p>}
+      <div class="two">
+        <Events title="As it went" events={story.recorded} differs={story.differs_at} />
+        <Events title="As it would have gone" events={story.told} differs={story.differs_at} />
+      </div>
+      <Card title="State at the end" wide>
+        {story.change ? <Changes change={story.change} /> : <p class="faint">The same.</p>}
+        <div class="two">
+          <Json value={story.recorded_state} label="As it was" />
+          <Json value={story.state} label="As it would have been" />
+        </div>
+      </Card>
+      <Rest title="Nobody knows the answer to" events={story.unanswered} />
+      <Rest title="Taken as carried out" events={story.assumed} />
+      <Rest title="Timers that still wait" events={story.waiting} />
+      <Rest title="What operators did is left out" events={story.left_out} />
+      {story.untaken.length > 0 && (
+        <Card title="Could not be taken" wide>
+          <ul class="plain">
+            {story.untaken.map((one) => (
+              <li key={one.version}>
+                {one.version} <b>{one.type}</b> {one.reason}
+              </li>
+            ))}
+          </ul>
+        </Card>
+      )}
+    </>
+  );
+}
+
+function Events({ title, events, differs }: { title: string; events: ToldEvent[]; differs: number | null }): JSX.Element {
+  return (
+    <Card title={title}>
+      <ol class="plain story">
+        {events.map((event) => (
+          <li key={event.version} class={differs !== null && event.version >= differs ? "differs" : ""}>
+            <span class="faint">{event.version}</span> <b>{event.event}</b> {event.type} <span class="faint">{brief(event.message, 100)}</span>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function Rest({ title, events }: { title: string; events: ToldEvent[] }): JSX.Element | null {
+  return events.length ? <Events title={title} events={events} differs={null} /> : null;
+}
