@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mainspring.analysis.diagram import Diagram, diagram_of
+from mainspring.analysis.drawing import machine_of, mined_of
 from mainspring.analysis.mermaid import to_mermaid
 from mainspring.analysis.svg import to_svg
-from mainspring.cli.diagram import machine_of, mined_of
 from tests.analysis.approved import approved
 from tests.analysis.door import Built, Order, doors
 from tests.analysis.example_apps import WORKFLOWS, app_of
@@ -40,7 +40,7 @@ def drawn(example_databases: Path) -> dict[str, tuple[Diagram, Diagram]]:
             await app.start(work=False)
             for workflow in WORKFLOWS[example]:
                 entry = app.registry.workflows[workflow.__name__]
-                machine, mined = machine_of(entry), await mined_of(app, entry.name, entry)
+                machine, mined = machine_of(entry), await mined_of(app.engine.store, entry.name, entry)
                 found[entry.name] = (diagram_of(machine, None), diagram_of(machine, mined))
             await app.stop()
         return found

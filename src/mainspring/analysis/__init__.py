@@ -10,6 +10,7 @@ other tools call them as they are.
     lint       what is wrong with a workflow, as far as its code and its app tell: lint
     layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
     mermaid, dot, svg    a diagram, written down
+    drawing    a workflow of an app, ready to be drawn
     documentation    a page for each workflow: what is known of it, as Markdown or HTML
     files      files that are written whole or not at all
     rows       the streams of many instances without their bodies, in pages
@@ -38,4 +39,6 @@ other tools call them as they are.
     recollection     what a stream remembers of the world outside: what came when, and in answer to what
     retelling        one instance that takes what comes, from a change of its recorded story on
     counterfactual   the recorded story and the other one, side by side
+    links            which other instances an instance has to do with
+    as_test          a step of an instance as a given / when / then test
 """

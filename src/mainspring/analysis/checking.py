@@ -64,6 +64,16 @@ async def check(
     return tally.report()
 
 
+async def check_sample(
+    store: Store, registry: Registry, wheres: Sequence[InstanceFilter], sample: int, examples: int = EXAMPLES
+) -> Report:
+    """Walk the streams of a sample here and now, with the code in a registry; for an app that need not run."""
+    tally, watch = Tally(examples), Watch()
+    async for chunk in _chunks(store, wheres, sample):
+        tally.add(await _report(store, registry, chunk, Tally(examples), watch))
+    return tally.report()
+
+
 async def _reports(
     app: Mainspring, chunks: AsyncIterator[list[InstanceRow]], examples: int, sharing: Sharing | None
 ) -> AsyncIterator[Report]:

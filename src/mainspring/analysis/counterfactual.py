@@ -14,8 +14,10 @@ What operators did later is left out. Nothing is carried out.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from types import NoneType
+from typing import Any, Final, get_type_hints
 
 from msgspec import Struct
 
@@ -25,7 +27,8 @@ from mainspring.core.changes import same
 from mainspring.core.events import Kept
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
-from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.handlers import Handler
+from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref
 
@@ -137,3 +140,15 @@ def _differs_at(edit: Edit, recorded: Sequence[Entry], told: Sequence[Entry]) ->
     if len(was) == len(now):
         return None
     return now[len(was)].version if len(now) > len(was) else edit.version + len(told)
+
+
+def silent_commands(registry: Registry) -> frozenset[str]:
+    """Return the names of the messages whose handlers say that they answer nothing."""
+    return frozenset(name for name, handler in registry.handlers.items() if _returns_nothing(handler))
+
+
+def _returns_nothing(handler: Handler) -> bool:
+    try:
+        return get_type_hints(inspect.unwrap(handler.function)).get("return") is NoneType
+    except NameError:
+        return False  # an annotation for type checkers only: nothing is known

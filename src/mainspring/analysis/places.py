@@ -21,8 +21,20 @@ def without_roots(machine: Machine, roots: Sequence[str]) -> Machine:
     >>> str(without_roots(machine, ["/srv", "/srv/app"]).place)
     'doors/door.py:12'
     """
-    nearest_first = sorted((root for root in roots if root), key=len, reverse=True)
-    return _moved(machine, [PurePath(root) for root in nearest_first])
+    return _moved(machine, _nearest_first(roots))
+
+
+def shortened(file: str, roots: Sequence[str]) -> str:
+    """Return a file's path from where Python looks for modules.
+
+    >>> shortened("/srv/app/doors/door.py", ["/srv", "/srv/app"])
+    'doors/door.py'
+    """
+    return _shortened(PurePath(file), _nearest_first(roots))
+
+
+def _nearest_first(roots: Sequence[str]) -> list[PurePath]:
+    return [PurePath(root) for root in sorted((root for root in roots if root), key=len, reverse=True)]
 
 
 def _moved(value: T, roots: Sequence[PurePath]) -> T:

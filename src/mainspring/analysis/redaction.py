@@ -76,6 +76,10 @@ class Redaction:
         redacted = (shown, detail) != (body, row.detail) and gone is None
         return Outgoing(type, shown, detail, gone, redacted)
 
+    def hides(self, type: str, field: str) -> bool:
+        """Tell whether a field of a type of message is redacted."""
+        return field in self._names(type)
+
     def body(self, type: str, body: bytes) -> bytes:
         """Return the body of a message with the marker in place of what is redacted."""
         if not any(mark in body for mark in self._marks):

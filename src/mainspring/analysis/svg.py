@@ -10,7 +10,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from mainspring.analysis.diagram import Arrow, Diagram, Node, Seen
-from mainspring.analysis.layout.graph import Box, Curve, Line, PlacedBox, PlacedLine
+from mainspring.analysis.layout.graph import Box, Curve, Layout, Line, PlacedBox, PlacedLine
 from mainspring.analysis.layout.lay_out import lay_out
 from mainspring.analysis.texts import cut, dwell_of, width_of
 
@@ -63,7 +63,7 @@ def to_svg(diagram: Diagram) -> str:
     >>> to_svg(Diagram("Door", "code", (Node("Open"),), ())).startswith("<svg ")
     True
     """
-    layout = lay_out([_box(node) for node in diagram.nodes], [_line(arrow) for arrow in diagram.arrows])
+    layout = layout_of(diagram)
     notes = _notes(diagram)
     wide = max([layout.width, *(width_of(text, SMALL_PX) + 22 for _, text in notes)]) + 2 * MARGIN_PX
     high = layout.height + 2 * MARGIN_PX + (len(notes) * LINE_PX + 8 if notes else 0)
@@ -81,6 +81,15 @@ def to_svg(diagram: Diagram) -> str:
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def layout_of(diagram: Diagram) -> Layout:
+    """Return where the boxes and lines of a diagram lie, in their order, with room for the texts that `to_svg` writes.
+
+    >>> [placed.box.name for placed in layout_of(Diagram("Door", "code", (Node("Open"),), ())).boxes]
+    ['Open']
+    """
+    return lay_out([_box(node) for node in diagram.nodes], [_line(arrow) for arrow in diagram.arrows])
 
 
 def _title(diagram: Diagram) -> str:

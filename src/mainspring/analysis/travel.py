@@ -29,7 +29,7 @@ EVENTS_PER_PAGE: Final = 1_000
 
 
 class Happened(Struct, frozen=True):
-    """One event, and what it made of the state; None where it left it alone.
+    """One event, the state after it, and what it made of that; None where it left it alone.
 
     >>> Happened(Entry(1, Began())).change is None
     True
@@ -37,6 +37,7 @@ class Happened(Struct, frozen=True):
 
     entry: Entry
     change: StateChange | None = None
+    state: Any = None
 
 
 class Moment(Struct, frozen=True):
@@ -180,7 +181,7 @@ class Journey:
         except Exception as error:  # noqa: BLE001  an author's evolve may raise anything; it is the answer
             self.stopped = Stopped(entry.version, f"cannot be folded: {told(error)}")
             return
-        self._open.append(Happened(entry, state_change(was, self._state)))
+        self._open.append(Happened(entry, state_change(was, self._state), self._state))
         if entry.version in self._turns.targets:
             self._states[entry.version] = self._state
 
@@ -208,7 +209,7 @@ async def travel(
 
     Nothing is decided or carried out. Where an event cannot be read or folded, a Stopped says why, and ends it.
     """
-    journey = Journey(entry, ref, await _turns(store, ref))
+    journey = Journey(entry, ref, await stream_turns(store, ref))
     async for moment in _moments(store, ref, journey):
         if last is not None and moment.version > last:
             return
@@ -233,7 +234,8 @@ async def _moments(store: Store, ref: Ref, journey: Journey) -> AsyncIterator[Mo
         yield moment
 
 
-async def _turns(store: Store, ref: Ref) -> Turns:
+async def stream_turns(store: Store, ref: Ref) -> Turns:
+    """Return where the stream of an instance turns; all of it is read, page by page."""
     turns = Turns()
     async for page in _pages(store, ref):
         turns = turns_of(page, turns)

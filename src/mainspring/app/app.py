@@ -283,6 +283,13 @@ class Mainspring:
             raise self._engine.fault.with_traceback(None)
         return self._engine
 
+    def another_store(self) -> Store | None:
+        """Return another connection to the database, for another thread to open; None where nobody else can see it."""
+        if self._given_store is not None or self.url.startswith("memory:"):
+            return None
+        store = open_store(self.url, self._runtime.clock)
+        return store if self._seal is None else sealed(store, self._seal)
+
     # ---- messages in
 
     async def send(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Iterator, Sequence
-from types import NoneType
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 import click
 from msgspec import Raw
 
 from mainspring.analysis.changes import change_document, change_lines, state_change
-from mainspring.analysis.counterfactual import Counterfactual, check_edit
+from mainspring.analysis.counterfactual import Counterfactual, check_edit, silent_commands
 from mainspring.analysis.counterfactual import counterfactual as other_story
 from mainspring.analysis.retelling import Edit
 from mainspring.app import Mainspring
@@ -25,7 +23,6 @@ from mainspring.cli.send import message_from
 from mainspring.core.changes import aligned
 from mainspring.core.story import Entry, tell
 from mainspring.engine.branches import live
-from mainspring.engine.handlers import Handler
 from mainspring.engine.loader import whole_stream
 from mainspring.errors import shown
 
@@ -100,7 +97,7 @@ def counterfactual(
         check_edit(instance.ref, rows, Edit(what, at))
         edit = Edit(what, at, None if given is None else _message(app, instance, known, given))
         until_us = app.engine.store.now_us() + round(ahead * DAY_US)
-        found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app))
+        found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app.registry))
         if as_json:
             write_json(_document(instance, found))
         else:
@@ -108,18 +105,6 @@ def counterfactual(
         return 0
 
     return with_app(address, use)
-
-
-def silent_commands(app: Mainspring) -> frozenset[str]:
-    """Return the names of the messages whose handlers say that they answer nothing."""
-    return frozenset(name for name, handler in app.registry.handlers.items() if _returns_nothing(handler))
-
-
-def _returns_nothing(handler: Handler) -> bool:
-    try:
-        return get_type_hints(inspect.unwrap(handler.function)).get("return") is NoneType
-    except NameError:
-        return False  # an annotation for type checkers only: nothing is known
 
 
 def _message(app: Mainspring, instance: Instance, type_name: str | None, given: str) -> Any:

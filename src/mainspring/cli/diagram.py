@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -12,12 +11,9 @@ from msgspec import json
 
 from mainspring.analysis.diagram import Diagram, diagram_of
 from mainspring.analysis.dot import to_dot
+from mainspring.analysis.drawing import machine_of, mined_of
 from mainspring.analysis.files import write_whole
 from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.mining import Mined, Miner, mine
-from mainspring.analysis.model import Machine
-from mainspring.analysis.places import without_roots
-from mainspring.analysis.reading import read_machine
 from mainspring.analysis.svg import to_svg
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
@@ -108,31 +104,12 @@ async def _drawn(
     # What only older code knew can still be drawn from what it left behind.
     unknown = workflow is not None and source == "history" and workflow not in app.registry.workflows
     entry = None if unknown else entry_of(app, workflow)
-    mined = await mined_of(app, entry.name if entry else workflow or "", entry, between, sample)
+    name = entry.name if entry else workflow or ""
+    where = filter_of(workflow=name, updated_from=between[0], updated_to=between[1])
+    mined = await mined_of(app.engine.store, name, entry, where, sample)
     if not mined.instances and source == "history":
         raise NotFoundError(f"There is no instance of {mined.workflow} to draw. Draw its code with --from code.")
     return diagram_of(machine_of(entry) if entry and source == "both" else None, mined, ignored=ignored)
-
-
-async def mined_of(
-    app: Mainspring,
-    workflow: str,
-    entry: WorkflowEntry | None,
-    between: tuple[datetime | None, datetime | None] = (None, None),
-    sample: int | None = None,
-) -> Mined:
-    """Return what the instances of a workflow did."""
-    where = filter_of(workflow=workflow, updated_from=between[0], updated_to=between[1])
-    miner = Miner(workflow)
-    if entry is not None:
-        states = entry.definition.states
-        miner = Miner(workflow, states[type(entry.workflow.initial_state)], states.values())
-    return await mine(app.engine.store, where, miner, sample)
-
-
-def machine_of(entry: WorkflowEntry) -> Machine:
-    """Return a workflow as its code says it is."""
-    return without_roots(read_machine(entry.workflow), sys.path)
 
 
 def entry_of(app: Mainspring, workflow: str | None) -> WorkflowEntry:

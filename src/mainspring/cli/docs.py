@@ -11,8 +11,8 @@ from mainspring.analysis.documentation.files import Format, write_pages
 from mainspring.analysis.documentation.pages import index_of, page_of
 from mainspring.analysis.documentation.stories import stories_of
 from mainspring.analysis.documentation.subject import Subject, subject_of
+from mainspring.analysis.drawing import machine_of, mined_of
 from mainspring.app import Mainspring
-from mainspring.cli.diagram import machine_of, mined_of
 from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_option, examples, json_option
@@ -76,7 +76,7 @@ async def _with_history(app: Mainspring, *, payloads: bool) -> list[Subject]:
     subjects: list[Subject] = []
     for entry in _entries(app):
         machine = machine_of(entry)
-        mined = await mined_of(app, entry.name, entry)
+        mined = await mined_of(app.engine.store, entry.name, entry)
         drawn = diagram_of(machine, mined if mined.instances else None)
         stories = await stories_of(app.engine.store, entry, payloads=payloads)
         subjects.append(subject_of(app, entry, machine, drawn, stories))

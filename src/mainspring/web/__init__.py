@@ -4,8 +4,12 @@ access      who may do what: roles, tokens, and the headers of a proxy
 guard       what every request has to pass: hosts, pages from elsewhere, sizes; and what every answer carries
 problems    what went wrong, as application/problem+json
 served      the app that is served, and what all routes share
-models      what the documents look like, for OpenAPI
-messages, instances, tasks, letters, system    the routes
+slow        questions that take long: beside the event loop, in time, and remembered for a while
+searching   the words by which instances are looked for
+models, history_models    what the documents look like, for OpenAPI
+messages, instances, tasks, letters, system    the routes for programs
+travel, history, workflows, analytics, bulk    the routes for whoever wants to understand, or operates on many
+opened      what those share that walk through a stream
 api         all of them, as one ASGI app
 """
 

@@ -10,15 +10,28 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from msgspec.json import schema_components
 from starlette.exceptions import HTTPException
 
 from mainspring.app import Mainspring
 from mainspring.errors import MainspringError
-from mainspring.web import instances, letters, messages, models, system, tasks
+from mainspring.web import (
+    analytics,
+    bulk,
+    history,
+    instances,
+    letters,
+    messages,
+    models,
+    system,
+    tasks,
+    travel,
+    workflows,
+)
 from mainspring.web.access import Access
 from mainspring.web.guard import LOOPBACK, Guard
-from mainspring.web.problems import Problem, problem_of
-from mainspring.web.served import Refusal, Served
+from mainspring.web.problems import Problem, Refusal, problem_of
+from mainspring.web.served import SCHEMAS, Served
 
 DESCRIPTION: Final = """\
 Durable workflows over HTTP: messages in, instances looked at and operated on, tasks for people, dead letters.
@@ -26,6 +39,20 @@ Durable workflows over HTTP: messages in, instances looked at and operated on, t
 Every answer is JSON, and every error `application/problem+json`. Lists come in pages: what stands in `next` is given as
 `after` for the next one. Who acts is recorded in the stream.
 """
+
+ROUTES: Final = (
+    messages.routes,
+    instances.routes,
+    travel.routes,
+    history.routes,
+    bulk.routes,
+    tasks.routes,
+    letters.routes,
+    workflows.routes,
+    analytics.routes,
+    system.routes,
+    system.health,
+)
 
 log = logging.getLogger("mainspring.web")
 
@@ -73,8 +100,8 @@ def api(
         redoc_url=None,
         openapi_url=None,
     )
-    for router in (messages.routes, instances.routes, tasks.routes, letters.routes, system.routes, system.health):
-        made.include_router(router(served), prefix="/api")
+    for routes in ROUTES:
+        made.include_router(routes(served), prefix="/api")
     _describe(made, served)
     _tell_problems(made)
     made.add_middleware(Guard, hosts=hosts)  # pyright: ignore[reportArgumentType]  an ASGI app like any other
@@ -94,6 +121,8 @@ def described(made: FastAPI) -> dict[str, Any]:
     document = made.openapi()
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     schemas.setdefault("Problem", models.Problem.model_json_schema())
+    _, records = schema_components((*workflows.STRUCTS, *analytics.STRUCTS), ref_template=f"{SCHEMAS}{{name}}")
+    schemas.update(records)
     return document
 
 

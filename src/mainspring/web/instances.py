@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -13,28 +12,19 @@ from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
 from mainspring.app.given import checked_place
 from mainspring.app.instance import Instance
-from mainspring.app.search import Search, read_condition
 from mainspring.app.states import state_at
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
-from mainspring.port.records import Loaded, OutputClaim, Ref, Status
+from mainspring.port.records import Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.problems import responses
+from mainspring.web.searching import Searched
 from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, page
 
-CONDITIONS: Final = 10
 WAITING: Final = 100
 REASON_CHARACTERS: Final = 1_000
 
-Attribute = Annotated[
-    list[str] | None,
-    Query(
-        max_length=CONDITIONS,
-        description="A comparison of an attribute, by = < <= > or >=. A text that looks like a number is quoted.",
-        examples=[["customer=c-7", "amount>=1000", "zip='0815'"]],
-    ),
-]
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
 
 
@@ -67,33 +57,11 @@ def _finding(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.InstancePage}, **responses(401, 403, 422, 503)},
     )
     async def instances(
-        *,
-        workflow: str | None = None,
-        status: Status | None = None,
-        state: Annotated[str | None, Query(description="The name of the state's type.")] = None,
-        prefix: Annotated[str | None, Query(description="How the id begins.")] = None,
-        error: Annotated[str | None, Query(description="A part of the error's text.")] = None,
-        attribute: Attribute = None,
-        since: Annotated[datetime | None, Query(description="Moved since.")] = None,
-        until: Annotated[datetime | None, Query(description="Last moved before.")] = None,
-        began_since: datetime | None = None,
-        began_until: datetime | None = None,
+        search: Searched,
         limit: Limit = PAGE,
         after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
     ) -> Response:
         """Find instances, in the order in which they began. Every word narrows."""
-        search = Search(
-            workflow=workflow,
-            status=status,
-            state=state,
-            id_prefix=prefix,
-            attributes=[read_condition(text) for text in attribute or ()],
-            error=error,
-            created_from=began_since,
-            created_to=began_until,
-            updated_from=since,
-            updated_to=until,
-        )
         rows = await app.instances(limit=limit, after=checked_place(after), **search)
         return page([instance_document(row) for row in rows], limit, lambda last: last["key"])
 
@@ -109,7 +77,7 @@ def _looking(router: APIRouter, served: Served) -> None:
     )
     async def instance(workflow: Workflow, id: Id) -> Response:
         """Return one instance."""
-        return answer(instance_document((await loaded(app, workflow, id)).row))
+        return answer(instance_document((await loaded(app, workflow, id, events=0)).row))
 
     @router.get(
         "/streams/{workflow}/{id:path}",
@@ -125,7 +93,7 @@ def _looking(router: APIRouter, served: Served) -> None:
     ) -> Response:
         """Return the events of an instance, in order."""
         ref = Ref(workflow, id)
-        await loaded(app, workflow, id)
+        await loaded(app, workflow, id, events=0)
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
         return page([served.shown(event_document(ref, row)) for row in rows], limit, lambda last: last["version"])
 
@@ -155,7 +123,7 @@ def _waiting(router: APIRouter, served: Served) -> None:
     async def waiting(workflow: Workflow, id: Id) -> Response:
         """Return what an instance waits for: inputs, commands and timers; the next hundred of each."""
         ref, store = Ref(workflow, id), app.engine.store
-        await loaded(app, workflow, id)
+        await loaded(app, workflow, id, events=0)
         return answer(
             {
                 "inbox": [served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)],
@@ -188,9 +156,9 @@ def _operating(router: APIRouter, served: Served) -> None:
         operation: Operation, workflow: Workflow, id: Id, actor: Actor, order: Order | None = None
     ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate or reset an instance. The stream records who did it."""
-        await loaded(app, workflow, id)
+        await loaded(app, workflow, id, events=0)
         await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or Order(), actor)()
-        return answer(instance_document((await loaded(app, workflow, id)).row))
+        return answer(instance_document((await loaded(app, workflow, id, events=0)).row))
 
 
 def operation_of(
@@ -217,10 +185,10 @@ def operation_of(
             return lambda: instance.reset(to, order.reason, actor=actor)
 
 
-async def loaded(app: Mainspring, workflow: str, id: str) -> Loaded:
-    """Return an instance as the store has it, with the first of its events at most."""
+async def loaded(app: Mainspring, workflow: str, id: str, events: int | None = None) -> Loaded:
+    """Return an instance as the store has it, with so many of the events behind its snapshot, or all."""
     identity = f"{workflow}/{id}"
-    found = (await app.engine.store.load([Ref(workflow, id)]))[0] if identity.isprintable() else None
+    found = (await app.engine.store.load([Ref(workflow, id)], events))[0] if identity.isprintable() else None
     if found is None:
         raise NoSuchInstanceError(identity)
     if found.row.purged_us is not None:

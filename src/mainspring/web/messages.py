@@ -88,7 +88,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def result(workflow: Workflow, id: Id, wait: Wait = WAIT_SECONDS) -> Response:
         """Wait until an instance has ended, and return its result."""
-        await loaded(app, workflow, id)
+        await loaded(app, workflow, id, events=0)
         instance = app.instance_at(f"{workflow}/{id}")
         found = await instance.result(timedelta(seconds=wait))
         return answer({"instance": str(instance), "result": _document(served, found)})

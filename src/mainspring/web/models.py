@@ -253,6 +253,13 @@ class ScheduleDocument(Document):
     next: datetime | None
 
 
+class NextTimes(Document):
+    """When a schedule is to fire."""
+
+    name: str
+    times: list[datetime]
+
+
 class WorkflowDocument(Document):
     """A workflow of the app."""
 
@@ -261,6 +268,65 @@ class WorkflowDocument(Document):
     purpose: str | None = Field(description="The first lines of its docstring.")
     inputs: list[str]
     begins: list[str]
+
+
+class FindingDocument(Document):
+    """Something that lint found."""
+
+    level: Literal["error", "warning", "note"]
+    code: str = Field(examples=["MS202"])
+    rule: str = Field(examples=["dead-end"])
+    about: list[str]
+    file: str
+    line: int
+    what: str
+    fix: str
+
+
+class IntendedFinding(FindingDocument):
+    """A finding that a comment says is intended, and why."""
+
+    reason: str
+
+
+class FindingsDocument(Document):
+    """What lint found in a workflow."""
+
+    workflow: str
+    findings: list[FindingDocument]
+    intended: list[IntendedFinding]
+
+
+class BulkRefusal(Document):
+    """An instance on which an operation made no sense."""
+
+    instance: str
+    why: str
+
+
+class BulkDocument(Document):
+    """How far an operation on many instances is."""
+
+    id: str
+    operation: str = Field(examples=["retry"])
+    dry_run: bool = Field(description="Whether they are only counted.")
+    status: Literal["running", "done", "stopped", "failed"]
+    matched: int
+    done: int
+    left: int
+    refusals: int
+    refused: list[BulkRefusal] = Field(description="The first hundred.")
+    error: str | None
+
+
+class WorkerDocument(Document):
+    """A worker that is alive, as far as its lease tells."""
+
+    key: int
+    name: str = Field(examples=["host:4711"])
+    heard: datetime = Field(description="When it was last heard of.")
+    until: datetime = Field(description="Until when it is waited for.")
+    lease_seconds: float
 
 
 class StatsDocument(Document):

@@ -79,6 +79,18 @@ class Problem(Struct, frozen=True):
         await send({"type": "http.response.body", "body": self.body})
 
 
+class Refusal(Exception):  # noqa: N818  it is an answer
+    """Ends a request with a problem.
+
+    >>> Refusal(Problem(403, "not permitted", "…", "NotPermitted")).problem.status
+    403
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
 def problem_of(error: Exception) -> Problem:
     """Return an error as a problem. What is nobody's fault but ours is told without its inside.
 

@@ -7,15 +7,18 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
-from msgspec import Raw, json
+from msgspec import Raw, Struct, json
 
+from mainspring.analysis.model import Machine
 from mainspring.analysis.redaction import Redaction
 from mainspring.app import Mainspring
 from mainspring.engine.intake import checked_actor
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
-from mainspring.web.problems import Problem
+from mainspring.web.problems import Problem, Refusal
+from mainspring.web.slow import Slow
 
+SCHEMAS: Final = "#/components/schemas/"
 ACTOR_HEADER: Final = "x-mainspring-actor"
 PAGE: Final = 100
 LARGEST_PAGE: Final = 1_000
@@ -24,18 +27,6 @@ LARGEST_WAIT_SECONDS: Final = 60.0
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 Workflow = Annotated[str, Path(description="The name of a workflow.", examples=["OrderFulfilment"])]
 Id = Annotated[str, Path(description="The id of an instance; it may hold slashes.", examples=["o-1"])]
-
-
-class Refusal(Exception):  # noqa: N818  it is an answer
-    """Ends a request with a problem.
-
-    >>> Refusal(Problem(403, "not permitted", "…", "NotPermitted")).problem.status
-    403
-    """
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.detail)
-        self.problem = problem
 
 
 class Needed:
@@ -67,7 +58,10 @@ class Served:
     def __init__(self, app: Mainspring, access: Access | None = None, redact: Iterable[str] = ()) -> None:
         self.app = app
         self.access = access or Access()
-        self._redaction = Redaction(payloads=True, fields=redact)
+        self.slow = Slow(app)
+        self.machines: dict[str, Machine] = {}
+        """Workflows as their code says they are, as far as somebody has asked."""
+        self.redaction = Redaction(payloads=True, fields=redact)
 
     def needs(self, permission: Permission) -> Any:
         """Return the dependency of a route that asks for a permission."""
@@ -75,7 +69,7 @@ class Served:
 
     def body(self, type: str | None, body: bytes | None) -> Raw | None:
         """Return a stored body as it may be shown: what is declared sensitive is not."""
-        return None if body is None or type is None else Raw(self._redaction.body(type, body))
+        return None if body is None or type is None else Raw(self.redaction.body(type, body))
 
     def shown(self, document: dict[str, Any], field: str = "message") -> dict[str, Any]:
         """Return a document with its message as it may be shown."""
@@ -94,6 +88,16 @@ def actor(request: Request) -> str | None:
 
 
 Actor = Annotated[str | None, Depends(actor)]
+
+
+def told(cls: type[Struct]) -> dict[str, Any]:
+    """Return what OpenAPI is told of an answer that is such a record: `api` adds its schema.
+
+    >>> told(Problem)["content"]["application/json"]["schema"]
+    {'$ref': '#/components/schemas/Problem'}
+    """
+    schema = {"$ref": f"{SCHEMAS}{cls.__name__}"}
+    return {"description": "Successful Response", "content": {"application/json": {"schema": schema}}}
 
 
 def answer(document: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

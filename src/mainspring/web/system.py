@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 from msgspec import to_builtins
 
+from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models
 from mainspring.web.problems import responses
 from mainspring.web.served import Actor, Served, answer
+
+NEXT: Final = 5
 
 ScheduleName = Annotated[str, Path(description="The name of a schedule.", examples=["nightly"])]
 
@@ -93,6 +96,24 @@ def _schedule_operations(router: APIRouter, served: Served) -> None:
         """Let a paused schedule fire again."""
         await schedules.resume(name, actor=actor)
         return answer(await schedules.list())
+
+    @router.delete("/schedules/{name}", response_model=None, dependencies=act, responses=told)
+    async def remove(name: ScheduleName, actor: Actor) -> Response:
+        """Let a schedule fire no more, until it is declared differently or resumed. Take it out of the code as well."""
+        await schedules.remove(name, actor=actor)
+        return answer(await schedules.list())
+
+    @router.get(
+        "/schedules/{name}/next",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: {"model": models.NextTimes}, **responses(401, 403, 409, 422, 503)},
+    )
+    async def next_times(
+        name: ScheduleName, n: Annotated[int, Query(ge=1, le=MOST_NEXT, description="So many.")] = NEXT
+    ) -> Response:
+        """Return the next times of a schedule, as they would be if it were not paused."""
+        return answer({"name": name, "times": await schedules.next(name, n)})
 
     @router.post("/schedules/{name}/run", response_model=None, dependencies=act, responses=told)
     async def run(name: ScheduleName, actor: Actor) -> Response:

@@ -8,10 +8,14 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import to_builtins
 from pydantic import BaseModel, ConfigDict, Field
 
-from mainspring.app.task_views import Task
+from mainspring.analysis.redaction import MARKER
+from mainspring.app.forms import Form
+from mainspring.app.task_views import Task, TaskOutcome
+from mainspring.app.tasks import MOST_PICKED
 from mainspring.errors import SettingError
 from mainspring.web import models
-from mainspring.web.problems import responses
+from mainspring.web.instances import REASON_CHARACTERS
+from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.served import PAGE, Limit, Served, actor, answer, page, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
@@ -26,6 +30,24 @@ class Answered(BaseModel):
     fields: dict[str, Any] = Field(default={}, description="What the form asks for beyond what it knows.")
 
 
+class Rejected(BaseModel):
+    """A no: why, and what else its form asks for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field(min_length=1, max_length=REASON_CHARACTERS, examples=["no receipt"])
+    fields: dict[str, Any] = {}
+
+
+class Picked(BaseModel):
+    """Whose next tasks, and how many of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    role: str = Field(min_length=1, examples=["manager"])
+    count: int = Field(default=1, ge=1, le=MOST_PICKED)
+
+
 class Handed(BaseModel):
     """To whom a task goes."""
 
@@ -38,6 +60,7 @@ def routes(served: Served) -> APIRouter:
     """Return them."""
     router = APIRouter(tags=["tasks"])
     _looking(router, served)
+    _holding(router, served)
     _answering(router, served)
     return router
 
@@ -64,7 +87,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         found = await tasks.list(
             role=role or (), person=person, workflow=workflow, overdue=overdue, limit=limit, after=after
         )
-        return page([_document(task) for task in found], limit, lambda last: last["id"])
+        return page([_document(served, task) for task in found], limit, lambda last: last["id"])
 
     @router.get(
         "/tasks/{id:path}",
@@ -75,48 +98,59 @@ def _looking(router: APIRouter, served: Served) -> None:
     async def task(id: TaskId) -> Response:
         """Return a task, whatever became of it, with the forms by which it is answered."""
         found = await tasks.get(id)
-        return answer({**_document(found), "forms": to_builtins(await tasks.forms(id))})
+        return answer({**_document(served, found), "forms": [_form(served, form) for form in await tasks.forms(id)]})
 
 
-def _answering(router: APIRouter, served: Served) -> None:
+def _holding(router: APIRouter, served: Served) -> None:
     tasks, act = served.app.tasks, [served.needs("act")]
-
-    async def roles(request: Request, id: str) -> tuple[str, ...]:
-        """Return which roles somebody has; at one's own machine, where nobody is asked who they are, any."""
-        if who(request).name is not None:
-            return who(request).groups
-        role = (await tasks.get(id)).role
-        return () if role is None else (role,)
-
     told = {200: {"model": models.TaskDocument}, **responses(401, 403, 404, 409, 422, 503)}
 
     @router.post("/task-claims/{id:path}", response_model=None, dependencies=act, responses=told)
     async def claim(request: Request, id: TaskId) -> Response:
         """Take a task, so that nobody else works at it."""
-        return answer(_document(await tasks.claim(id, actor=_person(request), roles=await roles(request, id))))
+        found = await tasks.claim(id, actor=_person(request), roles=await _roles(served, request, id))
+        return answer(_document(served, found))
 
     @router.delete("/task-claims/{id:path}", response_model=None, dependencies=act, responses=told)
     async def release(request: Request, id: TaskId) -> Response:
         """Give a task back."""
-        return answer(_document(await tasks.release(id, actor=_person(request))))
+        return answer(_document(served, await tasks.release(id, actor=_person(request))))
 
     @router.post("/task-delegations/{id:path}", response_model=None, dependencies=act, responses=told)
     async def delegate(request: Request, id: TaskId, handed: Handed) -> Response:
         """Hand a task to somebody else."""
-        found = await tasks.delegate(id, handed.to, actor=_person(request), roles=await roles(request, id))
-        return answer(_document(found))
+        roles = await _roles(served, request, id)
+        return answer(_document(served, await tasks.delegate(id, handed.to, actor=_person(request), roles=roles)))
 
     @router.post(
-        "/task-answers/{id:path}",
+        "/task-picks",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.TaskOutcomeDocument}, **responses(401, 403, 404, 409, 422, 503)},
+        responses={200: {"model": list[models.TaskDocument]}, **responses(401, 403, 409, 422, 503)},
     )
-    async def complete(request: Request, id: TaskId, answered: Answered) -> Response:
-        """Answer a task. Whoever answers it again gets the outcome of the first answer."""
-        outcome = await tasks.complete(
-            id, answered.answer, answered.fields, actor=_person(request), roles=await roles(request, id)
-        )
+    async def pick(request: Request, picked: Picked) -> Response:
+        """Take the next tasks of a role that nobody holds: of many who pick at once, no two get the same."""
+        known = who(request)
+        if known.name is not None and picked.role not in known.groups:
+            detail = f"{known.name} is not among {picked.role}."
+            raise Refusal(Problem(403, "not permitted", detail, "NotPermitted"))
+        found = await tasks.pick(picked.role, picked.count, actor=_person(request))
+        return answer([_document(served, task) for task in found])
+
+
+async def _roles(served: Served, request: Request, id: str) -> tuple[str, ...]:
+    """Return which roles somebody has; at one's own machine, where nobody is asked who they are, any."""
+    if who(request).name is not None:
+        return who(request).groups
+    role = (await served.app.tasks.get(id)).role
+    return () if role is None else (role,)
+
+
+def _answering(router: APIRouter, served: Served) -> None:
+    tasks, act = served.app.tasks, [served.needs("act")]
+    told = {200: {"model": models.TaskOutcomeDocument}, **responses(401, 403, 404, 409, 422, 503)}
+
+    def outcome_of(outcome: TaskOutcome) -> Response:
         encoded = None if outcome.message is None else served.app.registry.codec.encode(outcome.message)
         document = {
             "id": outcome.id,
@@ -129,9 +163,34 @@ def _answering(router: APIRouter, served: Served) -> None:
         }
         return answer(document)
 
+    @router.post("/task-answers/{id:path}", response_model=None, dependencies=act, responses=told)
+    async def complete(request: Request, id: TaskId, answered: Answered) -> Response:
+        """Answer a task. Whoever answers it again gets the outcome of the first answer."""
+        roles = await _roles(served, request, id)
+        return outcome_of(
+            await tasks.complete(id, answered.answer, answered.fields, actor=_person(request), roles=roles)
+        )
 
-def _document(task: Task) -> dict[str, Any]:
-    return to_builtins(task, builtin_types=())
+    @router.post("/task-rejections/{id:path}", response_model=None, dependencies=act, responses=told)
+    async def reject(request: Request, id: TaskId, rejected: Rejected) -> Response:
+        """Say no: answer a task with the type that means no, and a reason."""
+        roles, person = await _roles(served, request, id), _person(request)
+        return outcome_of(await tasks.reject(id, rejected.reason, actor=person, roles=roles, fields=rejected.fields))
+
+
+def _document(served: Served, task: Task) -> dict[str, Any]:
+    document = to_builtins(task, builtin_types=())
+    hides = served.redaction.hides
+    return {**document, "data": {name: MARKER if hides("", name) else value for name, value in task.data.items()}}
+
+
+def _form(served: Served, form: Form) -> dict[str, Any]:
+    """Return a form. What is known and not shown is filled in here, when the answer leaves it out."""
+    document: dict[str, Any] = to_builtins(form)
+    for field in document["fields"]:
+        if field["value"] is not None and served.redaction.hides(form.answer, field["name"]):
+            field["value"] = MARKER
+    return document
 
 
 def _person(request: Request) -> str:

@@ -1,0 +1,123 @@
+"""Figures of workflows, instances that seem stuck, and what today's code would do otherwise with those there are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Response
+
+from mainspring.analysis.checking import check_sample
+from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of
+from mainspring.analysis.stuck import SHOWN, StuckFound, stuck_of
+from mainspring.analysis.what_if import EXAMPLES, Report
+from mainspring.app.search import filter_of, read_condition
+from mainspring.web.problems import responses
+from mainspring.web.searching import Attribute, Searched, Since, Until
+from mainspring.web.served import Limit, Served, answer, told
+
+MOST_VARIANTS: Final = 100
+SAMPLE: Final = 100
+LARGEST_SAMPLE: Final = 1_000
+STRUCTS: Final = (Figures, StuckFound, Report)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+Prefix = Annotated[str | None, Query(description="How the id begins.")]
+Variants = Annotated[int, Query(ge=0, le=MOST_VARIANTS, description="So many paths at most.")]
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["analytics"])
+    _counting(router, served)
+    _asking(router, served)
+    return router
+
+
+def _counting(router: APIRouter, served: Served) -> None:
+    app, read = served.app, [served.needs("read")]
+
+    @router.get(
+        "/analytics",
+        response_model=None,
+        dependencies=read,
+        responses={200: told(Figures), **responses(401, 403, 409, 422, 503, 504)},
+    )
+    async def analytics(
+        *,
+        workflow: str | None = None,
+        prefix: Prefix = None,
+        attribute: Attribute = None,
+        since: Since = None,
+        until: Until = None,
+        variants: Variants = VARIANTS_SHOWN,
+    ) -> Response:
+        """Return figures of workflows: throughput, durations, failures, time in states, commands, paths and costs.
+
+        What is counted is what happened between `since` and `until`. An answer may be some seconds old.
+        """
+        where = filter_of(
+            workflow=workflow,
+            id_prefix=prefix,
+            attributes=[read_condition(text) for text in attribute or ()],
+            created_to=until,
+            updated_from=since,
+        )
+        begin_us, end_us = _us(since), _us(until)
+        found = await served.slow.read(
+            ("figures", where, begin_us, end_us, variants),
+            lambda store: figures_of(store, where, begin_us, end_us, variants),
+        )
+        return answer(found)
+
+    @router.get(
+        "/stuck",
+        response_model=None,
+        dependencies=read,
+        responses={200: told(StuckFound), **responses(401, 403, 409, 422, 503, 504)},
+    )
+    async def stuck(
+        workflow: str | None = None, prefix: Prefix = None, attribute: Attribute = None, limit: Limit = SHOWN
+    ) -> Response:
+        """Return instances that seem stuck, and why: those over their bound, and those unusually long in a state."""
+        where = filter_of(
+            workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
+        )
+        bounds = {
+            name: entry.definition.expected_within
+            for name, entry in app.registry.workflows.items()
+            if entry.definition.expected_within is not None
+        }
+        found = await served.slow.read(("stuck", where, limit), lambda store: stuck_of(store, where, bounds, limit))
+        return answer(found)
+
+
+def _asking(router: APIRouter, served: Served) -> None:
+    app = served.app
+
+    @router.get(
+        "/what-if",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: told(Report), **responses(401, 403, 409, 422, 503, 504)},
+    )
+    async def what_if(
+        search: Searched,
+        sample: Annotated[int, Query(ge=1, le=LARGEST_SAMPLE, description="So many of each workflow.")] = SAMPLE,
+    ) -> Response:
+        """Tell what would go otherwise if today's code had run all along, for a sample of the instances found.
+
+        Nothing is carried out. Where fields are redacted, the differences are counted and not told.
+        """
+        where = filter_of(**search)
+        stories = 0 if served.redaction.fields else EXAMPLES
+        found = await served.slow.read(
+            ("what if", where, sample), lambda store: check_sample(store, app.registry, [where], sample, stories)
+        )
+        return answer(found)
+
+
+def _us(time: datetime | None) -> int | None:
+    return None if time is None else (time - _EPOCH) // _MICROSECOND

@@ -1,0 +1,171 @@
+"""One operation on many instances: counted first, then done at a bounded rate, and watched while it goes on.
+
+It goes on in this process. If that ends midway, those that were reached have their record, and the others are found by
+the same search once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path, Response
+from msgspec import Struct
+from pydantic import Field
+
+from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.errors import MainspringError
+from mainspring.web import models
+from mainspring.web.instances import REASON_CHARACTERS
+from mainspring.web.problems import Problem, Refusal, problem_of, responses
+from mainspring.web.searching import Words
+from mainspring.web.served import Actor, Served, answer
+
+AT_ONCE: Final = 2
+KEPT: Final = 50
+ANSWER_SECONDS: Final = 2.0
+"""So long a request waits for the end, before it answers how far it is."""
+REFUSALS_SHOWN: Final = 100
+FASTEST: Final = 1_000.0
+
+JobId = Annotated[str, Path(description="The id of an operation on many.")]
+
+
+class Order(Words):
+    """Which instances, and what is to be done with them. Unless `dry_run` is false, they are only counted."""
+
+    dry_run: bool = True
+    reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
+    to: int | None = Field(default=None, ge=1, description="For reset and migrate: the version to go to.")
+    per_second: float = Field(default=PER_SECOND, gt=0, le=FASTEST)
+
+
+class Job(Struct):
+    """An operation on many under way, or over."""
+
+    id: str
+    task: asyncio.Task[BulkReport]
+    report: BulkReport
+
+    def document(self) -> dict[str, Any]:
+        """Return how far it is."""
+        failure = self.task.exception() if self.task.done() and not self.task.cancelled() else None
+        return {
+            "id": self.id,
+            "operation": self.report.action,
+            "dry_run": self.report.dry_run,
+            "status": self._status(),
+            "matched": self.report.matched,
+            "done": self.report.done,
+            "left": self.report.left,
+            "refusals": self.report.refusals,
+            "refused": [{"instance": each, "why": why} for each, why in self.report.refused[:REFUSALS_SHOWN]],
+            "error": problem_of(failure).detail if isinstance(failure, Exception) else None,
+        }
+
+    def _status(self) -> Literal["running", "done", "stopped", "failed"]:
+        if not self.task.done():
+            return "running"
+        if self.task.cancelled():
+            return "stopped"
+        return "failed" if self.task.exception() else "done"
+
+
+class Jobs:
+    """The operations on many of this process: a few at once, and the last ones that are over."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+
+    async def begin(self, action: Action, order: Order, actor: str | None) -> Job:
+        """Begin one, and wait a moment for its end."""
+        if sum(not job.task.done() for job in self._jobs.values()) >= AT_ONCE:
+            detail = f"{AT_ONCE} operations on many are under way. Wait for one, or stop it."
+            raise Refusal(Problem(503, "busy", detail, "BulkBusy"))
+        progress = BulkReport(action, dry_run=order.dry_run)
+        app = self._served.app
+
+        def tell(report: BulkReport) -> None:
+            job.report = report
+
+        work = app.bulk(
+            action,
+            reason=order.reason,
+            actor=actor,
+            dry_run=order.dry_run,
+            per_second=order.per_second,
+            on_progress=tell,
+            to=order.to,
+            **order.search(),
+        )
+        job = Job(secrets.token_urlsafe(12), asyncio.create_task(work), progress)
+        self._jobs[job.id] = job
+        while len(self._jobs) > KEPT and next(iter(self._jobs.values())).task.done():
+            self._jobs.popitem(last=False)
+        await asyncio.wait({job.task}, timeout=ANSWER_SECONDS)
+        if job.task.done() and isinstance(job.task.exception(), MainspringError):
+            del self._jobs[job.id]
+            job.task.result()  # a search or a version that cannot be: the request itself is wrong
+        if job.task.done():
+            tell(job.task.result())
+        return job
+
+    def get(self, id: str) -> Job:
+        """Return one of them."""
+        job = self._jobs.get(id)
+        if job is None:
+            raise Refusal(Problem(404, "no such operation", f"There is no operation {id} here any more.", "NoSuchJob"))
+        return job
+
+    def list(self) -> list[Job]:
+        """Return all that are known, the last one first."""
+        return [*reversed(self._jobs.values())]
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["many instances"])
+    read, act = [served.needs("read")], [served.needs("act")]
+    jobs = Jobs(served)
+    described = {200: {"model": models.BulkDocument}, **responses(401, 403, 404)}
+
+    @router.post(
+        "/bulk/{operation}",
+        response_model=None,
+        dependencies=act,
+        responses={200: {"model": models.BulkDocument}, **responses(401, 403, 409, 422, 503)},
+    )
+    async def operate(operation: Action, order: Order, actor: Actor) -> Response:
+        """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that are found.
+
+        Unless `dry_run` is false they are only counted. What takes longer goes on, and its `id` says how far it is.
+        """
+        return answer((await jobs.begin(operation, order, actor)).document())
+
+    @router.get(
+        "/bulk",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[models.BulkDocument]}, **responses(401, 403)},
+    )
+    async def listed() -> Response:
+        """Return the operations on many of this process, the last one first."""
+        return answer([job.document() for job in jobs.list()])
+
+    @router.get("/bulk/{id}", response_model=None, dependencies=read, responses=described)
+    async def progress(id: JobId) -> Response:
+        """Return how far an operation on many is."""
+        return answer(jobs.get(id).document())
+
+    @router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)
+    async def stop(id: JobId) -> Response:
+        """Stop an operation on many: those that were not reached stay as they are."""
+        job = jobs.get(id)
+        job.task.cancel()
+        await asyncio.wait({job.task})
+        return answer(job.document())
+
+    return router

@@ -1,0 +1,196 @@
+"""More about one instance: its log, its attributes, its neighbours, its stream as a file, a step as a test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from io import BytesIO
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from mainspring.analysis.as_test import PAST_MOST, as_test, file_name
+from mainspring.analysis.links import EVENTS_LOOKED_AT, Link, links_of
+from mainspring.analysis.stream_file import StreamWriter
+from mainspring.analysis.travel import Moment, Stopped, travel
+from mainspring.app.given import checked_place
+from mainspring.app.states import entry_of
+from mainspring.core.execution import Execution, execution_log
+from mainspring.engine.loader import readable
+from mainspring.engine.pending import moment
+from mainspring.errors import OperationError
+from mainspring.port.records import InstanceRow, Ref
+from mainspring.web import history_models as models
+from mainspring.web.instances import loaded
+from mainspring.web.opened import Opened, opened
+from mainspring.web.problems import responses
+from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer
+
+EVENTS_PER_READ: Final = 1_000
+LINES: Final = "application/x-ndjson"
+
+After = Annotated[int, Query(ge=0, description="The version behind which to begin.")]
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["instances"])
+    _looking(router, served)
+    _copying(router, served)
+    return router
+
+
+def _looking(router: APIRouter, served: Served) -> None:
+    app, read = served.app, [served.needs("read")]
+
+    @router.get(
+        "/log/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.LogPage}, **responses(401, 403, 404, 409, 410, 503)},
+    )
+    async def log(workflow: Workflow, id: Id, limit: Limit = PAGE, after: After = 0) -> Response:
+        """Return what happened to an instance, who did it, and how long it took. A page looks at `limit` events."""
+        ref, found = Ref(workflow, id), await loaded(app, workflow, id, events=0)
+        known = app.registry.workflows.get(workflow)
+        if known is None:
+            raise OperationError(str(ref), f"cannot be read: this app has no {workflow}", "Serve an app that has it.")
+        recorder = readable(known, found).recorder
+        rows = await app.engine.store.stream(ref, checked_place(after), limit)
+        lines = execution_log([recorder.entry(ref, row) for row in rows])
+        more = len(rows) == limit and rows[-1].version < found.row.version
+        return answer({"items": [_line(line) for line in lines], "next": rows[-1].version if more else None})
+
+    @router.get(
+        "/attributes/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.AttributesDocument}, **responses(401, 403, 404, 410, 503)},
+    )
+    async def attributes(workflow: Workflow, id: Id) -> Response:
+        """Return what an instance can be searched by."""
+        await loaded(app, workflow, id, events=0)
+        rows = await app.engine.store.attributes(Ref(workflow, id))
+        return answer({"instance": f"{workflow}/{id}", "attributes": {row.name: row.value for row in rows}})
+
+    @router.get(
+        "/links/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.LinksDocument}, **responses(401, 403, 404, 410, 503, 504)},
+    )
+    async def links(workflow: Workflow, id: Id) -> Response:
+        """Return the instances that began this one, that it began, that wrote to it, and to which it wrote.
+
+        Where a message went, the route of today's code says.
+        """
+        found = await loaded(app, workflow, id, events=0)
+        rows = await app.engine.store.stream(Ref(workflow, id), 0, EVENTS_LOOKED_AT)
+        entry = entry_of(app, found)
+        linked = await served.slow.compute(lambda: links_of(app.registry, entry, found.row, rows))
+        others = await app.engine.store.load([link.ref for link in linked.links], 0)
+        documents = [
+            _link(link, None if other is None else other.row) for link, other in zip(linked.links, others, strict=True)
+        ]
+        told = {"links": documents, "cut": linked.cut, "unread": linked.unread}
+        return answer({"instance": f"{workflow}/{id}", **told})
+
+
+def _copying(router: APIRouter, served: Served) -> None:
+    read = [served.needs("read")]
+
+    @router.get(
+        "/exports/{workflow}/{id:path}",
+        response_model=None,
+        response_class=StreamingResponse,
+        dependencies=read,
+        responses={
+            200: {"description": "The stream, as JSON lines.", "content": {LINES: {"schema": {"type": "string"}}}},
+            **responses(401, 403, 404, 410, 503),
+        },
+    )
+    async def export(workflow: Workflow, id: Id) -> Response:
+        """Return a stream as a file of JSON lines, as `mainspring export` writes it and `what-if --from` reads it."""
+        found = await loaded(served.app, workflow, id, events=0)
+        name = quote(f"{workflow}-{id}.jsonl", safe="")
+        disposition = {"content-disposition": f"attachment; filename*=UTF-8''{name}", "cache-control": "no-store"}
+        return StreamingResponse(_lines(served, found.row), media_type=LINES, headers=disposition)
+
+    @router.get(
+        "/tests/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.GivenWhenThen}, **responses(401, 403, 404, 409, 410, 503, 504)},
+    )
+    async def test(
+        workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The version of an input.")]
+    ) -> Response:
+        """Return a step as a given / when / then test, in Python."""
+        found = await opened(served, workflow, id, "made a test of")
+        found.check(at)
+        past, step = await _step(served, found, at)
+        text = await served.slow.compute(lambda: as_test(found.entry, past, step, served.redaction.hides))
+        return answer({"file": file_name(found.entry), "text": text})
+
+
+async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], Moment]:
+    """Return the step to which a version belongs, and the moments before it that count."""
+    moments: list[Moment] = []
+    async for each in travel(served.app.engine.store, found.entry, found.ref, 1, at):
+        if isinstance(each, Stopped):
+            raise OperationError(str(found.ref), f"stops at version {each.version}: {each.problem}", "Mend the code.")
+        moments.append(each)
+        if len(moments) > PAST_MOST:
+            raise OperationError(
+                str(found.ref), f"has more than {PAST_MOST:,} steps before it", "Choose an earlier one."
+            )
+    step = moments.pop()
+    if not step.is_step:
+        raise OperationError(f"{found.ref} at version {at}", "took no input", "Choose the version of an input.")
+    return [moment for moment in moments if not moment.abandoned or step.abandoned], step
+
+
+async def _lines(served: Served, row: InstanceRow) -> AsyncIterator[bytes]:
+    """Yield the lines of an export, some at a time."""
+    store, ref, file = served.app.engine.store, Ref(row.workflow, row.id), BytesIO()
+    writer = StreamWriter(file, served.redaction)
+    writer.begin(moment(store.now_us()))
+    writer.instance(row)
+    version = 0
+    while version < row.version and (page := await store.stream(ref, version, EVENTS_PER_READ)):
+        for event in page:
+            writer.event(ref, event, served.redaction.outgoing(event))
+        version = page[-1].version
+        yield file.getvalue()
+        file.seek(0)
+        file.truncate()
+    writer.end()
+    yield file.getvalue()
+
+
+def _line(line: Execution) -> dict[str, Any]:
+    return {
+        "version": line.version,
+        "what": line.what,
+        "time": line.time,
+        "about": line.about,
+        "state": line.state,
+        "actor": line.actor,
+        "kind": line.kind,
+        "attempt": line.attempt,
+        "seconds": None if line.duration is None else line.duration.total_seconds(),
+    }
+
+
+def _link(link: Link, other: InstanceRow | None) -> dict[str, Any]:
+    return {
+        "relation": link.relation,
+        "instance": str(link.ref),
+        "workflow": link.ref.workflow,
+        "id": link.ref.id,
+        "version": link.version,
+        "type": link.type,
+        "status": None if other is None else other.status,
+        "state": None if other is None else other.state,
+    }

@@ -1,0 +1,116 @@
+"""One instance with the version of its workflow that reads it, for what walks through its stream."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct, json
+from msgspec.structs import replace
+
+from mainspring.analysis.cases import Branch
+from mainspring.analysis.changes import state_change
+from mainspring.analysis.places import shortened
+from mainspring.app.documents import event_document
+from mainspring.core.changes import NOTHING
+from mainspring.core.events import StreamEvent
+from mainspring.engine.loader import readable, refuse_unkept
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.replaying import row_of
+from mainspring.errors import OperationError
+from mainspring.port.records import InstanceRow, Ref
+from mainspring.web.instances import loaded
+from mainspring.web.served import Served
+
+# What an event that was never recorded has no place, time or author for.
+_RECORDED: Final = ("version", "time", "message_id", "actor", "state", "attempt")
+_KEY: Final = re.compile(r"\['([^\W\d]\w*)'\]")
+
+
+class Opened(Struct, frozen=True):
+    """An instance with the version of its workflow that reads it."""
+
+    row: InstanceRow
+    ref: Ref
+    entry: WorkflowEntry
+
+    def check(self, version: int | None) -> None:
+        """Refuse a version that is not there."""
+        if version is not None and version > max(self.row.version, 1):
+            raise OperationError(str(self.ref), f"is at version {self.row.version}", "Ask for a version up to that.")
+
+
+async def opened(served: Served, workflow: str, id: str, done: str) -> Opened:
+    """Return an instance whose history is kept and whose code this app has; else say that it cannot be `done`."""
+    app, ref = served.app, Ref(workflow, id)
+    found = await loaded(app, workflow, id, events=0)
+    known = app.registry.workflows.get(workflow)
+    if known is None:
+        raise OperationError(str(ref), f"cannot be {done}: this app has no {workflow}", "Serve an app that has it.")
+    refuse_unkept(found, f"cannot be {done}")
+    return Opened(found.row, ref, readable(known, found))
+
+
+def state_document(served: Served, entry: WorkflowEntry, state: Any) -> dict[str, Any]:
+    """Return a state as it may be shown."""
+    stored = entry.recorder.snapshot(state, 0, "")
+    return {"type": stored.type, "state": served.body(stored.type, stored.body)}
+
+
+def change_document(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any] | None:
+    """Return what differs between two states as they are shown: what is not shown does not differ.
+
+    >>> from msgspec import Raw
+    >>> one, other = ({"type": "Counted", "state": Raw(text)} for text in (b'{"times":1}', b'{"times":2}'))
+    >>> change_document(one, other)["places"]
+    [{'path': 'times', 'what': 'changed', 'before': 1, 'after': 2}]
+    """
+    if before == after:
+        return None
+    found = state_change(json.decode(bytes(before["state"])), json.decode(bytes(after["state"])))
+    places = () if found is None else found.places
+    return {
+        "before": before["type"],
+        "after": after["type"],
+        "places": [
+            {
+                "path": _KEY.sub(r".\1", place.path).removeprefix("."),
+                "what": place.what,
+                "before": None if place.before is NOTHING else place.before,
+                "after": None if place.after is NOTHING else place.after,
+            }
+            for place in places
+        ],
+        "cut": found is not None and found.cut,
+    }
+
+
+def decided_document(served: Served, opened: Opened, event: StreamEvent[Any, Any]) -> dict[str, Any]:
+    """Return an event that was decided, but never recorded."""
+    recorder = opened.entry.recorder
+    row = row_of(recorder, event)
+    message = getattr(event, "message", None)
+    if row.type is None and message is not None:  # an input: where one is recorded, its envelope says what it is
+        encoded = recorder.encoded(message)
+        row = replace(row, type=encoded.name, type_version=encoded.version, body=encoded.body)
+    document = served.shown(event_document(opened.ref, row))
+    return {name: value for name, value in document.items() if name not in _RECORDED}
+
+
+def branch_document(branch: Branch) -> dict[str, Any]:
+    """Return a branch of the code, with its place from where Python finds the module."""
+    return {
+        "kind": branch.kind,
+        "text": branch.text,
+        "function": branch.function,
+        "file": shortened(branch.file, sys.path),
+        "line": branch.line,
+        "refused": [{"line": guard.line, "text": guard.text} for guard in branch.refused],
+    }
+
+
+def branch_documents(branches: Sequence[Branch]) -> list[dict[str, Any]]:
+    """Return several of them."""
+    return [branch_document(branch) for branch in branches]

@@ -1,0 +1,78 @@
+"""The words by which instances are looked for over HTTP: in a query, or in a body."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+from mainspring.app.search import Search, read_condition
+from mainspring.port.records import Status
+
+CONDITIONS: Final = 10
+
+Attribute = Annotated[
+    list[str] | None,
+    Query(
+        max_length=CONDITIONS,
+        description="A comparison of an attribute, by = < <= > or >=. A text that looks like a number is quoted.",
+        examples=[["customer=c-7", "amount>=1000", "zip='0815'"]],
+    ),
+]
+Since = Annotated[datetime | None, Query(description="Since this time, with its zone.")]
+Until = Annotated[datetime | None, Query(description="Before this time, with its zone.")]
+
+
+def _searched(
+    *,
+    workflow: str | None = None,
+    status: Status | None = None,
+    state: Annotated[str | None, Query(description="The name of the state's type.")] = None,
+    prefix: Annotated[str | None, Query(description="How the id begins.")] = None,
+    error: Annotated[str | None, Query(description="A part of the error's text.")] = None,
+    attribute: Attribute = None,
+    since: Annotated[datetime | None, Query(description="Moved since.")] = None,
+    until: Annotated[datetime | None, Query(description="Last moved before.")] = None,
+    began_since: datetime | None = None,
+    began_until: datetime | None = None,
+) -> Search:
+    return Search(
+        workflow=workflow,
+        status=status,
+        state=state,
+        id_prefix=prefix,
+        attributes=[read_condition(text) for text in attribute or ()],
+        error=error,
+        created_from=began_since,
+        created_to=began_until,
+        updated_from=since,
+        updated_to=until,
+    )
+
+
+Searched = Annotated[Search, Depends(_searched)]
+"""What the query of a request looks for."""
+
+
+class Words(BaseModel):
+    """Which instances are meant; every word narrows."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workflow: str | None = Field(default=None, examples=["OrderFulfilment"])
+    status: Status | None = Field(default=None, examples=["suspended"])
+    state: str | None = None
+    prefix: str | None = None
+    error: str | None = None
+    attribute: list[str] = Field(default=[], max_length=CONDITIONS)
+    since: datetime | None = None
+    until: datetime | None = None
+    began_since: datetime | None = None
+    began_until: datetime | None = None
+
+    def search(self) -> Search:
+        """Return them as the app takes them."""
+        given: dict[str, Any] = {name: getattr(self, name) for name in Words.model_fields}
+        return _searched(**given)

@@ -1,0 +1,124 @@
+"""Slow questions: answered beside the event loop, within a time limit, and remembered for a while.
+
+What reads many rows has a thread with an event loop and a connection of its own, so that neither requests nor a worker
+in this process wait for it; it reads page by page, so that the database is never held at an old moment. What runs
+authors' code has a thread too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from mainspring.app import Mainspring
+from mainspring.engine.runtime import Threads
+from mainspring.port.store import Store
+from mainspring.web.problems import Problem, Refusal
+
+LIMIT_SECONDS: Final = 30.0
+READS_AT_ONCE: Final = 2
+THREADS: Final = 6
+ANSWERS_KEPT: Final = 64
+KEPT_SECONDS: Final = 5.0
+# An answer is kept for so many times as long as it took: one that is asked for again and again takes a fifth of a core.
+KEPT_TIMES: Final = 4.0
+
+T = TypeVar("T")
+Ask: TypeAlias = Callable[[Store], Coroutine[Any, Any, T]]
+
+
+class _Kept(Struct):
+    task: asyncio.Task[Any]
+    until: float | None = None
+
+    def is_fresh(self, now: float) -> bool:
+        return self.until is None or now < self.until
+
+
+class Slow:
+    """Answers slow questions. The same question at the same time is asked once.
+
+    >>> slow = Slow(Mainspring("memory://"))
+    >>> asyncio.run(slow.compute(lambda: 6 * 7))
+    42
+    """
+
+    def __init__(self, app: Mainspring, limit_seconds: float = LIMIT_SECONDS) -> None:
+        self._app = app
+        self._limit_seconds = limit_seconds
+        self._threads = Threads(THREADS, "mainspring-web")
+        # Python lets a call be watched by one at a time.
+        self._watching = Threads(1, "mainspring-watched")
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+
+    async def read(self, key: Hashable, ask: Ask[T]) -> T:
+        """Return the answer to a question about many rows; one that was given a moment ago will do."""
+        kept = self._kept.get(key)
+        if kept is None or not kept.is_fresh(time.monotonic()):
+            kept = self._begin(key, ask)
+        self._kept.move_to_end(key)
+        # Who stops waiting does not stop it: others may wait for the same, or ask again.
+        return await asyncio.shield(kept.task)
+
+    async def compute(self, function: Callable[[], T], *, watched: bool = False) -> T:
+        """Return what a function returns that needs the processor, or runs authors' code, for longer than a moment.
+
+        One that watches what that code does is `watched`: these run one after the other.
+        """
+        threads = self._watching if watched else self._threads
+        try:
+            async with asyncio.timeout(self._limit_seconds):
+                return await asyncio.wrap_future(threads.run(function))
+        except TimeoutError:
+            raise self._too_long() from None
+
+    def _begin(self, key: Hashable, ask: Ask[T]) -> _Kept:
+        if sum(kept.until is None for kept in self._kept.values()) >= READS_AT_ONCE:
+            detail = f"{READS_AT_ONCE} analyses are under way. Ask again in a moment."
+            raise Refusal(Problem(503, "busy", detail, "AnalysisBusy"))
+        kept = _Kept(asyncio.ensure_future(self._read(ask)))
+        self._kept[key] = kept
+        begun = time.monotonic()
+        kept.task.add_done_callback(lambda task: self._end(key, kept, task, begun))
+        return kept
+
+    def _end(self, key: Hashable, kept: _Kept, task: asyncio.Task[Any], begun: float) -> None:
+        now = time.monotonic()
+        kept.until = now + max(KEPT_SECONDS, KEPT_TIMES * (now - begun))
+        if (task.cancelled() or task.exception() is not None) and self._kept.get(key) is kept:
+            del self._kept[key]
+        while len(self._kept) > ANSWERS_KEPT:
+            self._kept.popitem(last=False)
+
+    async def _read(self, ask: Ask[T]) -> T:
+        store = self._app.another_store()
+        try:
+            if store is None:
+                async with asyncio.timeout(self._limit_seconds):
+                    return await ask(self._app.engine.store)
+            # The time limit is inside, so that the thread is free when it is over.
+            reading = self._threads.run(lambda: asyncio.run(_reading(store, ask, self._limit_seconds)))
+            return await asyncio.wrap_future(reading)
+        except TimeoutError:
+            raise self._too_long() from None
+
+    def _too_long(self) -> Refusal:
+        detail = (
+            f"It takes longer than {self._limit_seconds:g} s. Narrow the question, by time, workflow or sample; "
+            "the command line has no such limit."
+        )
+        return Refusal(Problem(504, "not in time", detail, "AnalysisTimeout"))
+
+
+async def _reading(store: Store, ask: Ask[T], limit_seconds: float) -> T:
+    async with asyncio.timeout(limit_seconds):
+        await store.open()
+        try:
+            return await ask(store)
+        finally:
+            await store.close()

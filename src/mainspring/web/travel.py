@@ -1,0 +1,344 @@
+"""Time travel: a stream moment by moment, why something was decided, and how it would have gone otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Query, Response
+from msgspec import Struct, json
+from pydantic import BaseModel, ConfigDict, Field
+
+from mainspring.analysis.changes import state_change
+from mainspring.analysis.counterfactual import Counterfactual, counterfactual, silent_commands
+from mainspring.analysis.explain import Explanation, explain
+from mainspring.analysis.retelling import Edit
+from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, stream_turns
+from mainspring.app.documents import event_document
+from mainspring.app.outside import read_message
+from mainspring.core.story import Entry
+from mainspring.engine.branches import live
+from mainspring.engine.loader import whole_stream
+from mainspring.errors import OperationError
+from mainspring.port.records import EventRow
+from mainspring.web import history_models as models
+from mainspring.web.opened import (
+    Opened,
+    branch_documents,
+    change_document,
+    decided_document,
+    opened,
+    state_document,
+)
+from mainspring.web.problems import responses
+from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer
+
+PAGE_BYTES: Final = 8 * 1_024 * 1_024
+"""A page of moments ends when it has so many, however large the states are."""
+AHEAD_DAYS: Final = 3_660
+DAY_US: Final = 86_400_000_000
+EVENTS_MOST: Final = 100_000
+"""A longer stream is not told otherwise."""
+
+At = Annotated[int | None, Query(ge=1, description="The step to which this version belongs; else the last one.")]
+
+
+class Otherwise(BaseModel):
+    """What would have been otherwise: an input replaced, another one before it, or none at all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    what: Literal["replace", "insert", "drop"]
+    at: int = Field(ge=1, description="The version of an input; to insert behind everything, the next version.")
+    type: str | None = Field(
+        default=None,
+        description="The type of the other message; that of the replaced one if not said.",
+        examples=["CardDeclined"],
+    )
+    message: dict[str, Any] | None = Field(default=None, examples=[{"order_id": "o-1"}])
+    ahead_days: float = Field(default=0, ge=0, le=AHEAD_DAYS, description="How far to look ahead, for timers.")
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["time travel"])
+    read = [served.needs("read")]
+
+    @router.get(
+        "/moments/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.MomentPage}, **responses(401, 403, 404, 409, 410, 503, 504)},
+    )
+    async def moments(
+        *,
+        workflow: Workflow,
+        id: Id,
+        limit: Limit = PAGE,
+        after: Annotated[int, Query(ge=0, description="The version behind which to begin.")] = 0,
+        explained: Annotated[bool, Query(description="With why each step was decided.")] = False,
+    ) -> Response:
+        """Walk through a stream: each input with what was decided for it, and what every event made of the state.
+
+        Nothing is carried out. `stopped` says why no more can be told: today's code cannot read or fold an event.
+        """
+        found = await opened(served, workflow, id, "walked through")
+        return answer(await _page(served, found, after, limit, explained=explained))
+
+    @router.get(
+        "/explanations/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.ExplainedMoment}, **responses(401, 403, 404, 409, 410, 503, 504)},
+    )
+    async def explanation(workflow: Workflow, id: Id, at: At = None) -> Response:
+        """Say why something was decided: the cases that matched, and what today's code decides.
+
+        decide is run once more in the recorded state, where it can do nothing but decide.
+        """
+        found = await opened(served, workflow, id, "explained")
+        found.check(at)
+        return answer(await _explained(served, found, at))
+
+    @router.post(
+        "/counterfactuals/{workflow}/{id:path}",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.CounterfactualDocument}, **responses(401, 403, 404, 409, 410, 422, 503, 504)},
+    )
+    async def otherwise(workflow: Workflow, id: Id, edit: Otherwise) -> Response:
+        """Replace, insert or drop an input, and see how the story would have gone. Nothing is carried out."""
+        found = await opened(served, workflow, id, "told otherwise")
+        return answer(await _otherwise(served, found, edit))
+
+    return router
+
+
+# ---- moments
+
+
+class Walker(Struct):
+    """Takes the rows of a stream, and makes documents of so many moments behind a version."""
+
+    served: Served
+    opened: Opened
+    journey: Journey
+    after: int
+    most: int
+    explained: bool
+    rows: dict[int, EventRow] = {}
+    last: Moment | None = None
+    found: list[dict[str, Any]] = []
+    before: dict[str, Any] | None = None
+    size: int = 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether the page is full."""
+        return len(self.found) >= self.most or self.size > PAGE_BYTES
+
+    @property
+    def over(self) -> bool:
+        """Whether no more rows are wanted: the page is full, or the stream cannot be read on."""
+        return self.enough or self.journey.stopped is not None
+
+    def take(self, page: Sequence[EventRow]) -> None:
+        """Take a page of rows, or as much of it as is wanted."""
+        for row in page:
+            self._close(self.journey.take(row))
+            if self.over:
+                return
+            self.rows[row.version] = row
+
+    def end(self) -> None:
+        """Take the last moment, when there are no more rows."""
+        self._close(self.journey.end())
+
+    def _close(self, moment: Moment | None) -> None:
+        if moment is None:
+            return
+        if moment.last > self.after:
+            self._add(moment)
+        self.rows.clear()
+
+    def _add(self, moment: Moment) -> None:
+        served, entry = self.served, self.opened.entry
+        known = state_document(served, entry, moment.before)
+        if self.before is None:
+            self.before = known
+        events: list[dict[str, Any]] = []
+        for happened in moment.happened:
+            state = known if happened.change is None else state_document(served, entry, happened.state)
+            events.append(self._event(happened, change_document(known, state)))
+            known = state
+        why = explain(entry, moment) if self.explained else None
+        document = {
+            **moment_document(moment),
+            "events": events,
+            "after": known,
+            "explanation": None if why is None else explanation_document(served, self.opened, why),
+        }
+        self.size += len(json.encode(document))
+        self.found.append(document)
+        self.last = moment
+
+    def _event(self, happened: Happened, change: dict[str, Any] | None) -> dict[str, Any]:
+        row = self.rows[happened.entry.version]
+        return {**self.served.shown(event_document(self.opened.ref, row)), "change": change}
+
+
+def moment_document(moment: Moment) -> dict[str, Any]:
+    """Return where a moment stands."""
+    return {
+        "version": moment.version,
+        "last": moment.last,
+        "step": moment.is_step,
+        "begins": moment.begins,
+        "abandoned": moment.abandoned,
+        "migrated": moment.migrated,
+    }
+
+
+async def _page(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> dict[str, Any]:
+    walker = await _walked(served, found, after, most, explained=explained)
+    stopped = None if walker.enough else walker.journey.stopped
+    last = 0 if walker.last is None else walker.last.last
+    return {
+        "items": walker.found,
+        "before": walker.before,
+        "next": last if walker.enough and last < found.row.version else None,
+        "stopped": None if stopped is None else {"version": stopped.version, "problem": stopped.problem},
+    }
+
+
+async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
+    """Walk through a stream from its beginning, in a thread, until there is enough or its end."""
+    store, version = served.app.engine.store, 0
+    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref))
+    walker = Walker(served, found, journey, after, most, explained)
+    while not walker.over and (page := await store.stream(found.ref, version, EVENTS_PER_PAGE)):
+        version = page[-1].version
+        await served.slow.compute(partial(walker.take, page), watched=explained)
+    if not walker.enough:
+        await served.slow.compute(walker.end, watched=explained)
+    return walker
+
+
+# ---- explanations
+
+
+async def _explained(served: Served, found: Opened, at: int | None) -> dict[str, Any]:
+    if at is None:
+        at = await _last_input(served, found)
+    walker = await _walked(served, found, at - 1, 1, explained=True)
+    stopped = walker.journey.stopped
+    if not walker.found and stopped is not None:
+        raise OperationError(str(found.ref), f"stops at version {stopped.version}: {stopped.problem}", "Mend the code.")
+    if not walker.found or walker.found[0]["explanation"] is None:
+        problem = f"decided nothing at version {at}: no input was taken there"
+        raise OperationError(str(found.ref), problem, "Ask for the version of an input.")
+    return {"instance": str(found.ref), "before": walker.before, **walker.found[0]}
+
+
+async def _last_input(served: Served, found: Opened) -> int:
+    """Return the version of the last input; 1 if there is none."""
+    version, last = 0, 1
+    while page := await served.app.engine.store.outlines([(found.row.key, version)], EVENTS_PER_PAGE):
+        version = page[-1][1]
+        last = max([last, *(outline[1] for outline in page if outline[2] in ("InitiatedBy", "Received"))])
+    return last
+
+
+def explanation_document(served: Served, found: Opened, why: Explanation) -> dict[str, Any]:
+    """Return why something was decided, for programs."""
+    return {
+        "definition_version": why.definition_version,
+        "fingerprint": why.fingerprint,
+        "asked": why.asked,
+        "agrees": why.agrees,
+        "cut": why.cut,
+        "decide": branch_documents(why.decide),
+        "evolve": [{"version": each.version, "branches": branch_documents(each.branches)} for each in why.evolve],
+        "decided": [decided_document(served, found, event) for event in why.decided],
+        "error": why.error,
+    }
+
+
+# ---- how it would have gone
+
+
+async def _otherwise(served: Served, found: Opened, edit: Otherwise) -> dict[str, Any]:
+    app, entry = served.app, found.entry
+    if found.row.version > EVENTS_MOST:
+        problem = f"has {found.row.version:,} events; {EVENTS_MOST:,} can be told otherwise"
+        raise OperationError(str(found.ref), problem, "Choose a shorter one.")
+    rows = live(await whole_stream(app.engine.store, found.ref))
+    changed = Edit(edit.what, edit.at, _message(served, found, rows, edit))
+    until_us = app.engine.store.now_us() + round(edit.ahead_days * DAY_US)
+    silent = silent_commands(app.registry)
+
+    def told() -> dict[str, Any]:
+        return _document(served, found, counterfactual(entry, found.ref, rows, changed, until_us, silent))
+
+    return await served.slow.compute(told, watched=True)
+
+
+def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Otherwise) -> Any:
+    if edit.what == "drop":
+        if edit.type is not None or edit.message is not None:
+            raise OperationError("To drop an input", "takes no message", "Leave type and message out.")
+        return None
+    replaced = next((row.type for row in rows if row.version == edit.at), None) if edit.what == "replace" else None
+    type_name = edit.type or replaced
+    if type_name is None or edit.message is None:
+        raise OperationError(f"To {edit.what}", "takes a message", "Say its type and its fields.")
+    message = read_message(served.app, type_name, json.encode(edit.message))
+    if type(message) not in found.entry.definition.inputs:
+        raise OperationError(found.ref.workflow, f"takes no {type_name}", "Choose one of its inputs.")
+    return message
+
+
+def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str, Any]:
+    def entries(those: Sequence[Entry]) -> list[dict[str, Any]]:
+        return [
+            {
+                **decided_document(served, found, entry.event),
+                "version": entry.version,
+                "time": entry.time,
+                "kind": entry.kind or entry.event.kind,
+            }
+            for entry in those
+        ]
+
+    recorded, told = (state_document(served, found.entry, state) for state in (story.recorded_state, story.state))
+    return {
+        "instance": str(found.ref),
+        "what": story.edit.what,
+        "at": story.edit.version,
+        "recorded": entries(story.recorded),
+        "told": entries(story.told),
+        "differs_at": story.differs_at,
+        "recorded_state": recorded,
+        "state": told,
+        "change": change_document(recorded, told) if state_change(story.recorded_state, story.state) else None,
+        "unanswered": entries(story.unanswered),
+        "assumed": entries(story.assumed),
+        "untaken": [
+            {
+                "version": each.version,
+                "type": type(each.message).__name__,
+                "message": served.body(*_encoded(found, each.message)),
+                "reason": each.reason,
+            }
+            for each in story.untaken
+        ],
+        "waiting": entries(story.waiting),
+        "left_out": entries(story.left_out),
+        "error": story.error,
+    }
+
+
+def _encoded(found: Opened, message: Any) -> tuple[str, bytes]:
+    encoded = found.entry.recorder.encoded(message)
+    return encoded.name, encoded.body

@@ -1,0 +1,190 @@
+"""Workflows: drawn from their code and their history, checked, and documented."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from msgspec import Struct
+
+from mainspring.analysis.diagram import Diagram, diagram_of
+from mainspring.analysis.documentation.subject import Subject, subject_of
+from mainspring.analysis.dot import to_dot
+from mainspring.analysis.drawing import machine_of, mined_of
+from mainspring.analysis.layout.graph import Layout
+from mainspring.analysis.lint import Finding, lint
+from mainspring.analysis.mermaid import to_mermaid
+from mainspring.analysis.model import Machine
+from mainspring.analysis.places import shortened
+from mainspring.analysis.svg import layout_of, to_svg
+from mainspring.app.search import filter_of
+from mainspring.engine.registry import WorkflowEntry, is_internal
+from mainspring.web import models
+from mainspring.web.problems import Problem, Refusal, responses
+from mainspring.web.searching import Since, Until
+from mainspring.web.served import Served, answer, told
+
+SAMPLE: Final = 1_000
+LARGEST_SAMPLE: Final = 100_000
+
+Source = Literal["code", "history", "both"]
+Format = Literal["json", "svg", "mermaid", "dot"]
+Name = Annotated[str, Path(description="The name of a workflow.", examples=["OrderFulfilment"])]
+
+_WRITERS: Final = {"svg": to_svg, "mermaid": to_mermaid, "dot": to_dot}
+_MEDIA_TYPES: Final = {"svg": "image/svg+xml", "mermaid": "text/plain", "dot": "text/plain"}
+# A picture has its colours inside: they are its own, and nothing else is let in.
+_PICTURE: Final = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+
+
+class DrawnDiagram(Struct, frozen=True):
+    """A diagram, and where its boxes and lines lie: in the order of its nodes and arrows, in pixels.
+
+    >>> DrawnDiagram(Diagram("Door", "code", (), ()), Layout((), (), 0, 0)).layout.width
+    0
+    """
+
+    diagram: Diagram
+    layout: Layout
+
+
+STRUCTS: Final = (DrawnDiagram, Subject)
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["workflows"])
+    _drawing(router, served)
+    _reading(router, served)
+    return router
+
+
+def _drawing(router: APIRouter, served: Served) -> None:
+    content = {media: {"schema": {"type": "string"}} for media in sorted(set(_MEDIA_TYPES.values()))}
+    drawn = told(DrawnDiagram)
+
+    @router.get(
+        "/workflows/{name}/diagram",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={
+            200: {**drawn, "content": {**drawn["content"], **content}},
+            **responses(401, 403, 404, 422, 503, 504),
+        },
+    )
+    async def diagram(
+        *,
+        name: Name,
+        source: Annotated[Source, Query(alias="from", description="What is drawn.")] = "code",
+        format: Format = "json",
+        since: Since = None,
+        until: Until = None,
+        sample: Annotated[int, Query(ge=1, le=LARGEST_SAMPLE, description="Of so many instances at most.")] = SAMPLE,
+        ignored: Annotated[bool, Query(description="Also what changes nothing and decides nothing.")] = False,
+    ) -> Response:
+        """Draw a workflow: what its code can do, what its instances did, or both together.
+
+        What instances did is counted in a sample of those that moved between `since` and `until`.
+        """
+        found = await _diagram(served, name, source, (since, until), sample, ignored=ignored)
+        if format == "json":
+            layout = await served.slow.compute(lambda: layout_of(found))
+            return answer(DrawnDiagram(found, layout))
+        text = await served.slow.compute(lambda: _WRITERS[format](found))
+        headers = {"cache-control": "no-store", **(_PICTURE if format == "svg" else {})}
+        return Response(text, media_type=_MEDIA_TYPES[format], headers=headers)
+
+
+def _reading(router: APIRouter, served: Served) -> None:
+    read = [served.needs("read")]
+
+    @router.get(
+        "/workflows/{name}/findings",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": models.FindingsDocument}, **responses(401, 403, 404, 504)},
+    )
+    async def findings(name: Name) -> Response:
+        """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring tell."""
+        entry_of(served, name)
+        report = await served.slow.compute(lambda: lint(served.app, name))
+        return answer(
+            {
+                "workflow": name,
+                "findings": [_finding(finding) for finding in report.findings],
+                "intended": [{**_finding(each.finding), "reason": each.reason} for each in report.intended],
+            }
+        )
+
+    @router.get(
+        "/workflows/{name}/documentation",
+        response_model=None,
+        dependencies=read,
+        responses={200: told(Subject), **responses(401, 403, 404, 504)},
+    )
+    async def documentation(name: Name) -> Response:
+        """Return what is known of a workflow from its code: states, messages with fields, transitions, handlers."""
+        entry = entry_of(served, name)
+
+        def written() -> Subject:
+            machine = _machine(served, entry)
+            return subject_of(served.app, entry, machine, diagram_of(machine, None))
+
+        return answer(await served.slow.compute(written))
+
+
+def entry_of(served: Served, name: str) -> WorkflowEntry:
+    """Return the workflow of a name."""
+    entry = served.app.registry.workflows.get(name)
+    if entry is None or is_internal(name):
+        known = ", ".join(sorted(each for each in served.app.registry.workflows if not is_internal(each)))
+        detail = f"There is no workflow {name}. This app has {known or 'none'}."
+        raise Refusal(Problem(404, "no such workflow", detail, "NoSuchWorkflow"))
+    return entry
+
+
+async def _diagram(
+    served: Served,
+    name: str,
+    source: Source,
+    between: tuple[datetime | None, datetime | None],
+    sample: int,
+    *,
+    ignored: bool,
+) -> Diagram:
+    # What only older code knew can still be drawn from what it left behind.
+    unknown = source == "history" and name not in served.app.registry.workflows
+    entry = None if unknown else entry_of(served, name)
+    machine = None
+    if entry is not None and source != "history":
+        machine = await served.slow.compute(lambda: _machine(served, entry))
+    mined = None
+    if source != "code":
+        where = filter_of(workflow=name, updated_from=between[0], updated_to=between[1])
+        mined = await served.slow.read(
+            ("mined", where, sample), lambda store: mined_of(store, name, entry, where, sample)
+        )
+    return await served.slow.compute(lambda: diagram_of(machine, mined, ignored=ignored))
+
+
+def _machine(served: Served, entry: WorkflowEntry) -> Machine:
+    """Return a workflow as its code says it is; code does not change while it runs."""
+    known = served.machines.get(entry.name)
+    if known is None:
+        known = served.machines[entry.name] = machine_of(entry)
+    return known
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "level": finding.level,
+        "code": finding.code,
+        "rule": finding.name,
+        "about": finding.about,
+        "file": shortened(finding.place.file, sys.path),
+        "line": finding.place.line,
+        "what": finding.what,
+        "fix": finding.fix,
+    }
