@@ -14,13 +14,14 @@ MOVES_KEPT: Final = 10_000
 
 _INPUTS: Final = frozenset({"InitiatedBy", "Received"})
 _ENDS: Final = {"Completed": "completed", "Failed": "failed"}
-_FROM_OUTSIDE: Final = frozenset({"cancelled", "terminated"})
+_FROM_OUTSIDE: Final = {"Cancelled": "cancelled", "Terminated": "terminated"}
 
 
 class Walk:
     """One instance's way through its stream, told to a miner."""
 
     __slots__ = (
+        "_ended_us",
         "_ends",
         "_entered_us",
         "_first",
@@ -32,6 +33,7 @@ class Walk:
         "_source",
         "_state",
         "_version",
+        "_waited",
     )
 
     def __init__(self, miner: Miner, instance: InstanceRow) -> None:
@@ -47,8 +49,10 @@ class Walk:
         # The step that is being read. It is over at the next input, or where the stream branches or ends.
         self._message: str | None = None
         self._source: str | None = None
+        self._waited = False
         self._outputs: list[Output] = []
         self._ends: str | None = None
+        self._ended_us = 0
 
     def take(self, outline: Outline, back_to: int | None = None) -> None:
         """Take the next event. `back_to` is the version to which a Reset went back, which its outline does not say."""
@@ -61,10 +65,14 @@ class Walk:
         if event in _INPUTS:
             self._input(type, state, time_us)
         elif event in DECISIONS:
-            self._output(event, type, cause)
+            self._output(event, type, cause, time_us)
         elif event == "Compensated":
             self._settle()
             self._message, self._source = COMPENSATED, self._state
+            self._waited = True
+        elif event in _FROM_OUTSIDE:
+            self._settle()
+            self._leave(time_us)
         elif event in SELDOM:
             self._settle()
             self._miner.seldom(event if event != "Began" or version > 1 else None)
@@ -77,7 +85,7 @@ class Walk:
             # What failed behind its compensations took no input that could name the state.
             self._move(instance.state, instance.updated_us)
         self._settle()
-        if instance.status in _FROM_OUTSIDE:
+        if instance.status in _FROM_OUTSIDE.values():
             self._miner.outside(instance.state or "an unknown state", instance.status)
         elif instance.status not in ENDED and instance.state is not None:
             self._miner.stays(instance.state)
@@ -85,18 +93,21 @@ class Walk:
     def _input(self, message: str | None, state: str | None, time_us: int) -> None:
         self._settle()
         self._source, self._message = self._state, message
+        self._waited = self._entered_us is not None
         if self._source is None or message is None:
             self._miner.seldom(UNCOUNTED)
         self._move(state, time_us)
 
-    def _output(self, event: str, type: str | None, cause: int | None) -> None:
+    def _output(self, event: str, type: str | None, cause: int | None, time_us: int) -> None:
         if event == "Compensating" and cause is None:
             # An operator cancelled the instance: no step decided that, and no row names the state that it led to.
             self._settle()
-            self._state = self._entered_us = None
+            self._leave(time_us)
+            self._state = None
             return
         self._outputs.append((event, type))
         self._ends = _ENDS.get(event)
+        self._ended_us = time_us
 
     def _branch(self, event: str, version: int, time_us: int, back_to: int | None) -> None:
         """Go on elsewhere than where the last step led to."""
@@ -107,6 +118,7 @@ class Walk:
         elif event == "Reset":
             while self._moves and self._moves[-1][0] > (back_to or 0):
                 self._moves.pop()
+            self._leave(time_us)
             self._state = self._moves[-1][1] if self._moves else self._first
             self._entered_us = time_us
         elif event == "Migrated" and not self._miner.trusts(self._state):
@@ -116,9 +128,7 @@ class Walk:
         """Be in a state from now on."""
         if state == self._state and (self._entered_us is not None or state is None):
             return
-        # In its initial state an instance is from its first input on, if it stays there.
-        if self._state is not None and self._entered_us is not None:
-            self._miner.left(self._state, time_us - self._entered_us)
+        self._leave(time_us)
         if state is not None:
             self._miner.entered(state)
         self._state, self._entered_us = state, time_us
@@ -127,9 +137,20 @@ class Walk:
             del self._moves[:MOVES_KEPT]
             self._first = None
 
+    def _leave(self, time_us: int) -> None:
+        """Count a stay that is over. In its initial state an instance is from its first input on, if it stays there."""
+        if self._state is not None and self._entered_us is not None:
+            self._miner.left(self._state, time_us - self._entered_us)
+        self._entered_us = None
+
     def _settle(self) -> None:
         """Count the step that is over now, if all of it is known."""
         message, source, target = self._message, self._source, self._state
+        if self._ends is not None and source == target and self._waited:
+            # A state that the last step led to was not waited in.
+            self._leave(self._ended_us)
+        elif self._ends is not None:
+            self._entered_us = None
         if message is not None and source is not None:
             if target is None:
                 self._miner.seldom(UNCOUNTED)
