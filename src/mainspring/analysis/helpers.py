@@ -9,6 +9,7 @@ A helper carries nothing out, and ends with whoever started it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -84,7 +85,8 @@ class _Helper(Generic[A]):
         theirs.close()
 
     def give(self, page: Page) -> None:
-        self.pipe.send(page)
+        with contextlib.suppress(BrokenPipeError):  # it has failed before it read: its answer says why
+            self.pipe.send(page)
 
     def answer(self) -> A:
         try:
