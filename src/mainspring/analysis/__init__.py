@@ -9,7 +9,7 @@ other tools call them as they are.
     diagram    what the code can do and what instances did, as one picture      (texts, places: its words)
     lint       what is wrong with a workflow, as far as its code and its app tell: lint
     layout     boxes and lines of a diagram in their places: nothing lies on top of anything else
-    mermaid, dot, svg    a diagram, written down
+    mermaid, dot, svg    a diagram, written down                       (markup: texts inside XML and HTML)
     drawing    a workflow of an app, ready to be drawn
     documentation    a page for each workflow: what is known of it, as Markdown or HTML
     files      files that are written whole or not at all

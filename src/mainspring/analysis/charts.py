@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from html import escape
 from typing import Final
 
 from msgspec import Struct
 
+from mainspring.analysis.markup import escape
 from mainspring.analysis.quantities import lasting
 from mainspring.analysis.samples import Bin
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import timedelta
-from html import escape
 from typing import Final
 
 from msgspec import Struct
@@ -20,6 +19,7 @@ from mainspring.analysis.charts import (
     range_chart,
 )
 from mainspring.analysis.figures import Figures, WorkflowFigures
+from mainspring.analysis.markup import escape
 from mainspring.analysis.quantities import lasting, percent
 from mainspring.analysis.samples import Spread
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
-from xml.sax.saxutils import escape
 
 from mainspring.analysis.diagram import Arrow, Diagram, Node, Seen
 from mainspring.analysis.layout.graph import Box, Curve, Layout, Line, PlacedBox, PlacedLine
 from mainspring.analysis.layout.lay_out import lay_out
+from mainspring.analysis.markup import escape
 from mainspring.analysis.texts import cut, dwell_of, width_of
 
 MARGIN_PX: Final = 16.0

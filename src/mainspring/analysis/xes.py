@@ -15,6 +15,7 @@ from xml.sax.saxutils import quoteattr
 from msgspec import json
 
 from mainspring.analysis.activities import Activities
+from mainspring.analysis.markup import legal
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.engine.details import Detail, read_detail
 from mainspring.engine.pending import moment
@@ -52,7 +53,6 @@ TRANSITIONS: Final = {
 LONG: Final = 2**63
 """The standard's integers are below this."""
 
-_ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NOT_IN_A_NAME: Final = re.compile(r"[^\w.\-]")
 
 
@@ -168,7 +168,7 @@ def _fields(body: bytes) -> Iterator[str]:
 
 
 def _string(key: str, value: str) -> str:
-    return f'<string key="{key}" value={quoteattr(_ILLEGAL.sub(chr(0xFFFD), value))}/>'
+    return f'<string key="{key}" value={quoteattr(legal(value))}/>'
 
 
 def _date(key: str, value: datetime) -> str:

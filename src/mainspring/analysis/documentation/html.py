@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import escape
 from typing import Final
 
 from mainspring.analysis.documentation.blocks import (
@@ -19,6 +18,7 @@ from mainspring.analysis.documentation.blocks import (
     Table,
     Text,
 )
+from mainspring.analysis.markup import escape
 from mainspring.analysis.svg import to_svg
 
 ENDING: Final = ".html"
