@@ -188,6 +188,8 @@ def test_instances_that_run_longer_than_expected_are_wrong(run: Run, folder: Pat
     ran = run("doctor", "--app", "late:app")
 
     assert ran.code == 1
-    assert "wrong: 1 instance of Late runs longer than 1e-06 s. `mainspring stuck --workflow Late` says why." in ran.out
+    assert (
+        "wrong: 1 instance of Late runs longer than 0.000001 s. `mainspring stuck --workflow Late` says why." in ran.out
+    )
     stuck = run("stuck", "--app", "late:app", "--json")
     assert (stuck.code, stuck.document["shown"][0]["by"]) == (1, "bound")
