@@ -135,6 +135,19 @@ def test_the_state_in_which_somebody_ended_it_was() -> None:
     assert seconds(found) == {"A": [10], "B": [40]}
 
 
+def test_what_an_operators_cancelling_undoes_is_done_in_no_state_that_is_known() -> None:
+    undoing, undone = outline(3, "Compensating", 10, actor="ann"), outline(4, "Compensated", 30, type="Refund", cause=3)
+    found = tally(BEGAN, TAKEN, undoing, undone, outline(5, "Cancelled", 30, actor="ann"), status="cancelled")
+    assert seconds(found) == {"A": [10]}
+    assert seconds(tally(BEGAN, TAKEN, undoing)) == {"A": [10]}
+
+
+def test_an_event_at_a_time_that_no_calendar_has_hides_no_other() -> None:
+    found = told(BEGAN, TAKEN, took(3, 10, "B"), outline(4, "Completed", 2**60 / SECOND_US), status="completed")
+    assert (found.begun, found.ended, found.events) == (1, {}, 3)
+    assert [interval.begun for interval in found.throughput.intervals] == [1]
+
+
 def test_a_compensation_is_a_step_that_stays_in_its_state() -> None:
     sent = outline(3, "Sent", 0, type="Refund", cause=2)
     done = outline(4, "Compensated", 25, type="Refund", kind="result", cause=3)

@@ -12,11 +12,12 @@ import pytest
 
 from mainspring.analysis import counting, samples, variants
 from mainspring.analysis.figures import Figures, figures_of
-from mainspring.analysis.helpers import Sharing
+from mainspring.analysis.helpers import Page, Sharing, shared
+from mainspring.analysis.mining import Mined, Miner, mine
 from mainspring.app import Mainspring
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import OperationError
-from mainspring.port.records import InstanceFilter
+from mainspring.port.records import InstanceFilter, InstanceRow
 from mainspring.port.store import Store
 from mainspring.stores.sqlite.store import SqliteStore
 from tests.analysis.comparison import check, of
@@ -128,17 +129,36 @@ def test_several_processes_find_what_one_finds(
     assert (sum(told), len(told)) == (COUNT, 7)
 
 
-def test_a_helper_that_fails_says_why(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "PAGES_ALONE", 1)
-    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", 1_000)
+def test_a_helper_that_fails_says_why_though_it_never_read_its_page() -> None:
+    page: Page = [InstanceRow(1, "Orders", "o-1", 1, "running", None, None, 1, b"x" * 1_000_000, 0, 0)]
 
     async def ask() -> None:
-        async with opened(database) as store:
-            await figures_of(store, InstanceFilter(), sharing=Sharing(broken, 2))
+        async def pages() -> AsyncGenerator[Page]:
+            yield page
+
+        async for _ in shared(pages(), nothing, Sharing(broken, 1)):
+            raise AssertionError
 
     with pytest.raises(OperationError, match=r"has failed: .*there is no app here.*--processes 1"):
         asyncio.run(ask())
 
 
+async def nothing(_app: Mainspring, _page: Page) -> None: ...
+
+
 def broken() -> Mainspring:
     raise LookupError("there is no app here")
+
+
+def test_a_diagram_tells_the_same_times_as_the_figures(database: Path, figures: Figures) -> None:
+    async def ask(workflow: str) -> Mined:
+        async with opened(database) as store:
+            return await mine(store, InstanceFilter(workflow=workflow), Miner(workflow, "New"))
+
+    for workflow in WORKFLOWS:
+        drawn = {state.name: (state.dwell_seconds, state.now) for state in asyncio.run(ask(workflow)).states}
+        told = {
+            state.state: (state.dwell.p50 if state.dwell else None, state.waiting)
+            for state in of(figures, workflow).states
+        }
+        assert drawn == told

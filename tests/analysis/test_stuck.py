@@ -158,6 +158,23 @@ def test_the_worst_come_first_and_all_are_counted(tmp_path: Path, monkeypatch: p
     on(tmp_path, body)
 
 
+def test_who_is_late_twice_is_counted_once_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tally, "LONGEST_KEPT", 3)
+
+    async def body(bed: Bed) -> None:
+        await bed.usual()
+        late = [bed.waits(f"late-{n}", 86_400 * (3 + n)) for n in range(5)]
+        await bed.write(*late, *(bed.waits(f"slow-{n}", 43_200 + n) for n in range(2)))
+        found = await bed.stuck({ORDERS: timedelta(days=1)})
+        by_bound, by_dwell = ([stuck.id for stuck in found.shown if stuck.by == by] for by in ("bound", "dwell"))
+        assert (by_bound, by_dwell) == (["late-4", "late-3", "late-2"], ["slow-1", "slow-0"])
+        assert found.found == 7
+
+    on(tmp_path, body)
+
+
 def test_durations_alike_raise_half_an_alarm_on_average() -> None:
     """The fence is where it is said to be: of many samples of alike stays, every second has one behind it."""
     dice = random.Random(11)  # noqa: S311  no secret

@@ -13,7 +13,9 @@ from mainspring.analysis.tally import Run, Wait, WorkflowTally
 from mainspring.port.outlines import OutlineSpot
 from mainspring.port.records import ENDED, InstanceRow
 
-FAR_US: Final = 2**62
+FIRST_US: Final = 0
+LAST_US: Final = 253_402_300_800_000_000
+"""Times that a calendar knows: 1970 to 9999. What a damaged row places elsewhere moves an instance along only."""
 
 _ENDS: Final = {"Completed": "completed", "Failed": "failed", "Cancelled": "cancelled", "Terminated": "terminated"}
 _SENDS: Final = frozenset({"Sent", "Resent", "ChildStarted"})
@@ -35,8 +37,8 @@ class Account:
     def __init__(
         self,
         now_us: int,
-        since_us: int = -FAR_US,
-        until_us: int = FAR_US,
+        since_us: int = FIRST_US,
+        until_us: int = LAST_US,
         bounds: Mapping[str, int] | None = None,
     ) -> None:
         self.instances = 0
@@ -69,6 +71,8 @@ class Account:
             elif event == "Compensated" and run.state is not None:
                 # It names no state, for it is no input of the author's: the instance stays where it is.
                 run.take(version, type, run.state, time_us, counted)
+            elif event == "Compensating" and cause is None:
+                run.lose_sight(time_us, counted)
             elif event in _BESIDE:
                 self._beside(run, event, version, time_us, actor, counted, page.resets)
             if kind is not None and cause is not None:
@@ -139,8 +143,10 @@ class Account:
         entered_us = run.entered_us if run.whole else row.updated_us
         wait = Wait(now_us - entered_us, row.key, row.id, state, entered_us, run.began_us, row.status)
         tally.waiting[state].values.append(wait.age_us)
-        tally.waits[state].add(wait)
         bound_us = self._bounds.get(row.workflow)
         if bound_us is not None and now_us - run.began_us > bound_us:
             tally.overdue_count += 1
             tally.overdue.add(replace(wait, age_us=now_us - run.began_us))
+        else:
+            tally.in_time[state].values.append(wait.age_us)
+            tally.waits[state].add(wait)

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mainspring.analysis.account import FAR_US, Account
+from mainspring.analysis.account import FIRST_US, LAST_US, Account
 from mainspring.analysis.helpers import Sharing, shared
 from mainspring.analysis.rows import INSTANCES_PER_PAGE, pages_of
 from mainspring.analysis.tally import WorkflowTally
@@ -37,8 +37,8 @@ class Question(Struct, frozen=True):
 
     def account(self) -> Account:
         """Return an account that counts it."""
-        since_us = -FAR_US if self.since_us is None else self.since_us
-        return Account(self.now_us, since_us, FAR_US if self.until_us is None else self.until_us, self.bounds)
+        since_us = FIRST_US if self.since_us is None else self.since_us
+        return Account(self.now_us, since_us, LAST_US if self.until_us is None else self.until_us, self.bounds)
 
 
 class Counted(Struct):

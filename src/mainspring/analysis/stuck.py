@@ -151,21 +151,15 @@ def _suspects(workflow: str, tally: WorkflowTally, bound: timedelta | None) -> t
         state: fence_of(tally.dwell[state], len(waiting)) if state in tally.dwell else None
         for state, waiting in tally.waiting.items()
     }
-    found: list[_Suspect] = []
+    bound_us = (bound or timedelta(0)) // _MICROSECOND
+    found = [_Suspect(workflow, wait, "bound", bound_us, fences[wait.state]) for wait in tally.overdue.longest()]
     how_many = tally.overdue_count
-    overdue: set[int] = set()
-    for wait in tally.overdue.longest():
-        overdue.add(wait.key)
-        found.append(_Suspect(workflow, wait, "bound", (bound or timedelta(0)) // _MICROSECOND, fences[wait.state]))
     for state, fence in fences.items():
-        if fence is None:
-            continue
-        longest = [wait for wait in tally.waits[state].longest() if wait.age_us > fence.limit_us]
-        found += [
-            _Suspect(workflow, wait, "dwell", fence.limit_us, fence) for wait in longest if wait.key not in overdue
-        ]
-        both = sum(wait.key in overdue for wait in longest)
-        how_many += max(tally.waiting[state].above(fence.limit_us), len(longest)) - both
+        if fence is not None and state in tally.waits:
+            longest = [wait for wait in tally.waits[state].longest() if wait.age_us > fence.limit_us]
+            found += [_Suspect(workflow, wait, "dwell", fence.limit_us, fence) for wait in longest]
+            # What is read from buckets may be less than what was seen.
+            how_many += max(tally.in_time[state].above(fence.limit_us), len(longest))
     return found, how_many
 
 

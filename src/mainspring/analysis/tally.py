@@ -21,7 +21,8 @@ NOT_KEPT: Final = "(not kept)"
 """Stands for the type of a message of which only the identity is kept, and for the state before the first."""
 SENDS_KEPT: Final = 10_000
 MOVES_KEPT: Final = 1_000
-LONGEST_KEPT: Final = 100
+LONGEST_KEPT: Final = 1_000
+"""Of each state, and of those that are overdue: as many as may be asked for."""
 
 _COUNTS: Final = ("events", "bytes", "begun", "faults", "suspensions", "resets", "incomplete", "overdue_count")
 _SEND_FAILED: Final = type_of(SendFailed).name
@@ -121,7 +122,9 @@ class WorkflowTally:
         self.commands: defaultdict[str, CommandTally] = defaultdict(CommandTally)
         self.entered_again: Counter[str] = Counter()
         self.variants = Variants()
+        # All that have not ended, by state; those of them that are not overdue once more, so that none is found twice.
         self.waiting: defaultdict[str, Sample] = defaultdict(Sample)
+        self.in_time: defaultdict[str, Sample] = defaultdict(Sample)
         self.waits: defaultdict[str, Waits] = defaultdict(Waits)
         self.overdue = Waits()
         self.overdue_count = 0
@@ -136,6 +139,7 @@ class WorkflowTally:
             (self.durations, other.durations),
             (self.dwell, other.dwell),
             (self.waiting, other.waiting),
+            (self.in_time, other.in_time),
             (self.commands, other.commands),
             (self.waits, other.waits),
         ):
@@ -147,8 +151,9 @@ class WorkflowTally:
 
     def settle(self) -> None:
         """Let the samples stay small."""
-        for sample in (*self.durations.values(), *self.dwell.values(), *self.waiting.values()):
-            sample.settle()
+        for samples in (self.durations, self.dwell, self.waiting, self.in_time):
+            for sample in samples.values():
+                sample.settle()
         for command in self.commands.values():
             command.settle()
 
@@ -254,6 +259,12 @@ class Run:
         waited = status in ("cancelled", "terminated") or self.entered_at < self.taken_at
         if self.state is not None and waited:
             tally.dwell[self.state].values.append(time_us - self.entered_us)
+
+    def lose_sight(self, time_us: int, counted: bool) -> None:
+        """Take what an operator's cancelling undoes: no row names the state that it leads to."""
+        if self.state is not None and counted and self.whole:
+            self.tally.dwell[self.state].values.append(time_us - self.entered_us)
+        self.state, self.entered_us = None, time_us
 
     def go_back(self, to: int | None, version: int, time_us: int, counted: bool) -> None:
         """Take a reset: the state is again what it was, where that is still known."""

@@ -9,6 +9,7 @@ import click
 
 from mainspring.analysis.quantities import lasting
 from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, stuck_of
+from mainspring.analysis.tally import LONGEST_KEPT
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED
@@ -31,7 +32,9 @@ COLUMNS: Final = ("instance", "state", "there for", "usually", "why it is here",
 @click.option("--workflow", metavar="NAME", help="Only this workflow.")
 @click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so.")
 @click.option("--attribute", multiple=True, metavar="NAME=VALUE", help="Only instances with this attribute, as in ls.")
-@click.option("--limit", type=click.IntRange(1, 1_000), default=SHOWN, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, LONGEST_KEPT), default=SHOWN, show_default=True, help="At most so many."
+)
 @processes_option
 @json_option
 @app_option
@@ -81,7 +84,8 @@ def _write(found: StuckFound) -> None:
         return
     click.echo(f"{found.found:,} of {running} {'seems' if found.found == 1 else 'seem'} stuck.")
     if found.found > len(found.shown):
-        click.echo(f"Shown are the worst {len(found.shown):,}: --limit shows more.")
+        more = ": --limit shows more" if len(found.shown) < LONGEST_KEPT else ""
+        click.echo(f"Shown are the worst {len(found.shown):,}{more}.")
 
 
 def _cells(stuck: Stuck) -> tuple[str, ...]:
