@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from mainspring import (
+    Began,
     CancelSchedule,
     Complete,
     Decisions,
@@ -279,6 +280,21 @@ class Shifts(Workflow[Shift, Worked, Knock]):
         match event:
             case Received(Shift(_, hours)):
                 return Worked(state.hours + hours)
+
+
+class Bell(Workflow[Ring, Knocked, Knock]):
+    """Its evolve takes note of the beginning itself: the first input is decided before that."""
+
+    initial_state = Knocked()
+
+    def route(self, message: Ring) -> str | None:
+        return message.id
+
+    def decide(self, message: Ring, state: Knocked) -> Decisions[Ring, Knock] | None:
+        return [Complete()] if state.times else []
+
+    def evolve(self, state: Knocked, event: Event[Ring, Knock]) -> Knocked | None:
+        return Knocked(state.times + 1) if isinstance(event, Began) else None
 
 
 def app_of(url: str) -> Mainspring:

@@ -12,13 +12,18 @@ import pytest
 from mainspring import Mainspring, Workflow
 from mainspring.analysis import tracing
 from mainspring.analysis.cases import branches_taken
+from mainspring.analysis.counterfactual import counterfactual
 from mainspring.analysis.explain import Explanation, because, explain
+from mainspring.analysis.retelling import Edit
 from mainspring.analysis.tracing import Trace
 from mainspring.analysis.travel import Moment, travel
+from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from mainspring.styles.history_words import StartWorkflow
+from mainspring.testing import replay_histories, save_histories
 from tests.analysis.desk import (
+    Bell,
     Claim,
     Claims,
     Impure,
@@ -232,3 +237,29 @@ def test_the_history_style_is_explained_by_its_decide(url: str) -> None:
     assert [branch.text for branch in completed.decide] == ["case TaskCompleted()"]
     assert started.agrees
     assert completed.agrees
+
+
+# ---- the beginning
+
+
+def test_what_begins_an_instance_is_decided_before_its_beginning_is_folded(tmp_path: Path) -> None:
+    async def body() -> tuple[list[Any], list[Any], Any, int]:
+        app = Mainspring(f"sqlite:///{tmp_path / 'bell.db'}")
+        app.add(Bell())
+        async with app:
+            await app.send(Ring("b-1"))
+            await quiet(app)
+            entry, ref = app.registry.workflows["Bell"], Ref("Bell", "b-1")
+            moments = [m async for m in travel(app.engine.store, entry, ref) if isinstance(m, Moment)]
+            rows = await whole_stream(app.engine.store, ref)
+            other = counterfactual(entry, ref, rows, Edit("insert", 3, Ring("b-1")), 1 << 60)
+            await save_histories(app, tmp_path / "bell.json")
+            inputs = replay_histories(app, tmp_path / "bell.json")
+            return moments, [explain(entry, moment) for moment in moments], other, inputs
+
+    (began, rung), (_, explanation), other, inputs = done(body)
+
+    assert (began.after, rung.before, rung.after) == (Knocked(1), Knocked(0), Knocked(1))
+    assert (explanation.agrees, explanation.decided) == (True, ())
+    assert [type(entry.event).__name__ for entry in other.told] == ["Received", "Completed"]
+    assert inputs == 1

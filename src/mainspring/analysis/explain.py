@@ -16,7 +16,7 @@ from mainspring.analysis.cases import Branch, branches_taken
 from mainspring.analysis.guarding import guarded, with_method
 from mainspring.analysis.tracing import Trace
 from mainspring.analysis.travel import Moment
-from mainspring.core.events import StreamEvent
+from mainspring.core.events import Began, StreamEvent
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope
 from mainspring.core.step import step
@@ -128,7 +128,7 @@ def _decided(
 def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved, ...]:
     """Return the branches of evolve, for each event of a moment for which there are any."""
     found: list[Evolved] = []
-    state = moment.before
+    state = fold(workflow, moment.before, [Began()]) if moment.begins else moment.before
     for happened in moment.happened:
         event: Any = happened.entry.event
         if not event.folded:

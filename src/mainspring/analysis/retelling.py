@@ -129,7 +129,8 @@ class Retelling:
             self._base = entry.version - 1  # the input that begins it records that it began
             return
         if entry.event.folded:
-            self.state = fold(self._workflow, self.state, [cast("Any", entry.event)])
+            events = [cast("Any", entry.event)] if self.entries else [Began(), cast("Any", entry.event)]
+            self.state = fold(self._workflow, self.state, events)
         if isinstance(entry.event, Reset):
             self._timers.clear()  # those that count were set anew right behind it
         if entry.kind is Kind.TIMER and entry.cause is not None:

@@ -43,9 +43,10 @@ class Happened(Struct, frozen=True):
 class Moment(Struct, frozen=True):
     """An input with what was decided for it, or one event alone, between the states before and after.
 
-    `envelope` is that of the input, if there is one, and `begins` says whether it began the instance. `abandoned` says
-    that a reset, or another beginning, left it behind later: it does not count any more. `migrated` says that the
-    instance went on under another version of its workflow later.
+    `envelope` is that of the input, if there is one, and `begins` says whether it began the instance: then `before` is
+    the initial state, in which it was decided, and not what its Began has made of that. `abandoned` says that a reset,
+    or another beginning, left it behind later: it does not count any more. `migrated` says that the instance went on
+    under another version of its workflow later.
 
     >>> Moment((Happened(Entry(1, Began())),), before=0, after=0).version
     1
@@ -111,12 +112,17 @@ def turns_of(rows: list[EventRow], known: Turns | None = None) -> Turns:
         if row.event == "Reset":
             back_to = read_detail(row.detail).version or 0
             targets.add(back_to)
-            left.append((back_to + 1, row.version - 1))
+            left = _with(left, (back_to + 1, row.version - 1))
         elif row.event == "Began" and row.version > 1:
-            left.append((1, row.version - 1))
+            left = _with(left, (1, row.version - 1))
         elif row.event == "Migrated":
             migrated = row.version
     return Turns(frozenset(targets), tuple(left), migrated)
+
+
+def _with(left: list[tuple[int, int]], span: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the spans that are left behind with one more, which ends behind them all, without those inside of it."""
+    return [*(one for one in left if one[0] < span[0]), span]
 
 
 class Journey:
@@ -171,7 +177,8 @@ class Journey:
             case _:
                 pass
         self._after_began = isinstance(entry.event, Began)
-        self._before = self._state
+        # As in the step itself: what begins an instance is decided before its Began is folded.
+        self._before = self._entry.workflow.initial_state if self._begins else self._state
 
     def _happen(self, entry: Entry) -> None:
         was, event = self._state, entry.event

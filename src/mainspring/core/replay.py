@@ -46,8 +46,9 @@ class Recorded(Struct, frozen=True):
 class Redecided(Struct, frozen=True):
     """One input of a stream, decided once more: what was recorded for it, and what would be today.
 
-    `before` and `after` are the states as today's evolve folds what was recorded. With an `error`, decide or a check of
-    it failed. `checked` is False where the input was decided under another version of the workflow, before a migration.
+    `before` is the state in which it was decided, `after` the one behind it, as today's evolve folds what was recorded.
+    With an `error`, decide or a check of it failed. `checked` is False where the input was decided under another
+    version of the workflow, before a migration.
 
     >>> Redecided(2, "go", before=0, after=1, recorded=(), decided=()).changed
     False
@@ -98,11 +99,13 @@ def redecided(
         after = fold(workflow, before, [e for e in events if e.folded])  # pyright: ignore[reportArgumentType]  what is folded is an Event
         if isinstance(event, Received):
             begins = place > 0 and isinstance(recorded[place - 1].event, Began)
+            # As in the step itself: what begins an instance is decided before its Began is folded.
+            decided_in = workflow.initial_state if begins else before
             yield _step(
                 workflow,
                 recorded[place : place + length],
                 envelope(version),
-                (before, after),
+                (decided_in, after),
                 begins,
                 as_recorded,
                 checked=version > migrated,
