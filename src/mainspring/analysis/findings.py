@@ -25,11 +25,19 @@ class Stored(Struct, frozen=True, gc=False):
 
 
 class Found(Struct):
-    """A kind of difference in one instance: in how many steps, and the first of them with its story."""
+    """A kind of difference in one instance: at which versions, and the story of the first of them.
 
-    steps: int
-    version: int
+    >>> Found([4, 9], ()).steps
+    2
+    """
+
+    versions: list[int]
     lines: Lines
+
+    @property
+    def steps(self) -> int:
+        """In how many steps it was found."""
+        return len(self.versions)
 
 
 class Compared(Struct, frozen=True):

@@ -6,7 +6,7 @@ taken, and one difference does not hide or make others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -52,7 +52,8 @@ class Walk:
 
     `stored` are whole states, by the versions at which they were stored. `told` are kinds of difference of which no
     story is wanted any more. `watch` says which steps the purity guard sees. `found` is keyed by what differs and how;
-    `gone` says why the rest could not be checked, if it could not.
+    `gone` says why the rest could not be checked, if it could not. What a reset or a new beginning has left behind
+    counts in neither: the instance will never go on from there.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Counter
@@ -109,16 +110,18 @@ class Walk:
     def take(self, rows: Sequence[EventRow]) -> None:
         """Take the next events. An input is decided when all that was recorded for it has come."""
         self.events += len(rows)
-        if self._stopped:
-            return
-        try:
-            for row in rows:
-                if self._open and row.event in _DECIDED:
-                    self._group.append(row)
-                else:
-                    self._take(row)
-        except StopWalkError:
-            self._stopped = True
+        rest = iter(rows)
+        while not self._stopped or self._goes_on(rest):
+            try:
+                for row in rest:
+                    if self._open and row.event in _DECIDED:
+                        self._group.append(row)
+                    else:
+                        self._take(row)
+            except StopWalkError:
+                self._stopped = True
+            else:
+                return
 
     def end(self) -> None:
         """Know that there are no more."""
@@ -160,6 +163,16 @@ class Walk:
         else:
             self._take_alone(row)
 
+    def _goes_on(self, rest: Iterator[EventRow]) -> bool:
+        """Tell whether what could not be walked is left behind further on; then the walk goes on from there."""
+        for row in rest:
+            if row.event == "Began" or (row.event == "Reset" and _back_to(row) in self._states):
+                self._stopped, self._open, self.gone = False, False, None
+                self._group.clear()
+                self._take_alone(row)
+                return True
+        return False
+
     def _close(self) -> None:
         group = self._group
         if group:
@@ -171,10 +184,11 @@ class Walk:
         """Take an event that no input was decided to."""
         match row.event:
             case "Began":
+                self._leave_behind(0)
                 self._state, self._begins, self._began = self._workflow.initial_state, True, None
                 return
             case "Reset":
-                self._go_back(read_detail(row.detail).version or 0)
+                self._go_back(_back_to(row))
             case "Migrated":
                 self._forget_what_was_decided_before()
             case _ if self._sees(row):
@@ -187,7 +201,15 @@ class Walk:
         if version not in self._states:
             self.gone = f"it was reset to a version more than {STATES_KEPT:,} steps before"
             raise StopWalkError
+        self._leave_behind(version)
         self._state = self._states[version]
+
+    def _leave_behind(self, version: int) -> None:
+        """Forget what was found behind a version that the instance went back to: it does not count any more."""
+        for key, found in list(self.found.items()):
+            found.versions = [at for at in found.versions if at <= version]
+            if not found.versions:
+                del self.found[key]
 
     def _forget_what_was_decided_before(self) -> None:
         """What was decided under another version of the workflow is no measure of this one."""
@@ -359,10 +381,10 @@ class Walk:
     def _add(self, kind: What, what: str, version: int, lines: Lines | Callable[[], Lines]) -> None:
         known = self.found.get((kind, what))
         if known is not None:
-            known.steps += 1
+            known.versions.append(version)
             return
         story = () if (kind, what) in self._told else lines() if callable(lines) else lines
-        self.found[kind, what] = Found(1, version, story)
+        self.found[kind, what] = Found([version], story)
 
     def _place(self, message: Any, before: Any) -> str:
         kind = _class(message)
@@ -374,6 +396,10 @@ class Walk:
     def _name(self, state: Any) -> str:
         kind = _class(state)
         return self._names.get(kind) or kind.__name__
+
+
+def _back_to(reset: EventRow) -> int:
+    return read_detail(reset.detail).version or 0
 
 
 def _class(value: object) -> type[Any]:

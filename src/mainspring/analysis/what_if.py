@@ -209,7 +209,7 @@ def merged(reports: Iterable[Report], examples: int = EXAMPLES) -> Report:
 
 
 def _difference(row: InstanceRow, version: int, kind: What, what: str, found: Found) -> Difference:
-    example = Example(f"{row.workflow}/{row.id}", row.status, found.version, found.lines)
+    example = Example(f"{row.workflow}/{row.id}", row.status, found.versions[0], found.lines)
     examples = (example,) if found.lines else ()
     return Difference(row.workflow, version, kind, what, 1, _in_flight(row), found.steps, examples)
 
