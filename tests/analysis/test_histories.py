@@ -79,6 +79,18 @@ def test_an_instance_that_cannot_be_folded_is_left_out_and_named(
     assert "left out: OrderProcessing/order-0: ZeroDivisionError" in run("order_processing", "record").err
 
 
+def test_an_evolve_that_returns_no_state_is_told_as_one_that_cannot_fold(
+    examples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("order_processing", "record", "--limit", "1")
+    monkeypatch.setattr(orders.OrderProcessing, "evolve", lambda *_: "paid")  # pyright: ignore[reportUnknownLambdaType]
+
+    [group] = run("order_processing", "verify", "histories.json", "--json").document["changed"]
+
+    assert group["kind"] == "cannot be folded"
+    assert "InvalidStateError" in group["example"]
+
+
 @pytest.mark.parametrize(
     ("content", "code", "told"),
     [("{}", 1, "is no file of histories"), ('{"format": 9, "histories": []}', 1, "has format 9")],

@@ -16,7 +16,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replaying import redecided_rows
-from mainspring.errors import ErasedError, MainspringError, WiringError, shown
+from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
 from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
 
@@ -172,9 +172,9 @@ def _held(entry: WorkflowEntry, history: History) -> Held:
             changed = _changed_decision(ref, step) or _changed_state(entry, ref, expected.get(step.version), step)
             if changed is not None:
                 break
-    except MainspringError as error:
+    except (CodecError, StoreError) as error:
         changed = Changed("cannot be read", None, None, f"{ref} cannot be read any more: {error}")
-    except Exception as error:  # noqa: BLE001  decide's errors are told with their step: it is evolve's or an upcaster's
+    except Exception as error:  # noqa: BLE001  decide's errors are told with their step: it is evolve's, or its state is refused
         told = [f"{ref} cannot be folded any more: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
         changed = Changed("cannot be folded", None, None, "\n  ".join(told))
     return Held(history.workflow, history.instance, inputs, changed)
