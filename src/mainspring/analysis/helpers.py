@@ -66,7 +66,9 @@ async def shared(pages: AsyncIterator[Page], work: Work[A], sharing: Sharing) ->
                 yield helper.answer()
     finally:
         for helper in helpers:
-            helper.dismiss()
+            helper.pipe.close()  # all end at the same time
+        for helper in helpers:
+            await asyncio.to_thread(helper.end)
 
 
 async def _ready(busy: list[_Helper[A]]) -> tuple[list[_Helper[A]], list[_Helper[A]]]:
@@ -97,8 +99,7 @@ class _Helper(Generic[A]):
             raise _failed(failure)
         return answer
 
-    def dismiss(self) -> None:
-        self.pipe.close()
+    def end(self) -> None:
         self._process.join(END_SECONDS)
         if self._process.is_alive():
             self._process.kill()
