@@ -42,6 +42,12 @@ def test_a_workflow_that_is_not_there_is_refused(examples: Path) -> None:
     assert (ran.code, ran.err) == (2, "Error: This app has no workflow Orders. It has OrderOnCredit, CustomerCredit.\n")
 
 
+def test_a_file_that_cannot_be_written_is_told_in_one_line(examples: Path) -> None:
+    ran = run("credit_limit", "record", "-o", "nowhere/histories.json", "--limit", "1")
+
+    assert (ran.code, ran.err) == (1, "Error: nowhere/histories.json cannot be written: No such file or directory.\n")
+
+
 def test_all_that_changed_is_told_together_and_counted(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("order_processing", "record")
     monkeypatch.setattr(orders, "PAYMENT_PATIENCE", orders.SHIPPING_PATIENCE)

@@ -10,7 +10,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.histories import Held, History, held, kept_histories, read_histories, write_histories
 from mainspring.app.search import Search, filter_of
-from mainspring.cli.failures import REFUSED, MisuseError, one_line
+from mainspring.cli.failures import REFUSED, MisuseError, one_line, writing
 from mainspring.cli.loading import load_app, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
@@ -59,7 +59,8 @@ def record(output: Path, limit: int, search: Search, as_json: bool, address: str
             where = filter_of(**{**search, "workflow": name})
             for row in await app.engine.store.instances(where, limit):
                 await _keep(app, row, kept, left_out)
-        write_histories(output, kept)
+        with writing(output):
+            write_histories(output, kept)
         _write_kept(output, kept, left_out, as_json=as_json)
         return 0
 
