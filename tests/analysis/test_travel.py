@@ -17,7 +17,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from tests.analysis.approved import approved
-from tests.analysis.desk import Claim, Claims, Note, Open, Settled, UnderReview, app_of
+from tests.analysis.desk import Claim, Claims, Note, Open, Settled, UnderReview, app, app_of
 from tests.analysis.doing import done, quiet
 from tests.analysis.running import run
 
@@ -89,6 +89,25 @@ def test_what_a_reset_leaves_behind_is_marked_and_the_state_goes_on_from_there(u
 
     assert [moment.version for moment in steps if moment.abandoned] == [6]
     assert steps[-1].after == state == UnderReview(50, ("a", "c"))
+
+
+def test_what_was_left_behind_is_explained_only_when_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with app_of(app.url) as running:
+            for message in (Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b")):
+                await running.send(message)
+            await running.instance(Claims, "c-1").reset(5, "too many notes")
+
+    monkeypatch.chdir(tmp_path)
+    done(body)
+
+    assert run("tests.analysis.desk:app", "explain", "c-1", "--json").document["version"] == 5
+    assert (
+        "version 6: Note(id='c-1', text='b') (left behind)\n"
+        in run("tests.analysis.desk:app", "explain", "c-1", "--at", "6").out
+    )
 
 
 def test_an_event_that_cannot_be_folded_any_more_ends_the_walk(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,8 +88,8 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
 def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
     """Say why an instance decided as it did, with the cases that matched.
 
-    ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input is explained.
-    Told are the input, the state, the code, and the branches of decide and evolve that were taken, with their lines.
+    ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input that
+    counts is explained. Told are the input, the state, the code, and the branches of decide and evolve that were taken, with their lines.
     decide is run once more in the recorded state, where it can do nothing but decide. Guards that said no are named.
     What was recorded stays the truth: where today's code decides otherwise, that is said.
     """
@@ -102,7 +102,8 @@ def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
             if isinstance(moment, Stopped):
                 _write_stopped(moment, as_json=as_json)
                 return REFUSED
-            found = moment if moment.is_step or at is not None else found
+            counts = moment.is_step and not moment.abandoned
+            found = moment if counts or at is not None else found
         explanation = None if found is None else explained(instance.entry, found)
         if found is None or explanation is None:
             raise MisuseError(_nothing_decided(instance, found))
@@ -233,7 +234,8 @@ def _write_stopped(stopped: Stopped, *, as_json: bool) -> None:
 def _write_explanation(instance: Instance, moment: Moment, explanation: Explanation) -> None:
     first = moment.happened[0].entry
     told = tell([entry.entry for entry in moment.happened])
-    click.secho(f"{instance.ref}, version {moment.version}: {visible(told[0].message)}", bold=True)
+    left = " (left behind)" if moment.abandoned else ""
+    click.secho(f"{instance.ref}, version {moment.version}: {visible(told[0].message)}{left}", bold=True)
     _write_field("input", [f"{told[0].event} {_circumstances(first)}"])
     _write_field("state", [shown(moment.before)])
     version = f"version {explanation.definition_version} of {instance.ref.workflow}"
