@@ -88,10 +88,10 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
 def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
     """Say why an instance decided as it did, with the cases that matched.
 
-    ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input that
-    counts is explained. Told are the input, the state, the code, and the branches of decide and evolve that were taken, with their lines.
-    decide is run once more in the recorded state, where it can do nothing but decide. Guards that said no are named.
-    What was recorded stays the truth: where today's code decides otherwise, that is said.
+    ID is Workflow/id; the id alone will do if only one workflow has it. Without --at, the last input that counts is
+    explained. Told are the input, the state, the code, and the branches of decide and evolve that were taken, with
+    their lines. decide is run once more in the recorded state, where it can do nothing but decide. Guards that said no
+    are named. What was recorded stays the truth: where today's code decides otherwise, that is said.
     """
 
     async def use(app: Mainspring) -> int:
