@@ -14,7 +14,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from mainspring.analysis import tally
+from mainspring.analysis import reasons, tally
 from mainspring.analysis.samples import Sample
 from mainspring.analysis.stuck import LEAST_STAYS, Stuck, StuckFound, fence_of, stuck_of
 from mainspring.port.records import (
@@ -295,6 +295,29 @@ def test_a_child_that_runs_is_told(tmp_path: Path) -> None:
         await bed.write(bed.waits("o", 60, EventRow(3, "ChildStarted", 0, "Ship", 1, b"{}", cause=2)))
 
     reason(tmp_path, make, "child", "its child, begun by Ship 1 min ago, has not ended")
+
+
+def test_a_child_far_back_or_far_on_in_a_long_stream_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons, "EVENTS_PER_READ", 2)
+    child = EventRow(0, "ChildStarted", 0, "Ship", 1, b"{}", cause=2)
+
+    async def make(bed: Bed) -> None:
+        await bed.write(bed.waits("o", 60, child, SENT, SENT, SENT, child))
+
+    told = "its child, begun by Ship 1 min ago, has not ended"
+    reason(tmp_path, make, "child", f"{told}; {told}")
+
+
+def test_more_inputs_than_are_looked_at_are_not_said_to_be_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons, "INPUTS_LOOKED_AT", 3)
+
+    async def make(bed: Bed) -> None:
+        await bed.write(bed.waits("o", 60))
+        now_us = bed.clock.now_us()
+        rows = tuple(InputRow(ORDERS, "o", f"m-{n}", "command", "Go", 1, b"{}", now_us, CONTEXT) for n in range(3, 9))
+        await bed.write(Unit(ORDERS, "o", accepts=rows))
+
+    reason(tmp_path, make, "inbox", "Go came just now, and 2 or more after it: no worker took it")
 
 
 def test_what_cannot_be_read_hides_no_other(tmp_path: Path) -> None:

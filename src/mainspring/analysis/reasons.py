@@ -16,6 +16,7 @@ The store is asked for all of these; what is found first is the cause:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
@@ -24,7 +25,6 @@ from msgspec import Struct
 
 from mainspring.core.story import duration
 from mainspring.errors import DamagedRecordError
-from mainspring.port.outlines import Outline
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
 
@@ -33,11 +33,11 @@ Cause: TypeAlias = Literal[
 ]
 
 OUTPUTS_LOOKED_AT: Final = 20
-INPUTS_LOOKED_AT: Final = 1_000
-EVENTS_LOOKED_AT: Final = 20_000
+INPUTS_LOOKED_AT: Final = 100
+EVENTS_PER_READ: Final = 20_000
 TASKS_LOOKED_AT: Final = 20
 LETTERS_LOOKED_AT: Final = 10_000
-LETTERS_PER_PAGE: Final = 1_000
+LETTERS_PER_PAGE: Final = 200
 CAUSES_TOLD: Final = 3
 
 
@@ -100,12 +100,13 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reas
     told += _each("failing", (_failing(claim, now_us) for claim in outputs if claim.attempts))
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
     if waiting and row.status != "suspended":
-        more = "" if len(waiting) == 1 else f", and {len(waiting) - 1:,} more after it"
+        more = f", and {len(waiting) - 1:,} more after it" if len(waiting) > 1 else ""
+        more = more.replace(" more", " or more") if len(waiting) == INPUTS_LOOKED_AT else more
         told.append(("inbox", f"{waiting[0].type} came {_ago(waiting[0].time_us, now_us)}{more}: no worker took it"))
     told += _each("handler", (_waiting(claim, now_us) for claim in outputs if not claim.attempts))
-    events = await store.outlines([(row.key, 0)], EVENTS_LOOKED_AT)
-    told += _each("child", _children(events, now_us))
-    told += _each("task", await _tasks(store, ref, events, now_us))
+    children, asked = await _asked(store, row.key, now_us)
+    told += _each("child", children)
+    told += _each("task", await _tasks(store, ref, asked, now_us))
     timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     told += _each("timer", (_timer(claim, now_us) for claim in timers))
     if not told:
@@ -119,13 +120,13 @@ def _each(cause: Cause, texts: Iterable[str]) -> _Told:
 
 def _letter(letter: DeadLetter) -> str:
     why = letter.error or letter.reason
-    return f"{letter.type} is dead letter {letter.id} after {letter.attempts:,} attempts: {why}"
+    return f"{letter.type} is dead letter {letter.id} after {_counted(letter.attempts, 'attempt')}: {why}"
 
 
 def _failing(claim: OutputClaim, now_us: int) -> str:
     next_try = "now" if claim.due_us <= now_us else f"in {_span(claim.due_us - now_us)}"
     why = f": {claim.error}" if claim.error else ""
-    return f"{claim.type} failed {claim.attempts:,} times, next try {next_try}{why}"
+    return f"{claim.type} failed {_counted(claim.attempts, 'time')}, next try {next_try}{why}"
 
 
 def _waiting(claim: OutputClaim, now_us: int) -> str:
@@ -140,22 +141,32 @@ def _timer(claim: OutputClaim, now_us: int) -> str:
     return f"the timer {claim.type} was due {_ago(claim.due_us, now_us)}, and no worker took it"
 
 
-def _children(events: Sequence[Outline], now_us: int) -> list[str]:
-    """Return which children and fan-outs have no outcome yet."""
-    open: dict[int, str] = {}
-    for _, version, event, time_us, type, kind, cause, *_ in events:
-        if event in ("ChildStarted", "FannedOut"):
-            what = f"its child, begun by {type}" if event == "ChildStarted" else "its fan-out, begun"
-            open[version] = f"{what} {_ago(time_us, now_us)}, has not ended"
-        elif kind is not None and cause is not None:
-            open.pop(cause, None)
-    return list(open.values())
+async def _asked(store: Store, key: int, now_us: int) -> tuple[list[str], Sequence[int]]:
+    """Return which children and fan-outs have no outcome yet, and the versions of the last tasks that were asked.
+
+    All of a stream is read, in pages: what it waits for may be as old as it is.
+    """
+    children: dict[int, str] = {}
+    asked: deque[int] = deque(maxlen=TASKS_LOOKED_AT)
+    after = 0
+    while events := await store.outlines([(key, after)], EVENTS_PER_READ):
+        for _, version, event, time_us, type, kind, cause, *_ in events:
+            if event in ("ChildStarted", "FannedOut"):
+                what = f"its child, begun by {type}" if event == "ChildStarted" else "its fan-out, begun"
+                children[version] = f"{what} {_ago(time_us, now_us)}, has not ended"
+            elif event == "Asked":
+                asked.append(version)
+            elif event == "Began":
+                children.clear()  # one that begins anew waits for nobody yet
+            elif kind is not None and cause is not None:
+                children.pop(cause, None)
+        after = events[-1][1]
+    return list(children.values()), asked
 
 
-async def _tasks(store: Store, ref: Ref, events: Sequence[Outline], now_us: int) -> list[str]:
-    asked = [version for _, version, event, *_ in events if event == "Asked"]
+async def _tasks(store: Store, ref: Ref, asked: Sequence[int], now_us: int) -> list[str]:
     told: list[str] = []
-    for version in asked[-TASKS_LOOKED_AT:]:
+    for version in asked:
         task = await store.task(ref, version)
         if task is None or task.status != "open":
             continue
@@ -163,6 +174,10 @@ async def _tasks(store: Store, ref: Ref, events: Sequence[Outline], now_us: int)
         held = f", held by {task.claimed_by}" if task.claimed_by else ""
         told.append(f"the task {task.title!r} was opened for {whom} {_ago(task.opened_us, now_us)}{held}")
     return told
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else what + 's'}"
 
 
 def _ago(time_us: int, now_us: int) -> str:
