@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections import Counter
 from datetime import timedelta
@@ -19,12 +20,14 @@ from mainspring.analysis.activities import Activities
 from mainspring.analysis.checking import check
 from mainspring.analysis.export import Exported, export
 from mainspring.analysis.file_check import check_file
+from mainspring.analysis.ocel import OcelWriter
 from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
 from mainspring.analysis.streams import DAMAGED
 from mainspring.engine.details import Detail, Packed, encode_detail
 from mainspring.engine.parts import Parts
+from mainspring.engine.pending import moment
 from mainspring.errors import OperationError, SettingError
-from mainspring.port.records import EventRow, InstanceFilter
+from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from tests.analysis.refunds import Refund, fill, refunds, running
 from tests.analysis.standards import read_ocel, read_xes, xes_faults
 
@@ -224,6 +227,14 @@ def test_fields_are_redacted_wherever_they_stand() -> None:
     }
 
 
+def test_a_field_is_redacted_though_its_name_is_written_with_escapes() -> None:
+    row = EventRow(2, "Received", 0, "PlaceOrder", 1, b'{"c\\u0061rd":"4111"}')
+    outgoing = Redaction(payloads=True, fields=["card"]).outgoing(row)
+    assert (outgoing.body, outgoing.redacted) == (b'{"card":"[redacted]"}', True)
+    other = EventRow(2, "Received", 0, "PlaceOrder", 1, b'{"n\\u0061me":"4111"}')
+    assert not Redaction(payloads=True, fields=["card"]).outgoing(other).redacted
+
+
 def test_messages_inside_of_others_are_redacted_too() -> None:
     redaction = Redaction(payloads=True, fields=["card"])
     parts = EventRow(
@@ -319,6 +330,34 @@ def test_an_ocel_log_is_as_the_standard_asks(app: Mainspring, tmp_path: Path) ->
     ]
     declared = {each.name: {a.name: a.type for a in each.attributes} for each in log.event_types}
     assert declared["Received Claim"]["message.amount"] == "integer"
+
+
+def test_a_task_is_no_instance_whatever_ids_are_like() -> None:
+    file = io.BytesIO()
+    writer = OcelWriter(file, Redaction())
+    writer.begin(moment(0))
+    for id in ("o-1", "o-1/2"):
+        writer.instance(InstanceRow(1, "Orders", id, 2, "running", None, None, 1, b'{"correlation_id":"c"}', 0, 0))
+        asked = EventRow(2, "Asked", 0, detail=encode_detail(Detail(key="approval")))
+        writer.event(Ref("Orders", id), asked, Redaction().outgoing(asked))
+    writer.end()
+    writer.close()
+    objects = {each["id"]: each["type"] for each in json.loads(file.getvalue())["objects"]}
+    assert objects == {
+        "Orders/o-1": "Orders",
+        "Orders/o-1/2": "Orders",
+        "task:Orders/o-1/2": "Task",
+        "task:Orders/o-1/2/2": "Task",
+    }
+
+
+def test_an_instance_whose_context_is_damaged_hides_no_other(app: Mainspring, tmp_path: Path) -> None:
+    connection = apsw.Connection(str(tmp_path / "refunds.db"))
+    connection.execute("UPDATE instances SET context = x'00' WHERE key = 1")
+    connection.close()
+    written = exported(app, tmp_path / "log.json", format="ocel")
+    assert (written.unread, written.left_out[0][1]) == (1, DAMAGED)
+    assert written.instances > 1
 
 
 def test_keys_make_no_activities_of_their_own() -> None:

@@ -128,10 +128,10 @@ class _Export:
         if isinstance(stream, Unread):
             self._leave_out(Ref(stream.row.workflow, stream.row.id), stream.why)
             return
-        self._instances += 1
-        self._writer.instance(stream.row)
         ref = stream.ref
         try:
+            self._writer.instance(stream.row)
+            self._instances += 1
             async for page in pages(self._store, stream):
                 for row in page:
                     self._writer.event(ref, row, self._redaction.outgoing(row))

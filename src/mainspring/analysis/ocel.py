@@ -2,7 +2,7 @@
 
     object          id                   related to
     an instance     Orders/o-1           the instance that began it: `child of`
-    a Task          Orders/o-1/7         the instance that asked: `asked by`
+    a Task          task:Orders/o-1/7    the instance that asked: `asked by`
     a Person        person:ann
 
 An event is about its instance (`of`), and about whoever sent its message (`from`), the task that it asks, answers or
@@ -67,11 +67,10 @@ class OcelWriter:
 
     def instance(self, row: InstanceRow) -> None:
         """Make an object of an instance."""
-        id = f"{row.workflow}/{row.id}"
+        id, parent = f"{row.workflow}/{row.id}", read_context(row.context).parent
         self._tasks, self._activities, self._state = {}, Activities(), None
         self._objects.add(id, row.workflow)
         self._objects.attribute(id, "status", row.status, _time(row.updated_us))
-        parent = read_context(row.context).parent
         if parent is not None:
             self._relate_to_instance(id, parent.rpartition("/")[0], "child of")
 
@@ -134,7 +133,7 @@ class OcelWriter:
 
     def _tasks_of(self, id: str, row: EventRow, detail: Detail, answered: str | None) -> Iterator[tuple[str, str]]:
         if row.event == "Asked" and detail.key is not None:
-            task = self._tasks[detail.key] = f"{id}/{row.version}"
+            task = self._tasks[detail.key] = f"task:{id}/{row.version}"
             self._objects.add(task, TASK)
             self._objects.relate(task, id, "asked by")
             yield task, "asks"
