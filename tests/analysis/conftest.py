@@ -10,6 +10,8 @@ import pytest
 
 from tests.analysis.example_apps import APPS
 from tests.analysis.example_databases import fill
+from tests.analysis.refunds import fill as fill_refunds
+from tests.analysis.refunds import refunds, running
 
 
 @pytest.fixture(scope="session")
@@ -28,3 +30,12 @@ def examples(example_databases: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         shutil.copy(path, tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def refunds_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with six claims in it, to be copied: one file, for the app that filled it has stopped."""
+    path = tmp_path_factory.mktemp("refunds") / "refunds.db"
+    running(refunds(f"sqlite:///{path}"), fill_refunds, work=True)
+    assert [each.name for each in path.parent.iterdir()] == ["refunds.db"]
+    return path

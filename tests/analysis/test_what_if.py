@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -39,11 +40,9 @@ from tests.analysis.refunds import (
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(refunds_database: Path, tmp_path: Path) -> str:
     """A database with six claims in it."""
-    url = f"sqlite:///{tmp_path / 'refunds.db'}"
-    running(refunds(url), fill, work=True)
-    return url
+    return f"sqlite:///{shutil.copy(refunds_database, tmp_path)}"
 
 
 def checked(url: str, **settings: Any) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,13 @@ from mainspring import Mainspring
 from mainspring.analysis import walk
 from mainspring.analysis.checking import check
 from mainspring.analysis.what_if import Report
-from tests.analysis.refunds import Claim, Note, Refund, fill, refunds, running
+from tests.analysis.refunds import Claim, Note, Refund, refunds, running
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(refunds_database: Path, tmp_path: Path) -> str:
     """A database with six claims in it."""
-    url = f"sqlite:///{tmp_path / 'refunds.db'}"
-    running(refunds(url), fill, work=True)
-    return url
+    return f"sqlite:///{shutil.copy(refunds_database, tmp_path)}"
 
 
 def checked(url: str) -> Report:
