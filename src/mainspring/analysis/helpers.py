@@ -48,12 +48,14 @@ class Sharing(Struct, frozen=True):
 
 
 async def shared(pages: AsyncIterator[Page], work: Work[A], sharing: Sharing) -> AsyncIterator[A]:
-    """Return the answers for all pages, in the order in which they come."""
-    helpers = [_Helper[A](sharing.load, work) for _ in range(sharing.processes)]
-    idle, busy = list(helpers), list[_Helper[A]]()
+    """Return the answers for all pages, in the order in which they come. For few pages few helpers are started."""
+    helpers, idle, busy = list[_Helper[A]](), list[_Helper[A]](), list[_Helper[A]]()
     try:
         async for page in pages:
-            if not idle:
+            if not idle and len(helpers) < sharing.processes:
+                helpers.append(_Helper[A](sharing.load, work))
+                idle = helpers[-1:]
+            elif not idle:
                 idle, busy = await _ready(busy)
                 for helper in idle:
                     yield helper.answer()
