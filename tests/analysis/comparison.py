@@ -33,6 +33,7 @@ def check(found: WorkflowFigures, naive: Naive) -> None:
     assert found.events == len(naive.events)
     assert found.bytes == naive.bytes
     assert found.begun == naive.begun
+    assert found.statuses == naive.statuses
     assert found.ended == {status: len(values) for status, values in sorted(naive.durations.items())}
     assert {**dict.fromkeys(naive.durations), **found.durations}.keys() == found.durations.keys()
     for status, spread in found.durations.items():

@@ -28,15 +28,18 @@ class Naive:
         self.sent = Counter(event.type or "" for event in self.events if event.event == "Sent")
         self.begun = sum(event.event == "Began" for event in self.events)
         self.waiting: Counter[str] = Counter()
+        self.statuses = Counter(
+            stream.status for stream in self.own if any(since_us <= e.time_us < until_us for e in stream.events)
+        )
         self._window = (since_us, until_us)
         for stream in self.own:
             for run in lives(stream.events):
-                self._take(run, is_last=run[-1] is stream.events[-1])
+                self._take(run, waits=run[-1] is stream.events[-1] and any(map(self._in, stream.events)))
 
     def _in(self, event: EventRow) -> bool:
         return self._window[0] <= event.time_us < self._window[1]
 
-    def _take(self, run: list[EventRow], *, is_last: bool) -> None:
+    def _take(self, run: list[EventRow], *, waits: bool) -> None:
         inputs = [event for event in run if event.state is not None]
         end = next((event for event in run if event.event in ENDS), None)
         changes = [inputs[0], *(b for a, b in pairwise(inputs) if a.state != b.state)]
@@ -47,7 +50,7 @@ class Naive:
             if self._in(change) and change.state in [earlier.state for earlier in changes[:place]]:
                 self.again[change.state or ""] += 1
         if end is None:
-            if is_last:
+            if waits:
                 self.waiting[inputs[-1].state or ""] += 1
         elif self._in(end):
             self.durations[ENDS[end.event]].append(end.time_us - run[0].time_us)

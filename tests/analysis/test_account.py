@@ -148,6 +148,17 @@ def test_an_event_at_a_time_that_no_calendar_has_hides_no_other() -> None:
     assert [interval.begun for interval in found.throughput.intervals] == [1]
 
 
+def test_an_instance_to_which_nothing_happened_in_a_window_is_not_in_its_figures() -> None:
+    row = InstanceRow(1, WORKFLOW, "o-1", 3, "running", "B", None, 1, b"{}", BEGAN_US, 10 * SECOND_US)
+    found: list[WorkflowTally] = []
+    for since in (10, 11):
+        account = Account(now_us=100 * SECOND_US, since_us=since * SECOND_US)
+        account.take(OutlinePage([row], [BEGAN, TAKEN, took(3, 10, "B")]))
+        found.append(account.closed()[WORKFLOW])
+    assert [dict(tally.statuses) for tally in found] == [{"running": 1}, {}]
+    assert [len(tally.waiting["B"]) for tally in found] == [1, 0]
+
+
 def test_a_compensation_is_a_step_that_stays_in_its_state() -> None:
     sent = outline(3, "Sent", 0, type="Refund", cause=2)
     done = outline(4, "Compensated", 25, type="Refund", kind="result", cause=3)

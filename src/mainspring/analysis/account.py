@@ -25,7 +25,8 @@ _BESIDE: Final = frozenset({*_ENDS, "Suspended", "Reset"})
 class Account:
     """Takes pages, and keeps a tally for each workflow.
 
-    What happened before `since_us`, or at `until_us` and later, moves an instance along and is not counted. `bounds`
+    What happened before `since_us`, or at `until_us` and later, moves an instance along and is not counted; nor is an
+    instance to which nothing happened in between. `bounds`
     are the workflows' own, in microseconds: what runs longer at `now_us` is overdue.
 
     >>> account = Account(now_us=0)
@@ -42,6 +43,8 @@ class Account:
         bounds: Mapping[str, int] | None = None,
     ) -> None:
         self.instances = 0
+        self._windowed = (since_us, until_us) != (FIRST_US, LAST_US)
+        self._touched = False
         self._now_us, self._since_us, self._until_us = now_us, since_us, until_us
         self._bounds = bounds or {}
         self._tallies: defaultdict[str, WorkflowTally] = defaultdict(WorkflowTally)
@@ -92,7 +95,7 @@ class Account:
         self._run = self._nobody
         self._rows = {row.key: row for row in instances}
         self.instances += len(instances)
-        for row in instances:
+        for row in () if self._windowed else instances:
             self._tallies[row.workflow].statuses[row.status] += 1
 
     def _next(self, run: Run, key: int, version: int, time_us: int) -> Run:
@@ -132,9 +135,15 @@ class Account:
         tally = run.tally
         tally.events += run.events
         tally.bytes += run.size
-        if run.ended or not is_last or not run.instance:
+        self._touched = self._touched or run.events > 0
+        if not is_last or not run.instance:
             return
         row = self._rows[run.instance]
+        touched, self._touched = self._touched, False
+        if self._windowed and touched:
+            tally.statuses[row.status] += 1
+        if run.ended or (self._windowed and not touched):
+            return
         state, now_us = run.state or row.state, self._now_us
         # Where the history is not kept, its end may be gone from the stream.
         if state is None or row.status in ENDED:

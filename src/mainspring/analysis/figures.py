@@ -68,12 +68,12 @@ class CommandFigures(Struct, frozen=True):
 class WorkflowFigures(Struct, frozen=True):
     """All figures of one workflow.
 
-    `statuses` is what its instances are now; `begun`, `ended` and all that follows are what happened in the time that
-    is looked at. `failure_rate` is the part of failures among those that ended by their own decision,
-    `completion_times` how the durations of the completed ones are spread. `faults` are inputs or handlers that failed
-    and suspended an instance, `suspensions` what people did. `incomplete` instances have no whole history: they are in
-    no dwell, no path and no loop. `handler_seconds` is how long handlers worked, as far as it is recorded: of each
-    result, the last try.
+    `statuses` is what its instances are now, of those to which something happened in the time that is looked at;
+    `begun`, `ended` and all that follows are what happened in that time. `failure_rate` is the part of failures among
+    those that ended by their own decision, `completion_times` how the durations of the completed ones are spread.
+    `faults` are inputs or handlers that failed and suspended an instance, `suspensions` what people did. `incomplete`
+    instances have no whole history: they are in no dwell, no path and no loop. `handler_seconds` is how long handlers
+    worked, as far as it is recorded: of each result, the last try.
     """
 
     workflow: str
@@ -127,12 +127,13 @@ async def figures_of(
     """
     question = Question(store.now_us(), since_us, until_us)
     counted = await count(store, where, question, sharing, progress)
-    workflows = tuple(workflow_figures(name, tally, variants) for name, tally in sorted(counted.tallies.items()))
+    told = [(name, tally) for name, tally in sorted(counted.tallies.items()) if tally.statuses]
+    workflows = tuple(workflow_figures(name, tally, variants) for name, tally in told)
     return Figures(
         moment(question.now_us),
         _moment(since_us),
         _moment(until_us),
-        counted.instances,
+        sum(sum(workflow.statuses.values()) for workflow in workflows),
         sum(workflow.events for workflow in workflows),
         workflows,
     )
