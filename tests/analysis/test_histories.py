@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,6 +96,22 @@ def test_an_evolve_that_returns_no_state_is_told_as_one_that_cannot_fold(
 
     assert group["kind"] == "cannot be folded"
     assert "InvalidStateError" in group["example"]
+
+
+def test_no_effect_happens_where_decide_would_have_one(examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def decide(self: orders.OrderProcessing, message: orders.Input, state: orders.State) -> Any:
+        Path("effects").write_text("mail sent")
+        return original(self, message, state)
+
+    run("order_processing", "record", "--limit", "1")
+    original = orders.OrderProcessing.decide
+    monkeypatch.setattr(orders.OrderProcessing, "decide", decide)
+
+    [group] = run("order_processing", "verify", "histories.json", "--json").document["changed"]
+
+    assert not Path("effects").exists()
+    assert group["kind"] == "fails now"
+    assert "ImpureCallError" in group["example"]
 
 
 @pytest.mark.parametrize(

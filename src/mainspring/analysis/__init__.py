@@ -32,10 +32,9 @@ other tools call them as they are.
                                                                        activities: what happened, in few words)
     changes          what an event made of a state, place by place
     travel           a stream walked from its beginning: the state before and after every event
-    guarding         workflows as analysis runs them: copies that can do nothing but decide and evolve
     tracing          which instructions of authors' code a call runs
     cases            which branches of the source that were: cases, the guards that refused, ifs
-    explain          why a decision was made: the three above together
+    explain          why a decision was made: the two above together
     recollection     what a stream remembers of the world outside: what came when, and in answer to what
     retelling        one instance that takes what comes, from a change of its recorded story on
     counterfactual   the recorded story and the other one, side by side

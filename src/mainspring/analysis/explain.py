@@ -13,7 +13,6 @@ from typing import Any
 from msgspec import Struct
 
 from mainspring.analysis.cases import Branch, branches_taken
-from mainspring.analysis.guarding import guarded, with_method
 from mainspring.analysis.tracing import Trace
 from mainspring.analysis.travel import Moment
 from mainspring.core.events import Began, StreamEvent
@@ -24,6 +23,7 @@ from mainspring.core.workflow import Workflow
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.replaying import row_of
 from mainspring.errors import told
+from mainspring.purity.guarding import guarded, with_method
 
 
 class Evolved(Struct, frozen=True):

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.analysis.guarding import guarded_workflow
 from mainspring.analysis.recollection import ANSWERABLE, OUTPUTS, Heard, Recollection
 from mainspring.core.changes import same
 from mainspring.core.decisions import task_timer_key
@@ -40,6 +39,7 @@ from mainspring.engine.pending import moment
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown, told
 from mainspring.port.records import Ref
+from mainspring.purity.guarding import guarded_workflow
 
 STEPS_MOST: Final = 10_000
 """Inputs that a story may take after the change: one that answers itself would never end."""

@@ -12,12 +12,13 @@ from mainspring.engine.pending import instance_id, moment, read_context, read_ki
 from mainspring.engine.recorder import Recorder, message_id_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import EventRow, Ref
+from mainspring.purity.guarding import guarded_workflow
 
 _NO_CONTEXT: Final = b'{"correlation_id":""}'
 
 
 def redecided_rows(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> Iterator[Redecided]:
-    """Yield each input of a whole stream, decided once more by a version of its workflow."""
+    """Yield each input of a whole stream, decided once more by a version of its workflow, which can do nothing else."""
     recorder = entry.recorder
     by_version = {row.version: row for row in rows}
     began = next((row.context for row in rows if row.context is not None), None)
@@ -31,7 +32,7 @@ def redecided_rows(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> 
         return envelope_of(ref, row, message, began)
 
     stream = (Recorded(row.version, recorder.event(row)) for row in rows)
-    return redecided(entry.workflow, stream, envelope, as_recorded)
+    return redecided(guarded_workflow(entry.workflow), stream, envelope, as_recorded)
 
 
 def row_of(recorder: Recorder, event: StreamEvent[Any, Any]) -> EventRow:

@@ -8,6 +8,7 @@
     reader     one function, read for what is impure in it
     static     a whole workflow, read without running it: check_purity
     guard      a block of code, watched while it runs: purity_guard
+    guarding   a workflow whose decide and evolve are watched so: guarded_workflow
 
 The two complement each other. Reading sees every branch, but not behind functions of other libraries; watching sees
 through those, but only what was run.

@@ -1,4 +1,4 @@
-"""Workflows as analysis runs them: copies whose decide and evolve can do nothing but decide and evolve."""
+"""Workflows that are only asked: copies whose decide and evolve can do nothing but decide and evolve."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mainspring.core.workflow import Workflow
-from mainspring.purity import purity_guard
+from mainspring.purity.guard import purity_guard
 
 W = TypeVar("W", bound=Workflow[Any, Any, Any])
 
