@@ -56,16 +56,14 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
 def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: World) -> Iterator[Finding]:
     """Yield what all rules find in one workflow."""
     cls = type(workflow)
-    read = True
-    for impure in check_purity(workflow):
-        place = Place(impure.file, impure.line)
-        # Of what has no source nothing impure is known, nor anything else.
-        has_source = impure.rule != "source"
-        code = "MS401" if has_source else "MS901"
-        read = read and has_source
-        yield finding(code, machine.workflow, place, f"{impure.where} {impure.what}", impure.rule, fix=impure.fix)
-    if not read:
-        return
+    impure = check_purity(workflow)
+    for each in impure:
+        # Of what has no source nothing impure is known.
+        code = "MS901" if each.rule == "source" else "MS401"
+        place = Place(each.file, each.line)
+        yield finding(code, machine.workflow, place, f"{each.where} {each.what}", each.rule, fix=each.fix)
+    if any(each.rule == "source" and each.where.endswith((".decide", ".evolve")) for each in impure):
+        return  # and so is nothing else
     for place, text, reason in dict.fromkeys((each.place, each.text, each.reason) for each in machine.unresolved):
         yield finding("MS901", machine.workflow, place, f"{text}: {reason}")
     if any(not each.source for each in machine.unresolved):
