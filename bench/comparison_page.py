@@ -31,7 +31,7 @@ PANELS: Final = (
     ("W3: 5,000 calls in sequence, s (less is better)", "w3-long", "seconds"),
     ("W4: 1,000 commands at once and joined, s (less is better)", "w4", "seconds"),
     ("W5: from a kill -9 to all done, s (less is better)", "w5", "seconds"),
-    ("W6: timers, s from the due moment to the last (less is better)", "w6", "late_s"),
+    ("W6: 10,000 timers (DBOS 500, Restate 3,000), s from due to the last (less is better)", "w6", "late_s"),
 )
 READING: Final = """\
 Medians over the rounds, with the least and the most of them in brackets. In every round, all contenders do a workload
