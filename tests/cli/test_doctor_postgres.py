@@ -241,7 +241,7 @@ def test_a_prepared_transaction_that_was_forgotten_is_named(url: str, monkeypatc
             await other.execute("UPDATE feed SET base = 0")
             await other.execute("PREPARE TRANSACTION 'left'")
             try:
-                assert beginning(await seen(url), "problem: The prepared transaction 'left' of postgres is 0 s old")
+                assert beginning(await seen(url), "problem: The prepared transaction 'left' of postgres is ")
             finally:
                 await other.execute("ROLLBACK PREPARED 'left'")
 
@@ -401,8 +401,9 @@ def test_a_worker_out_of_its_lease_is_named(url: str, monkeypatch: pytest.Monkey
     async def body() -> None:
         async with opened(url) as store:
             await store.register_worker("web-1:7", 1)
-            what = "problem: The worker web-1:7 let its lease end 0 s ago, and nobody has taken over what it held"
-            assert await seen(url) == [what]
+            (found,) = await seen(url)
+            assert found.startswith("problem: The worker web-1:7 let its lease end ")
+            assert found.endswith(" ago, and nobody has taken over what it held")
 
     run(body)
 

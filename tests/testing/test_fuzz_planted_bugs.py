@@ -141,7 +141,7 @@ MutatingEvolve breaks a property: evolve leaves its arguments alone
   1. Put(basket='b-1', item='pen', tags=[])
 
 evolve changed what it was given:
-~ Basket: items: expected [], after it ['pen']"""
+~ Basket: items[0]: expected nothing, after it 'pen'"""
     )
 
 
@@ -159,7 +159,7 @@ class MutatingDecide(MutatingEvolve):
 def test_a_decide_that_changes_the_message_is_found() -> None:
     text = story(lambda: fuzz(MutatingDecide(), [Put("b-1", "pen")]))
     assert text.splitlines()[0] == "MutatingDecide breaks a property: decide leaves its arguments alone"
-    assert text.splitlines()[-1] == "~ Put: tags: expected [], after it ['seen']"
+    assert text.splitlines()[-1] == "~ Put: tags[0]: expected nothing, after it 'seen'"
 
 
 class Remembering(Orders):

@@ -83,6 +83,8 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(shop: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A directory of one's own with the app and its histories. Hypothesis would be imported anew by each run."""
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(QUICK))
+    # Another test of this process may have imported a shop of its own.
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
     (pytester.path / "histories").mkdir()
     for name in ("shop.py", "histories/refunds.json"):
         (pytester.path / name).write_bytes((shop / name).read_bytes())
