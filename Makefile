@@ -23,7 +23,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $(READY)
 
-demo: $(READY) ## Run all examples on a file, kill their worker in the middle, lose nothing
+demo: $(READY) ## Run all examples on a file, kill their worker, lose nothing, and show it in the studio
 	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m examples
 

@@ -19,13 +19,14 @@ from pathlib import Path
 import examples
 from examples.demo.drive import PATIENCE_SECONDS, demo
 from examples.demo.page import BOLD, Page, counted, page
+from examples.demo.show import show
 from examples.stories import Story
 
 INSTANCES = 320
 
 DESCRIPTION = """\
 Without a command: run all examples on a SQLite file with a worker process, kill that process in the middle, start
-another, and show that nothing was lost and nothing was done twice.
+another, and show that nothing was lost and nothing was done twice. On a terminal it ends by serving the studio.
 """
 STORIES = """\
 Tell the stories of the examples. Each story sends some messages to one instance of a workflow, on the pure core: no
@@ -86,7 +87,11 @@ def run_demo(folder: Path, instances: int, paper: Page) -> int:
         paper.say(f"{folder} is not empty: name a new folder, so that the demo counts what is its own")
         return 2
     try:
-        return asyncio.run(demo(folder, instances, paper))
+        code = asyncio.run(demo(folder, instances, paper))
+        if code:
+            return code
+        # Somebody who looks at a terminal wants to look at this too; a script only wants to know that it works.
+        return asyncio.run(show(folder, paper, stay=sys.stdin.isatty() and sys.stdout.isatty()))
     except TimeoutError:
         paper.say(f"It did not become quiet in {PATIENCE_SECONDS:.0f} s. Run it again with --folder to look into it.")
         return 1

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, to_builtins
 
 from mainspring.core import events
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of
-from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref, Stats
 
 
 def instance_document(row: InstanceRow) -> dict[str, Any]:
@@ -107,3 +107,10 @@ def kind_of(row: EventRow) -> str | None:
     """Return the kind of an event's message, if it has one."""
     kind = row.kind or getattr(events, row.event).kind
     return None if kind is None else str(kind)
+
+
+def stats_document(stats: Stats) -> dict[str, Any]:
+    """Return how much there is of everything, for programs."""
+    document: dict[str, Any] = to_builtins(stats)
+    oldest_us = document.pop("oldest_due_us")
+    return {**document, "oldest_due": None if oldest_us is None else moment(oldest_us)}

@@ -38,6 +38,7 @@ COMMANDS: Final = {
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
     ),
     "projections": Listed("Look", "projections", "List, show or rebuild read models."),
+    "studio": Listed("Look", "studio", "Serve a page, and an API, on which to see, debug and work."),
     "doctor": Listed("Look", "doctor", "Look for what is wrong: versions, queues, stuck instances, late timers."),
     "lint": Listed("Understand", "lint", "Look for mistakes in workflows: cases and timeouts that are missing."),
     "stats": Listed(
@@ -93,6 +94,7 @@ Exit codes:
 Environment:
   {app}    the app, where --app does not name one
   MAINSPRING_ACTOR  who acts, where --actor does not say
+  MAINSPRING_STUDIO_TOKENS  tokens for studio, NAME:ROLE:SECRET
   {debug}  1 shows errors with their tracebacks
   NO_COLOR          any value: no colours
 """

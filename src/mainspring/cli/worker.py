@@ -85,23 +85,23 @@ def worker(
 async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str | None, drain: float) -> int:
     """Run an app until the first signal, drain it until the second. Return the exit code."""
     asked, urged = asyncio.Event(), asyncio.Event()
-    with _signals(asked, urged):
+    with heard_signals(asked, urged):
         starting = asyncio.create_task(app.start(pools=pools or None, name=name))
-        if not await _before(starting, asked):
+        if not await done_before(starting, asked):
             starting.cancel()
             await asyncio.wait({starting}, timeout=CLOSE_SECONDS)
             return 0
         await starting
         log.info("%s", described(app, address, pools))
         ended = asyncio.create_task(app.ended())
-        if await _before(ended, asked):
+        if await done_before(ended, asked):
             await app.stop()
             await ended
             return 0
         ended.cancel()
         log.info("stopping: running handlers may finish (%g s); once more to stop at once", drain)
         stopping = asyncio.create_task(app.stop(timedelta(seconds=drain)))
-        if not await _before(stopping, urged):
+        if not await done_before(stopping, urged):
             log.warning("stopped at once: what was running runs again")
             stopping.cancel()
             await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
@@ -112,7 +112,7 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
         return 0
 
 
-async def _before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
+async def done_before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
     """Wait for either. Tell whether the task was done first."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -121,7 +121,8 @@ async def _before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
 
 
 @contextmanager
-def _signals(asked: asyncio.Event, urged: asyncio.Event) -> Generator[None]:
+def heard_signals(asked: asyncio.Event, urged: asyncio.Event) -> Generator[None]:
+    """Let the first signal set the one event, and any further one the other."""
     loop = asyncio.get_running_loop()
 
     def received() -> None:

@@ -25,6 +25,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
+    WorkerRow,
 )
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 
@@ -168,6 +169,10 @@ class Store(Protocol):
 
     async def stats(self) -> Stats:
         """Return depths and ages."""
+        ...
+
+    async def workers(self) -> list[WorkerRow]:
+        """Return the workers that are registered, by their keys; one whose lease is over may be gone."""
         ...
 
     async def holds(self, worker: int) -> list[OutputKey]:

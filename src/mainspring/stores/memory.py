@@ -39,6 +39,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
+    WorkerRow,
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
@@ -86,7 +87,7 @@ class MemoryStore(ProjectionTables):
 
     async def register_worker(self, name: str, lease_us: int) -> int:
         self._workers_registered += 1
-        self._workers[self._workers_registered] = Worker(lease_us, self.now_us() + lease_us)
+        self._workers[self._workers_registered] = Worker(name, lease_us, self.now_us() + lease_us)
         return self._workers_registered
 
     async def heartbeat(self, worker: int) -> bool:
@@ -106,6 +107,9 @@ class MemoryStore(ProjectionTables):
         for worker in dead:
             await self.release_worker(worker)
         return len(dead)
+
+    async def workers(self) -> list[WorkerRow]:
+        return [WorkerRow(key, each.name, each.lease_us, each.ends_us) for key, each in self._workers.items()]
 
     async def holds(self, worker: int) -> list[OutputKey]:
         return [key for key, output in self._outbox.items() if output.owner == worker]

@@ -108,8 +108,9 @@ class Instance:
 
 @dataclass
 class Worker:
-    """A live worker's lease."""
+    """A live worker's name and lease."""
 
+    name: str
     lease_us: int
     ends_us: int
 

@@ -10,10 +10,15 @@ models, history_models    what the documents look like, for OpenAPI
 messages, instances, tasks, letters, system    the routes for programs
 travel, history, workflows, analytics, bulk    the routes for whoever wants to understand, or operates on many
 opened      what those share that walk through a stream
+live, listening    what changes, as server-sent events: one look for all who listen
 api         all of them, as one ASGI app
+static      the files of the page
+studio      the API and the page
+server      a server for them
 """
 
 from mainspring.web.access import Access, ProxyHeaders, Role, Token, Who, read_tokens
 from mainspring.web.api import api
+from mainspring.web.studio import studio
 
-__all__ = ["Access", "ProxyHeaders", "Role", "Token", "Who", "api", "read_tokens"]
+__all__ = ["Access", "ProxyHeaders", "Role", "Token", "Who", "api", "read_tokens", "studio"]

@@ -21,6 +21,7 @@ from mainspring.web import (
     history,
     instances,
     letters,
+    listening,
     messages,
     models,
     system,
@@ -46,6 +47,7 @@ ROUTES: Final = (
     travel.routes,
     history.routes,
     bulk.routes,
+    listening.routes,
     tasks.routes,
     letters.routes,
     workflows.routes,
@@ -88,6 +90,7 @@ def api(
         try:
             yield
         finally:
+            served.live.close()
             if start:
                 await app.stop()
 
@@ -102,6 +105,7 @@ def api(
     )
     for routes in ROUTES:
         made.include_router(routes(served), prefix="/api")
+    made.state.live = served.live
     _describe(made, served)
     _tell_problems(made)
     made.add_middleware(Guard, hosts=hosts)  # pyright: ignore[reportArgumentType]  an ASGI app like any other

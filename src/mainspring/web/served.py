@@ -15,6 +15,7 @@ from mainspring.app import Mainspring
 from mainspring.engine.intake import checked_actor
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
+from mainspring.web.live import Live
 from mainspring.web.problems import Problem, Refusal
 from mainspring.web.slow import Slow
 
@@ -59,6 +60,7 @@ class Served:
         self.app = app
         self.access = access or Access()
         self.slow = Slow(app)
+        self.live = Live(app, self.shown)
         self.machines: dict[str, Machine] = {}
         """Workflows as their code says they are, as far as somebody has asked."""
         self.redaction = Redaction(payloads=True, fields=redact)

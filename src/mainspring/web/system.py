@@ -6,12 +6,13 @@ import inspect
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Response
-from msgspec import to_builtins
 
+from mainspring.app.documents import stats_document
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
+from mainspring.port.records import WorkerRow
 from mainspring.web import models
 from mainspring.web.problems import responses
 from mainspring.web.served import Actor, Served, answer
@@ -33,11 +34,8 @@ def routes(served: Served) -> APIRouter:
         responses={200: {"model": models.StatsDocument}, **responses(401, 403, 503)},
     )
     async def stats() -> Response:
-        """Return how many instances there are by status, and how much waits."""
-        found = await app.stats()
-        document: dict[str, Any] = to_builtins(found)
-        oldest_us = document.pop("oldest_due_us")
-        return answer({**document, "oldest_due": None if oldest_us is None else moment(oldest_us)})
+        """Return how many instances there are by status, and how much waits; as of a second ago."""
+        return answer(stats_document(await served.live.stats()))
 
     @router.get(
         "/workflows",
@@ -48,6 +46,16 @@ def routes(served: Served) -> APIRouter:
     async def workflows() -> Response:
         """Return the workflows of this app."""
         return answer([_workflow(entry) for entry in app.registry.entries() if not is_internal(entry.name)])
+
+    @router.get(
+        "/workers",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[models.WorkerDocument]}, **responses(401, 403, 503)},
+    )
+    async def workers() -> Response:
+        """Return the workers that are registered; one whose lease is over is about to be relieved."""
+        return answer([_worker(row) for row in await app.engine.store.workers()])
 
     @router.get(
         "/schedules",
@@ -75,7 +83,7 @@ def health(served: Served) -> APIRouter:
     @router.get("/ready", response_model=None, responses={200: {"model": models.Health}, **responses(503)})
     async def ready() -> Response:
         """Tell whether the database answers."""
-        await served.app.stats()
+        await served.app.dead_letters(1)  # a question that costs nothing, however much there is
         return answer({"status": "ok"})
 
     return router
@@ -120,6 +128,16 @@ def _schedule_operations(router: APIRouter, served: Served) -> None:
         """Let a schedule fire once, now."""
         await schedules.run_now(name, actor=actor)
         return answer(await schedules.list())
+
+
+def _worker(row: WorkerRow) -> dict[str, Any]:
+    return {
+        "key": row.key,
+        "name": row.name,
+        "heard": moment(row.heard_us),
+        "until": moment(row.ends_us),
+        "lease_seconds": row.lease_us / 1e6,
+    }
 
 
 def _workflow(entry: WorkflowEntry) -> dict[str, Any]:

@@ -726,6 +726,10 @@ SELECT pg_advisory_unlock($1::integer, $2::integer);
 INSERT INTO mainspring.workers (key, name, lease_us, ends_us, session)
 VALUES ($1, $2, $3, $3 + coalesce($4::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $5);
 
+-- name: registered
+-- Who is registered, for people.
+SELECT key, name, lease_us, ends_us FROM mainspring.workers ORDER BY key;
+
 -- name: extend_worker
 -- Alive.
 UPDATE mainspring.workers

@@ -23,6 +23,7 @@ from mainspring.port.records import (
     Ref,
     Remembered,
     Stats,
+    WorkerRow,
 )
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of, packed
@@ -147,6 +148,11 @@ async def remembered(ask: Ask, key: str, now_us: int) -> Remembered | None:
     """Return a result that has not expired."""
     found = await ask("remembered", digest(key), now_us)
     return Remembered(*found[0]) if found else None
+
+
+async def workers(ask: Ask) -> list[WorkerRow]:
+    """Return the workers that are registered."""
+    return [WorkerRow(*row) for row in await ask("registered")]
 
 
 async def holds(ask: Ask, worker: int) -> list[OutputKey]:

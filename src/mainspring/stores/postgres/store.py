@@ -29,6 +29,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
+    WorkerRow,
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
@@ -165,6 +166,9 @@ class PostgresStore:
         own = sorted(presence.workers) if presence else []
         asked = (self._address, own, self._given_us(), self._grace_seconds)
         return len(await self._released(lambda t: workers.relieve(t, *asked)))
+
+    async def workers(self) -> list[WorkerRow]:
+        return await reads.workers(self._ask)
 
     async def holds(self, worker: int) -> list[OutputKey]:
         return await reads.holds(self._ask, worker)

@@ -401,6 +401,10 @@ INSERT INTO workers (name, lease_us, ends_us) VALUES (?1, ?2, ?3) RETURNING key;
 -- Alive.
 UPDATE workers SET ends_us = lease_us + ?2 WHERE key = ?1 RETURNING key;
 
+-- name: workers
+-- Who is registered, for people.
+SELECT key, name, lease_us, ends_us FROM workers ORDER BY key;
+
 -- name: worker_leases
 -- Until when each worker said it would be back.
 SELECT key, ends_us FROM workers;

@@ -24,6 +24,7 @@ from mainspring.port.records import (
     Ref,
     Remembered,
     Stats,
+    WorkerRow,
 )
 from mainspring.stores.rows import (
     check_behind,
@@ -141,6 +142,11 @@ def remembered(connection: apsw.Connection, key: str, now_us: int) -> Remembered
     """Return a result that has not expired."""
     found = rows(connection, "remembered", key, now_us)
     return Remembered(*found[0]) if found else None
+
+
+def workers(connection: apsw.Connection) -> list[WorkerRow]:
+    """Return the workers that are registered."""
+    return [WorkerRow(*row) for row in rows(connection, "workers")]
 
 
 def holds(connection: apsw.Connection, worker: int) -> list[OutputKey]:

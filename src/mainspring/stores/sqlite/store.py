@@ -33,6 +33,7 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
+    WorkerRow,
 )
 from mainspring.port.store import TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
@@ -135,6 +136,9 @@ class SqliteStore:
 
     async def relieve(self) -> int:
         return await self._write(self._workers.relieve)
+
+    async def workers(self) -> list[WorkerRow]:
+        return await self._read(reads.workers)
 
     async def holds(self, worker: int) -> list[OutputKey]:
         return await self._read(lambda connection: reads.holds(connection, worker))

@@ -125,6 +125,16 @@ class ReadingTests(Suite):
         assert (stats.dead_letters, stats.oldest_due_us, stats.workers) == (0, None, 2)
 
     @behaviour
+    async def test_workers_are_told_with_their_names_and_leases(self, rig: Rig) -> None:
+        before = {worker.key for worker in await rig.store.workers()}
+        key = await rig.store.register_worker("host:4711", 30_000_000)
+        [found] = [worker for worker in await rig.store.workers() if worker.key not in before]
+        assert (found.key, found.name, found.lease_us) == (key, "host:4711", 30_000_000)
+        assert abs(found.heard_us - rig.store.now_us()) < 30_000_000
+        await rig.store.release_worker(key)
+        assert {worker.key for worker in await rig.store.workers()} == before
+
+    @behaviour
     async def test_stats_count_instances_by_their_status(self, rig: Rig) -> None:
         await rig.done(step("m-1"), step("m-1", on="o-2"), step("m-1", on="o-3", status="completed"))
         counted = (await rig.store.stats()).instances

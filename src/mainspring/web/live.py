@@ -1,0 +1,212 @@
+"""Live changes, as server-sent events: one look at the rows for all who listen, and none while nobody does.
+
+    rows ──▶ a look every second ──▶ what has changed ──▶ a queue for each listener ──▶ text/event-stream
+
+Rows are truth here too: a listener that is too slow is let go, and comes back with the id of the last event it saw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, json
+
+from mainspring.app import Mainspring
+from mainspring.app.documents import event_document, instance_document, stats_document
+from mainspring.errors import MainspringError, told
+from mainspring.port.records import InstanceRow, Ref, Stats
+from mainspring.web.problems import Problem, Refusal
+
+LOOK_SECONDS: Final = 1.0
+HEARTBEAT_SECONDS: Final = 15.0
+LIFE_SECONDS: Final = 3_600.0
+"""After which a stream ends, and whoever listens shows anew who they are."""
+STREAMS: Final = 200
+QUEUED: Final = 100
+EVENTS_AT_ONCE: Final = 500
+BACK_SECONDS: Final = 2.0
+
+HEARTBEAT: Final = b": still here\n\n"
+
+Name: TypeAlias = Literal["stats", "instance", "events"]
+Show: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+"""Returns a document with nothing in it that may not be shown."""
+
+log = logging.getLogger("mainspring.web")
+
+
+def event_text(name: Name, data: Any, id: int | None = None) -> bytes:
+    r"""Return an event as it goes over the line.
+
+    >>> event_text("stats", {"inbox": 0}, 7)
+    b'id: 7\nevent: stats\ndata: {"inbox":0}\n\n'
+    """
+    # JSON has no line breaks of its own, so that it is one line of data.
+    head = b"" if id is None else b"id: %d\n" % id
+    return b"%sevent: %s\ndata: %s\n\n" % (head, name.encode(), json.encode(data))
+
+
+class Listener:
+    """Somebody who listens: to the app as a whole, or to one instance from a version on."""
+
+    def __init__(self, ref: Ref | None, after: int | None) -> None:
+        self.ref = ref
+        self.after = after
+        self.seen: Any = None
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue(QUEUED)
+        self._over = False
+
+    def tell(self, text: bytes) -> None:
+        """Tell something; who does not listen fast enough is let go."""
+        if self._queue.full():
+            self.end()
+        elif not self._over:
+            self._queue.put_nowait(text)
+
+    def end(self) -> None:
+        """Let it go, after what it was told."""
+        self._over = True
+        if not self._queue.full():
+            self._queue.put_nowait(None)
+
+    async def heard(self) -> AsyncIterator[bytes]:
+        """Yield what is told, and now and then that there is nothing to tell."""
+        ends = time.monotonic() + LIFE_SECONDS
+        yield b"retry: %d\n\n" % round(BACK_SECONDS * 1_000)
+        while time.monotonic() < ends and not (self._over and self._queue.empty()):
+            try:
+                text = await asyncio.wait_for(self._queue.get(), HEARTBEAT_SECONDS)
+            except TimeoutError:
+                text = HEARTBEAT
+            if text is None:
+                return
+            yield text
+
+
+class _Look(Struct):
+    """How much there was of everything, and when that was asked."""
+
+    stats: Stats
+    time: float
+
+
+class Live:
+    """All who listen to an app.
+
+    >>> Live(Mainspring("memory://")).listeners
+    0
+    """
+
+    def __init__(self, app: Mainspring, show: Show = dict, look_seconds: float = LOOK_SECONDS) -> None:
+        self._app = app
+        self._show = show
+        self._look_seconds = look_seconds
+        self._listeners: set[Listener] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._asking: asyncio.Task[Stats] | None = None
+        self._last: _Look | None = None
+
+    @property
+    def listeners(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    async def stats(self) -> Stats:
+        """Return how much there is of everything, as of a look ago at most; many who ask at once ask once."""
+        last = self._last
+        if last is not None and time.monotonic() - last.time < self._look_seconds:
+            return last.stats
+        if self._asking is None or self._asking.done():
+            self._asking = asyncio.ensure_future(self._ask())
+        return await asyncio.shield(self._asking)
+
+    async def _ask(self) -> Stats:
+        found = await self._app.stats()
+        self._last = _Look(found, time.monotonic())
+        return found
+
+    async def listen(self, ref: Ref | None = None, after: int | None = None) -> AsyncIterator[bytes]:
+        """Yield events, as long as somebody takes them. `after` is the version that was seen last."""
+        listener = self._add(ref, after)
+        try:
+            async for text in listener.heard():
+                yield text
+        finally:
+            self._listeners.discard(listener)
+
+    def check_room(self) -> None:
+        """Refuse one more listener than there may be."""
+        if len(self._listeners) >= STREAMS:
+            detail = f"{STREAMS} listen already. Come back in a moment."
+            raise Refusal(Problem(503, "busy", detail, "TooManyListeners"))
+
+    def close(self) -> None:
+        """Let everybody go: the server is about to stop."""
+        for listener in list(self._listeners):
+            listener.end()
+
+    def _add(self, ref: Ref | None, after: int | None) -> Listener:
+        self.check_room()
+        listener = Listener(ref, after)
+        self._listeners.add(listener)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look_on(), name="mainspring-live")
+        return listener
+
+    # ---- looking
+
+    async def _look_on(self) -> None:
+        while self._listeners:
+            try:
+                await self._look()
+            except MainspringError as error:
+                # The database is away, or the app has stopped. Who listens comes back, and is told what is wrong.
+                log.warning("nobody is told of changes: %s", told(error))
+                self.close()
+                return
+            await asyncio.sleep(self._look_seconds)
+
+    async def _look(self) -> None:
+        overview = [listener for listener in self._listeners if listener.ref is None]
+        if overview:
+            stats = await self.stats()
+            text = event_text("stats", stats_document(stats))
+            for listener in overview:
+                if listener.seen != stats:
+                    listener.seen = stats
+                    listener.tell(text)
+        watched = {listener.ref for listener in self._listeners if listener.ref is not None}
+        if watched:
+            await self._look_at(sorted(watched, key=str))
+
+    async def _look_at(self, refs: list[Ref]) -> None:
+        found = await self._app.engine.store.load(refs, 0)
+        rows = {ref: loaded.row for ref, loaded in zip(refs, found, strict=True) if loaded is not None}
+        behind: dict[tuple[Ref, int], list[Listener]] = {}
+        for listener in list(self._listeners):
+            row = None if listener.ref is None else rows.get(listener.ref)
+            if row is None or listener.seen == row:
+                continue
+            if listener.after is None:
+                listener.after = row.version
+            behind.setdefault((listener.ref or refs[0], listener.after), []).append(listener)
+        for (ref, after), listeners in behind.items():
+            await self._tell(rows[ref], ref, after, listeners)
+
+    async def _tell(self, row: InstanceRow, ref: Ref, after: int, listeners: Iterable[Listener]) -> None:
+        events = await self._app.engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
+        # More may be there than at the look: the next one tells of them, and nobody hears of anything twice.
+        last = events[-1].version if events else after
+        texts = [event_text("instance", instance_document(row))]
+        if events:
+            documents = [self._show(event_document(ref, event)) for event in events]
+            texts.append(event_text("events", documents, last))
+        for listener in listeners:
+            listener.after = last
+            listener.seen = row if last >= row.version else None
+            for text in texts:
+                listener.tell(text)

@@ -1,0 +1,147 @@
+"""A server of its own: on loopback unless whoever comes is asked who they are, and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import Generator, Iterable
+from typing import Any, Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from mainspring.errors import SettingError
+from mainspring.web.access import Access
+from mainspring.web.guard import LOOPBACK
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 8420
+PORTS_TRIED: Final = 20
+REQUESTS_AT_ONCE: Final = 1_000
+KEEP_ALIVE_SECONDS: Final = 75
+STOP_SECONDS: Final = 5
+"""How long requests under way may take when the server stops; those who listen are let go at once."""
+QUEUE: Final = 2_048
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody but this machine reaches an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name may lead anywhere
+
+
+def checked_host(host: str, access: Access) -> str:
+    """Return an address to listen on, if nobody can reach it unasked."""
+    if not is_loopback(host) and not access.asks:
+        raise SettingError(
+            "The address",
+            host,
+            "It can be reached from elsewhere, and nobody would be asked who they are: give tokens, or a proxy's "
+            f"headers; or stay on {HOST}.",
+        )
+    return host
+
+
+def hosts_of(host: str, names: Iterable[str] = ()) -> frozenset[str] | None:
+    """Return the names under which a server on an address is reached; None: any.
+
+    On loopback only the names of loopback count, and those that a proxy in front goes by. Elsewhere any name does,
+    unless some are given: who has a token shows it in a header, which no page from elsewhere can make a browser do.
+
+    >>> sorted(hosts_of("127.0.0.1", ["studio.example.com"]))
+    ['127.0.0.1', '[::1]', 'localhost', 'studio.example.com']
+    >>> hosts_of("0.0.0.0") is None
+    True
+    """
+    given = frozenset(names)
+    if is_loopback(host):
+        return LOOPBACK | given
+    return given | LOOPBACK if given else None
+
+
+def bound(host: str, port: int | None) -> socket.socket:
+    """Return a socket on a port: the one that is given, or the first free one from 8420 on."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    wanted = range(PORT, PORT + PORTS_TRIED) if port is None else (port,)
+    problem: OSError | None = None
+    for number in wanted:
+        made = socket.socket(family)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, number))
+            # Only whoever listens has the port: two that were bound to it would both believe so.
+            made.listen(QUEUE)
+        except OSError as error:
+            made.close()
+            problem = error
+        else:
+            return made
+    told = f"{host}, port {port}" if port is not None else f"{host}, ports {PORT} to {PORT + PORTS_TRIED - 1}"
+    why = problem.strerror if problem is not None else "none was tried"
+    raise SettingError("The address", f"{told}: {why}", "Choose another with --host and --port.")
+
+
+def address_of(made: socket.socket) -> str:
+    """Return the URL of a socket."""
+    host, port = made.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+
+
+class Server(uvicorn.Server):
+    """A server that is told to stop from outside: whoever runs it hears the signals.
+
+    >>> Server(FastAPI()).should_exit
+    False
+    """
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                # Who somebody is, only the address tells from which a proxy comes; its own words about it do not.
+                proxy_headers=False,
+                limit_concurrency=REQUESTS_AT_ONCE,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                timeout_graceful_shutdown=STOP_SECONDS,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Leave the signals to others."""
+        yield
+
+    def stop(self) -> None:
+        """Take no more requests, let those under way finish, and let go who only listens."""
+        self.should_exit = True
+        live: Any = getattr(self._app.state, "live", None)
+        if live is not None:
+            live.close()
+
+    async def run_on(self, made: socket.socket, ready: asyncio.Event | None = None) -> None:
+        """Serve on a socket until it is told to stop."""
+        serving = asyncio.create_task(self.serve([made]))
+        try:
+            while not self.started and not serving.done():  # noqa: ASYNC110  it has no signal of its own
+                await asyncio.sleep(0.01)
+            if ready is not None and self.started:
+                ready.set()
+            await serving
+        finally:
+            self.stop()
+            if not serving.done():
+                await serving
