@@ -24,9 +24,16 @@ from tests.stores.sqlite_support import NAME, opened
 PACKAGE = Path(str(resources.files("mainspring.stores.sqlite")))
 KEPT = PACKAGE / "schema.sql"
 # They read a whole table, for people or when a worker is gone; an index would cost at every step.
-SCANS = {"all_outputs", "checkpoints", "depths", "free_outputs", "holds", "status_counts", "worker_leases"} | {
-    name for name in QUERIES if name.startswith("every_")
-}
+SCANS = {
+    "all_outputs",
+    "checkpoints",
+    "depths",
+    "free_outputs",
+    "holds",
+    "status_counts",
+    "worker_leases",
+    "workers",
+} | {name for name in QUERIES if name.startswith("every_")}
 
 
 def fresh(folder: Path) -> apsw.Connection:

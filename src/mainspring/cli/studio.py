@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import webbrowser
 from socket import socket
@@ -14,7 +15,7 @@ from mainspring.app import Mainspring
 from mainspring.app.tuning import tune_process
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import load_app, shown_url
-from mainspring.cli.options import chosen, examples
+from mainspring.cli.options import chosen, examples, json_option
 from mainspring.cli.worker import LEVELS, done_before, heard_signals, set_up_logging
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ TOKENS: Final = "MAINSPRING_STUDIO_TOKENS"
 @click.option("--redact", multiple=True, metavar="FIELDS", help="Never show these fields: card,Register.email")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="How much to log.")
+@json_option
 def studio(
     address: str,
     host: str,
@@ -55,6 +57,7 @@ def studio(
     redact: tuple[str, ...],
     opens: bool,
     log_level: str,
+    as_json: bool,
 ) -> None:
     """Serve a page, and an API, on which to see, debug and work.
 
@@ -78,11 +81,14 @@ def studio(
         hosts=serving.hosts_of(host, names),
         start=False,
     )
-    set_up_logging(log_level, as_json=False)
+    set_up_logging(log_level, as_json)
     tune_process()
     with serving.bound(host, port) as listening:
         at = serving.address_of(listening)
-        told = f"{address} on {shown_url(app.url)}: {at}"
+        store = shown_url(app.url)
+        told = f"{address} on {store}: {at}  (Ctrl-C stops it)"
+        if as_json:
+            told = json.dumps({"app": address, "store": store, "address": at})
         asyncio.run(_serve(app, serving.Server(made), listening, told, at if opens else None, work=work))
 
 
@@ -98,7 +104,7 @@ async def _serve(app: Mainspring, server: Server, made: socket, told: str, opene
         try:
             serving = asyncio.create_task(server.run_on(made, ready))
             if not await done_before(serving, ready):
-                click.echo(f"{told}  (Ctrl-C stops it)")
+                click.echo(told)
                 if opened is not None:
                     await asyncio.to_thread(webbrowser.open, opened)
             if not await done_before(serving, asked):
