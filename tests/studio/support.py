@@ -1,17 +1,76 @@
-"""Where the page is, which browser there is, and why tests are skipped where one of both is missing."""
+"""Where the page is, which browser there is, and a server in a thread. A test that is skipped says what is missing."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+
+from mainspring.web import studio
+from mainspring.web.server import Server, bound
+from tests.studio.shop import shop
 
 ROOT: Final = Path(__file__).parent.parent.parent
 SOURCES: Final = ROOT / "studio"
 PAGE: Final = ROOT / "src" / "mainspring" / "web" / "page"
 CHROMIUM: Final = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
+PATIENCE_SECONDS: Final = 30.0
 
 needs_page = pytest.mark.skipif(not (PAGE / "index.html").is_file(), reason="the page is not built: make studio")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make browser")
+
+
+class Studio:
+    """A server in a thread of its own: real sockets, a real file."""
+
+    def __init__(self, folder: Path, port: int = 0, **settings: Any) -> None:
+        self.folder = folder
+        self._socket = bound("127.0.0.1", port)
+        self.port: int = self._socket.getsockname()[1]
+        self._server = Server(studio(shop(folder), work=True, **settings))
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> Studio:
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_SECONDS)
+        assert self._server.started
+        return self
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._server.stop)
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        async def serve() -> None:
+            ready = asyncio.Event()
+            serving = asyncio.create_task(self._server.run_on(self._socket, ready))
+            waiting = asyncio.create_task(ready.wait())
+            await asyncio.wait([serving, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            self._ready.set()
+            await serving
+
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner, self._socket:
+            runner.run(serve())
+
+    def at(self, where: str) -> str:
+        """Return the address of a place in the page."""
+        return f"http://127.0.0.1:{self.port}/{where}"
+
+
+@contextmanager
+def served(folder: Path, **settings: Any) -> Generator[Studio]:
+    found = Studio(folder, **settings).start()
+    try:
+        yield found
+    finally:
+        found.stop()

@@ -77,14 +77,14 @@ export function Copy({ text, children }: { text: string; children: ComponentChil
     setTimeout(() => say(""), 2_000);
   };
   return (
-    <>
-      <button type="button" onClick={copy}>
-        {children}
-      </button>
+    <span class="actions">
       <span class="faint" role="status">
         {said}
       </span>
-    </>
+      <button type="button" onClick={copy}>
+        {children}
+      </button>
+    </span>
   );
 }
 

@@ -93,7 +93,9 @@ export function moveFocus(step: 1 | -1, within: ParentNode = document): boolean 
   return true;
 }
 
-export const PAGE_ROWS = 200;
+// The first page is there soon; whoever goes on wants more at a time.
+const FIRST_ROWS = 200;
+const NEXT_ROWS = 1_000;
 // More than anybody reads; a search that finds more has to be narrowed.
 export const MOST_ROWS = 100_000;
 
@@ -121,8 +123,8 @@ export function usePages<T>(where: string, query: Query): Paged<T> {
     if (abort.current || mine.next === null || mine.items.length >= MOST_ROWS) return;
     const stop = (abort.current = new AbortController());
     busy(true);
-    const after = mine.items.length ? { after: mine.next } : {};
-    ask<Page<T, number | string>>(where, { query: { ...(JSON.parse(asked) as Query), ...after, limit: PAGE_ROWS }, signal: stop.signal })
+    const piece = mine.items.length ? { after: mine.next, limit: NEXT_ROWS } : { limit: FIRST_ROWS };
+    ask<Page<T, number | string>>(where, { query: { ...(JSON.parse(asked) as Query), ...piece }, signal: stop.signal })
       .then((page) => set({ items: [...mine.items, ...page.items], next: page.next, of }))
       .catch((error: unknown) => {
         if (!stop.signal.aborted) set({ ...mine, problem: problemOf(error), of });

@@ -36,7 +36,9 @@ interface Asked {
 
 export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
   const instance = useLoad((signal) => ask<InstanceDocument>(`instances/${path(workflow, id)}`, { signal }), [workflow, id]);
-  const live = useLive("live", { instance: `${workflow}/${id}` }, instance.reload);
+  const live = useLive("live", { instance: `${workflow}/${id}` }, (event) => {
+    if (event.type === "instance") instance.reload();
+  });
   return (
     <Shown of={instance}>
       {(found) => (

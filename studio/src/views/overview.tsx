@@ -1,7 +1,7 @@
 // Overview: what runs, what is stuck, how fast it goes, what waits. It is live.
 
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask } from "../api";
 import type { Figures, OutputDocument, StatsDocument, StuckFound } from "../documents";
 import { useEvery, useLoad } from "../hooks";
@@ -12,6 +12,8 @@ import { instanceLink, link } from "../route";
 import { amount, brief, duration, percent, several } from "../text";
 
 const SAMPLES = 120;
+// What happens is looked at once a second; a rate over a few of them does not jump between nothing and twice as much.
+const RATE_SAMPLES = 3;
 const SLOW_SECONDS = 30;
 const TIMERS_SHOWN = 10;
 const STUCK_SHOWN = 10;
@@ -26,14 +28,15 @@ interface Sample {
 export function OverviewView(): JSX.Element {
   const first = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
   const [live, set] = useState<StatsDocument>();
-  const samples = useRef<Sample[]>([]);
+  const [samples, draw] = useState<Sample[]>([]);
   const state = useLive("live", {}, (event) => {
-    if (event.type !== "stats") return;
-    const stats = event.data as StatsDocument;
-    samples.current = [...samples.current, sample(stats)].slice(-SAMPLES);
-    set(stats);
+    if (event.type === "stats") set(event.data as StatsDocument);
   });
   const stats = live ?? first.data;
+  // The server tells of changes only; a second in which nothing happens is drawn as well.
+  useEvery(1, () => {
+    if (live && state === "live") draw((before) => [...before, sample(live)].slice(-SAMPLES));
+  });
   return (
     <>
       <header class="title">
@@ -45,7 +48,7 @@ export function OverviewView(): JSX.Element {
       <ProblemBox problem={stats ? undefined : first.problem} />
       {stats && <Counts stats={stats} />}
       <div class="cards">
-        <Throughput samples={samples.current} />
+        <Throughput samples={samples} />
         <Timers />
         <Stuck />
         <Workflows />
@@ -85,7 +88,7 @@ function Counts({ stats }: { stats: StatsDocument }): JSX.Element {
 /** How many began and ended in each of the last seconds, as they were seen here. */
 function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
   const rates = samples.slice(1).map((now, index) => {
-    const before = samples[index] ?? now;
+    const before = samples[Math.max(0, index + 1 - RATE_SAMPLES)] ?? now;
     const seconds = Math.max(0.1, (now.time - before.time) / 1_000);
     // What is purged makes the sums smaller; that is no work.
     return { begun: Math.max(0, now.begun - before.begun) / seconds, ended: Math.max(0, now.ended - before.ended) / seconds };
@@ -107,7 +110,7 @@ function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
           </p>
         </>
       ) : (
-        <Empty>It is drawn while this page is open and something happens.</Empty>
+        <Empty>It is drawn while this page is open.</Empty>
       )}
     </Card>
   );

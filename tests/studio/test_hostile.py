@@ -1,0 +1,99 @@
+"""Whatever ids, messages, errors and names say, they are texts: none of them is run, and they are shown as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from mainspring.testing.samples import RequestLeave
+from tests.studio.shop import PlaceOrder, Sent, fill
+from tests.studio.support import Studio, needs_browser, needs_page, served
+
+pytestmark = [needs_page, needs_browser]
+
+CORPUS = [
+    "<script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "<svg/onload=window.hit=1>",
+    "\"'><iframe srcdoc='<script>parent.hit=1</script>'>",
+    "javascript:window.hit=1//",
+    "</title></style></textarea><script>window.hit=1</script>",
+    "{{constructor.constructor('window.hit=1')()}}",
+    "${window.hit=1}`+window.hit=1+`",
+    "#/settings?x=<b>bold</b>&at=1",
+    "a/b/../%2e%2e/%3Cscript%3E",
+    "\N{RIGHT-TO-LEFT OVERRIDE}evil\N{ZERO WIDTH SPACE}",
+    "__proto__",
+]
+PRINTABLE = [text for text in CORPUS if text.isprintable()]
+OURS = "document.querySelectorAll('script').length"
+FOREIGN = "document.querySelectorAll('iframe, object, embed, img, base, [onerror], [onload], [srcdoc]').length"
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Generator[Studio]:
+    folder = tmp_path_factory.mktemp("hostile")
+    orders: list[Sent] = [(PlaceOrder(text, -1, text), "mallory <b>") for text in PRINTABLE]
+    leave: list[Sent] = [(RequestLeave(f"leave {text}"), text) for text in PRINTABLE]
+    fill(folder, [*orders, *leave])
+    with served(folder) as found:
+        yield found
+
+
+def assert_harmless(page: Page) -> None:
+    assert page.evaluate("window.hit") is None
+    assert page.evaluate(OURS) == 1
+    assert page.evaluate(FOREIGN) == 0
+    assert page.evaluate("[...document.links].filter(a => !/^https?:$/.test(a.protocol)).length") == 0
+
+
+def test_lists_show_hostile_texts_as_texts(page: Page, hostile: Studio) -> None:
+    page.goto(hostile.at("#/instances?workflow=Orders"))
+    for text in (CORPUS[0], CORPUS[1], CORPUS[5]):
+        expect(page.get_by_role("link", name=f"Orders/{text}", exact=True)).to_be_visible()
+    assert_harmless(page)
+    page.goto(hostile.at("#/dead-letters"))
+    expect(page.get_by_text(f"Orders/{CORPUS[0]}").first).to_be_visible()
+    assert_harmless(page)
+    page.goto(hostile.at("#/tasks"))
+    expect(page.get_by_text(f"Leave for {CORPUS[0]}?").first).to_be_visible()
+    assert_harmless(page)
+    page.goto(hostile.at("#/"))
+    expect(page.get_by_role("link", name=f"Orders/{CORPUS[0]}").first).to_be_visible()
+    assert_harmless(page)
+
+
+@pytest.mark.parametrize("text", PRINTABLE)
+def test_an_instance_with_a_hostile_id_is_shown(page: Page, hostile: Studio, text: str) -> None:
+    place = f"#/instances/Orders/{quote(text, safe='')}"
+    page.goto(hostile.at(f"{place}?at=2"))
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Orders/{text}")
+    expect(page.get_by_role("region", name="State")).to_contain_text("AwaitingPayment")
+    assert_harmless(page)
+    for tab in ("waiting", "links", "what-if", "log", "raw"):
+        page.goto(hostile.at(f"{place}?tab={tab}"))
+        page.get_by_role("navigation", name="About this instance").wait_for()
+    expect(page.get_by_role("region", name="The stream, as JSON lines")).to_contain_text("Orders")
+    assert_harmless(page)
+
+
+def test_a_hostile_address_leads_nowhere(page: Page, hostile: Studio) -> None:
+    page.goto(hostile.at(""))
+    for text in CORPUS:
+        for place in (f"#/{text}", f"#/instances/{text}/{text}", f"#/workflows/{text}", f"#/instances?prefix={text}"):
+            page.evaluate("place => location.hash = place", place)
+            page.get_by_role("main").wait_for()
+            assert_harmless(page)
+
+
+def test_a_policy_forbids_whatever_would_get_through(page: Page, hostile: Studio) -> None:
+    answer = page.goto(hostile.at(""))
+
+    assert answer is not None
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self'" in policy
+    assert "unsafe" not in policy
