@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.studio.support import Studio, needs_browser, needs_page
@@ -15,7 +14,7 @@ pytestmark = [needs_page, needs_browser]
 def test_the_overview_shows_what_runs_and_leads_to_it(page: Page, studio: Studio) -> None:
     page.goto(studio.at(""))
 
-    expect(page.get_by_role("link", name=re.compile("^suspended 3"))).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("^suspended [1-9]"))).to_be_visible()
     page.get_by_role("link", name=re.compile("^suspended")).click()
 
     expect(page.get_by_role("link", name="Orders/refused-1")).to_be_visible()
@@ -84,7 +83,7 @@ def test_an_operation_is_asked_about_and_recorded_with_who_did_it(page: Page, st
     page.get_by_label("Name").fill("olga")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("The server lets you in.")).to_be_visible()
-    page.goto(studio.at("#/instances/Orders/o-19"))
+    page.goto(studio.at("#/instances/Orders/o-20"))
     page.get_by_role("button", name="Suspend …").click()
     page.get_by_label("Reason").fill("stocktaking")
     page.get_by_role("dialog").get_by_role("button", name="Suspend").click()
@@ -195,12 +194,11 @@ def test_the_theme_can_be_chosen_and_is_kept(page: Page, studio: Studio) -> None
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
 
 
-@pytest.mark.parametrize(
-    "place", ["", "#/instances", "#/instances/Orders/o-5", "#/workflows/Orders", "#/tasks", "#/dead-letters"]
-)
-def test_a_phone_shows_it_without_scrolling_sideways(page: Page, studio: Studio, place: str) -> None:
+def test_a_phone_shows_it_without_scrolling_sideways(page: Page, studio: Studio) -> None:
     page.set_viewport_size({"width": 390, "height": 800})
-    page.goto(studio.at(place))
-    page.get_by_role("heading", level=1).wait_for()
+    for place in ("", "instances", "instances/Orders/o-5", "workflows/Orders", "tasks", "dead-letters"):
+        page.goto(studio.at(f"#/{place}"))
+        page.get_by_role("heading", level=1).wait_for()
+        expect(page.locator(".loading")).to_have_count(0)
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, place

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.studio.shop import PlaceOrder, Sent, Tick, fill, stocked
+from tests.studio.shop import PlaceOrder, Tick, fill, stocked
 from tests.studio.support import Studio, needs_browser, needs_page, served
 
 pytestmark = [needs_page, needs_browser]
@@ -42,9 +42,15 @@ async (versions) => {
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Generator[Studio]:
     folder = tmp_path_factory.mktemp("many")
-    ticks: list[Sent] = [(Tick("long", number), None) for number in range(EVENTS - 1)]
-    others: list[Sent] = [(Tick(f"m-{number:05}", number), None) for number in range(INSTANCES)]
-    fill(folder, [*ticks, *others])
+    fill(folder, [(Tick(f"m-{number:05}", number), None) for number in range(INSTANCES)])
+    with served(folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Generator[Studio]:
+    folder = tmp_path_factory.mktemp("long")
+    fill(folder, [(Tick("long", number), None) for number in range(EVENTS - 1)])
     with served(folder) as found:
         yield found
 
@@ -65,8 +71,8 @@ def test_ten_thousand_instances_are_scrolled_through_and_few_are_in_the_page(pag
     expect(page.get_by_text("m-00000")).to_be_visible()
 
 
-def test_scrubbing_through_a_long_stream_repaints_at_once_and_shows_the_right_state(page: Page, many: Studio) -> None:
-    page.goto(many.at("#/instances/Meters/long?at=1000"))
+def test_scrubbing_through_a_long_stream_repaints_at_once_and_shows_the_right_state(page: Page, long: Studio) -> None:
+    page.goto(long.at("#/instances/Meters/long?at=1000"))
     expect(page.get_by_label("The state", exact=True)).to_contain_text('"ticks": 999')
     expect(page.get_by_role("img", name="The states of Meters")).to_be_visible()
 
@@ -76,8 +82,8 @@ def test_scrubbing_through_a_long_stream_repaints_at_once_and_shows_the_right_st
     assert took[len(took) // 2] < REPAINT_MS
 
 
-def test_a_far_version_of_a_long_stream_is_reached_by_its_address(page: Page, many: Studio) -> None:
-    page.goto(many.at(f"#/instances/Meters/long?at={EVENTS - 1}"))
+def test_a_far_version_of_a_long_stream_is_reached_by_its_address(page: Page, long: Studio) -> None:
+    page.goto(long.at(f"#/instances/Meters/long?at={EVENTS - 1}"))
 
     expect(page.get_by_label("The state", exact=True)).to_contain_text(f'"ticks": {EVENTS - 2}')
     expect(page.locator(".row.current")).to_contain_text("Received")
@@ -97,7 +103,7 @@ def test_the_page_comes_back_with_its_server_and_shows_what_happened_meanwhile(p
 
     second = Studio(folder, port=first.port).start()
     try:
-        expect(live).to_have_text("live", timeout=20_000)
+        expect(live).to_have_text("live")
         expect(page.locator("output")).to_have_text("62 / 62")
     finally:
         second.stop()
