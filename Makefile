@@ -1,7 +1,7 @@
 # mainspring: every target sets up what it needs on a machine with Python ≥ 3.11 and make.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench soak docs dist lock clean studio browser
+.PHONY: help setup demo test check format bench soak docs dist everywhere lock clean studio browser
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -10,7 +10,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 help: ## Show what can be done here
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make the environment in .venv from the lock file
 
@@ -57,11 +57,16 @@ bench: $(READY) ## Compare with the peers and the bare limit, into bench/RESULTS
 soak: $(READY) ## Run every proof in its long form and write a report of one page (hours)
 	@$(BIN)/python -m tests.soak
 
-docs: ## Build the documentation site
-	@echo "make docs comes with the documentation site; until then, read docs/ as it is."
+docs: $(READY) ## Build the documentation site into site/
+	@$(BIN)/python -m docs.site
 
-dist: $(READY) ## Build the wheel and the source distribution
+dist: $(READY) ## Build the wheel, the source distribution and the bill of materials
+	@$(BIN)/python -m release.licences > /dev/null
 	@$(BIN)/python -m build --no-isolation --outdir dist .
+	@$(BIN)/python -m release.sbom dist/sbom.cdx.json
+
+everywhere: $(READY) ## Run the tests on every Python that the machine has
+	@$(BIN)/python -m release.everywhere
 
 lock: $(READY) ## Resolve the dependencies anew into requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -3,10 +3,15 @@
 import os
 from typing import Final
 
+import hypothesis
 import pytest
 
+# A test that is slow on a busy machine has not failed.
+hypothesis.settings.register_profile("mainspring", deadline=None)
+hypothesis.settings.load_profile("mainspring")
+
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
-pytest.register_assert_rewrite("mainspring.testing.store_contract")
+pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
 
 # Where single tests take many seconds: begun last, one of them would run on alone when all the others are done.
 LONG: Final = (
@@ -14,8 +19,10 @@ LONG: Final = (
     "tests/model/",
     "tests/simulation/",
     "tests/postgres_faults/",
+    "tests/broker_faults/",
     "tests/power_cuts/",
     "tests/memory_soak/",
+    "tests/newcomer/",
     "tests/bench/test_postgres.py",
 )
 

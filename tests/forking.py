@@ -7,6 +7,7 @@ from multiprocessing.context import ForkServerContext
 from typing import Final
 
 IMPORTED: Final = [
+    "tests.broker_faults.worker_process",
     "tests.crash.client_process",
     "tests.crash.rebuild",
     "tests.crash.worker_process",

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mainspring.app import Instance, Mainspring, Receipt
+    from mainspring.app.posting import Posted
     from mainspring.app.task_views import Task, TaskOutcome
+    from mainspring.app.transactions import Transaction
     from mainspring.app.tuning import tune_process
     from mainspring.core.decisions import (
         Ask,
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from mainspring.engine.policies.breaker import Breaker
     from mainspring.engine.policies.limits import RateLimit
     from mainspring.engine.policies.retry import Retry
-    from mainspring.errors import DoNotRetryError, MainspringError
+    from mainspring.errors import DoNotRetryError, MainspringError, RetryLaterError
     from mainspring.port.lending import Connection
 
 __all__ = [
@@ -88,6 +90,7 @@ __all__ = [
     "Mainspring",
     "MainspringError",
     "NotKept",
+    "Posted",
     "Publish",
     "Published",
     "RateLimit",
@@ -96,6 +99,7 @@ __all__ = [
     "Replied",
     "Reply",
     "Retry",
+    "RetryLaterError",
     "Schedule",
     "ScheduleCancelled",
     "Scheduled",
@@ -106,6 +110,7 @@ __all__ = [
     "Task",
     "TaskClosed",
     "TaskOutcome",
+    "Transaction",
     "Workflow",
     "message",
     "tune_process",
@@ -115,7 +120,9 @@ __all__ = [
 # tests the pure core, and only an app the engine.
 _HOMES = {
     "mainspring.app": "Instance Mainspring Receipt",
+    "mainspring.app.posting": "Posted",
     "mainspring.app.task_views": "Task TaskOutcome",
+    "mainspring.app.transactions": "Transaction",
     "mainspring.app.tuning": "tune_process",
     "mainspring.core.decisions": (
         "Ask CancelSchedule CloseTask Compensate Complete Decision Decisions "
@@ -134,7 +141,7 @@ _HOMES = {
     "mainspring.engine.policies.breaker": "Breaker",
     "mainspring.engine.policies.limits": "RateLimit",
     "mainspring.engine.policies.retry": "Retry",
-    "mainspring.errors": "DoNotRetryError MainspringError",
+    "mainspring.errors": "DoNotRetryError MainspringError RetryLaterError",
     "mainspring.port.lending": "Connection",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

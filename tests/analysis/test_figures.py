@@ -12,12 +12,12 @@ import pytest
 
 from mainspring.analysis import counting, samples, variants
 from mainspring.analysis.figures import Figures, figures_of
-from mainspring.analysis.helpers import Page, Sharing, shared
+from mainspring.analysis.helpers import Sharing, shared
 from mainspring.analysis.mining import Mined, Miner, mine
 from mainspring.app import Mainspring
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import OperationError
-from mainspring.port.records import InstanceFilter, InstanceRow
+from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
 from mainspring.stores.sqlite.store import SqliteStore
 from tests.analysis.comparison import check, of
@@ -129,21 +129,37 @@ def test_several_processes_find_what_one_finds(
     assert (sum(told), len(told)) == (COUNT, 7)
 
 
-def test_a_helper_that_fails_says_why_though_it_never_read_its_page() -> None:
-    page: Page = [InstanceRow(1, "Orders", "o-1", 1, "running", None, None, 1, b"x" * 1_000_000, 0, 0)]
+@pytest.mark.parametrize("per_page", [7, 100, 999, 5_000])
+def test_stretches_hold_every_instance_once(database: Path, monkeypatch: pytest.MonkeyPatch, per_page: int) -> None:
+    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", per_page)
 
+    async def ask(first: int, most: int) -> list[int]:
+        async with opened(database) as store:
+            found: list[int] = []
+            async for stretch in counting.stretches(store, first, most):
+                async for page in counting.pages_within(store, InstanceFilter(workflow="Orders"), *stretch):
+                    found += [row.key for row in page]
+            wanted = [row.key for row in await store.instances(InstanceFilter(workflow="Orders"), 10_000, first)]
+            assert found == wanted
+            return found
+
+    assert all(asyncio.run(ask(first, most)) for first in (0, 1, 777) for most in (3, 64))
+    assert asyncio.run(ask(10**9, 5)) == []
+
+
+def test_a_helper_that_fails_says_why_though_it_never_read_its_part() -> None:
     async def ask() -> None:
-        async def pages() -> AsyncGenerator[Page]:
-            yield page
+        async def parts() -> AsyncGenerator[bytes]:
+            yield b"x" * 1_000_000
 
-        async for _ in shared(pages(), nothing, Sharing(broken, 1)):
+        async for _ in shared(parts(), nothing, Sharing(broken, 1)):
             raise AssertionError
 
     with pytest.raises(OperationError, match=r"has failed: .*there is no app here.*--processes 1"):
         asyncio.run(ask())
 
 
-async def nothing(_app: Mainspring, _page: Page) -> None: ...
+async def nothing(_app: Mainspring, _part: bytes) -> None: ...
 
 
 def broken() -> Mainspring:

@@ -55,6 +55,23 @@ def test_an_input_stands_with_what_was_decided_for_it_between_two_states(url: st
     assert change_lines(noted.happened[0].change) == ["+ notes[0]: 'hm'"]
 
 
+def test_states_are_compared_only_in_moments_that_are_asked_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = (Claim("c-1", 50), *(Note("c-1", str(number)) for number in range(20)))
+    everything = moments(url, *inputs)
+    compared: list[Any] = []
+
+    def counted(before: Any, after: Any) -> Any:
+        compared.append(after)
+        return state_change(before, after)
+
+    monkeypatch.setattr(module, "state_change", counted)
+    last = everything[-1].version
+    assert moments(url, first=last - 1) == everything[-2:]
+    assert len(compared) == 2
+    # One that begins before and ends behind is whole.
+    assert moments(url, first=3)[0] == everything[1]
+
+
 def test_only_the_moments_that_are_asked_for_come_and_they_come_whole(url: str) -> None:
     inputs = (Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b"))
     moments(url, *inputs)

@@ -226,3 +226,15 @@ def test_the_demo_tells_its_story_and_leaves_nothing(run: Run, folder: Path, mon
     events: list[Any] = run("demo", "--json").document["stream"]
     assert [event["event"] for event in events] == ["Began", "InitiatedBy", "Received", "Received", "Completed"]
     assert [path.name for path in folder.iterdir()] == ["shop.py"]
+
+
+@pytest.mark.parametrize("command", ["lint", "what-if", "stats", "stuck", "doctor"])
+def test_an_app_as_a_whole_is_named_with_or_without_the_option(
+    command: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_environment = run(command)
+    monkeypatch.delenv("MAINSPRING_APP")
+    assert run(command, "shop:app").code == run(command, "--app", "shop:app").code == by_environment.code
+    both = run(command, "shop:app", "--app", "other:app")
+    assert both.code == 2
+    assert "Which app, shop:app or other:app?" in both.err

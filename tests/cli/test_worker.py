@@ -2,6 +2,7 @@ import json
 import os
 import signal
 from pathlib import Path
+from urllib.request import urlopen
 
 import apsw
 
@@ -86,6 +87,22 @@ def test_a_dead_letter_of_a_handler_is_retried_under_its_old_id(run: Run, start:
     again.popen.send_signal(signal.SIGTERM)
     assert again.end() == 0
     assert run("dead-letters", "list", "--json").document["message_id"] == "Orders/o-1/3"
+
+
+def test_a_worker_is_scraped_and_its_lines_say_what_they_are_about(run: Run, start: Start) -> None:
+    run("send", "PlaceOrder", order("o-1", 13))
+    worker = start("worker", "--metrics-port", "0", "--json")
+    worker.until("metrics at ")
+    address = json.loads(worker.lines[-1])["message"].removeprefix("metrics at ")
+    worker.until("failed for good")
+    failed = json.loads(worker.lines[-1])
+    assert (failed["workflow"], failed["instance"], failed["attempt"]) == ("Orders", "o-1", 1)
+
+    with urlopen(address) as answer:  # noqa: S310  the worker's own
+        assert b"mainspring_handler_attempts_total{" in answer.read()
+
+    worker.popen.send_signal(signal.SIGTERM)
+    assert worker.end() == 0
 
 
 def test_reload_starts_the_worker_again_when_the_code_changes(start: Start, folder: Path) -> None:

@@ -431,7 +431,7 @@ class Backwards:
 def test_the_data_of_a_task_is_sealed_with_the_bodies(make_app: MakeApp) -> None:
     async def main() -> None:
         sealed = make_app()
-        sealed._seal = Backwards()  # noqa: SLF001  the fixture makes apps without
+        sealed.seal = Backwards()  # the fixture makes apps without
         sealed.add(Expenses())
         async with sealed as app:
             task = await opened(app)

@@ -24,7 +24,7 @@ NEVER: Final = 0
 STATEMENT_CHARACTERS: Final = 80
 VERBS: Final = (
     *("open", "register_worker", "heartbeat", "release_worker", "relieve", "commit", "lend", "claim", "restore_output"),
-    *("hand", "pick", "advance", "clear_documents", "purge"),
+    *("relay", "hand", "pick", "advance", "clear_documents", "purge"),
 )
 """The verbs of the port that write."""
 

@@ -6,6 +6,7 @@ import pytest
 
 from mainspring.engine import dispatch, intake
 from mainspring.engine.lanes import Lanes
+from mainspring.errors import StoreClosedError
 from mainspring.port.records import OutputClaim
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
@@ -124,5 +125,23 @@ def test_nobody_waits_for_a_committer_that_died(make_app: MakeApp, monkeypatch: 
             with pytest.raises(RuntimeError, match="planted"):
                 await app.send(PlaceOrder("o-1"))
             assert (await app.send(PlaceOrder("o-2"))).status == "stepped"
+
+    run(main)
+
+
+def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwards(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Shop())
+        await app.start(work=False)
+        sending = asyncio.create_task(app.send_many([PlaceOrder(f"o-{n}") for n in range(5_000)]))
+        await asyncio.sleep(0)  # it has begun, and lets others have their turn
+        await app.stop()
+        assert not sending.done()
+        (told,) = await asyncio.gather(sending, return_exceptions=True)
+        # The memory store can be written to after its end.
+        assert isinstance(told, list if app.url == "memory://" else StoreClosedError)
+        await asyncio.sleep(0)
+        assert {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}} == set()
 
     run(main)

@@ -117,7 +117,7 @@ class Server:
     def follow(self, primary: Server) -> None:
         """Become a standby of a server that runs, with all that it has, and start."""
         shutil.rmtree(self.data, ignore_errors=True)
-        copied = self._run("pg_basebackup", "-D", str(self.data), "-R", "-c", "fast", "-d", primary.url)
+        copied = self.run("pg_basebackup", "-D", str(self.data), "-R", "-c", "fast", "-d", primary.url)
         if copied.returncode:
             raise Unavailable(f"pg_basebackup failed: {copied.stderr[-300:].decode(errors='replace')}")
         self.start()
@@ -138,7 +138,7 @@ class Server:
             )
 
     def _make(self) -> None:
-        made = self._run("initdb", "-D", str(self.data), "-U", "postgres", *self.initdb)
+        made = self.run("initdb", "-D", str(self.data), "-U", "postgres", *self.initdb)
         if made.returncode:
             raise Unavailable(f"initdb failed: {made.stderr[-300:].decode(errors='replace')}")
 
@@ -153,12 +153,12 @@ class Server:
 
     def is_ready(self) -> bool:
         """Tell whether connections are accepted."""
-        return self._run("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)).returncode == 0
+        return self.run("pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)).returncode == 0
 
     def dump(self, schema: str) -> bytes:
         """Return what is in a schema as SQL, one statement for each row."""
         where = ("-h", "127.0.0.1", "-p", str(self.port), "-U", "postgres", "--schema", schema, "postgres")
-        dumped = self._run("pg_dump", "--inserts", "--no-owner", *where)
+        dumped = self.run("pg_dump", "--inserts", "--no-owner", *where)
         if dumped.returncode:
             raise Unavailable(f"pg_dump failed: {dumped.stderr[-300:].decode(errors='replace')}")
         return dumped.stdout
@@ -210,7 +210,8 @@ class Server:
         """Run a command as whoever runs the server."""
         return subprocess.run(command, capture_output=True, check=False, **self._surroundings())  # noqa: S603  a test's own
 
-    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a program of the server, such as pg_dump, as whoever runs the server."""
         return self.as_owner(self._bin / program, *arguments)
 
     def _surroundings(self) -> dict[str, Any]:

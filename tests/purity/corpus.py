@@ -137,7 +137,7 @@ IMPURE: dict[str, Snippet] = {
     "a subprocess": impure("io", "calls subprocess.run", "subprocess.run(['ls'])\nreturn []", top="import subprocess"),
     "a socket": impure("io", "calls socket.socket", "socket.socket()\nreturn []", top="import socket"),
     "an HTTP library that is not installed": impure(
-        "io", "calls requests.get", "import requests\nreturn [Send(Done(requests.get('http://rates').text))]"
+        "io", "calls aiohttp.request", "import aiohttp\nreturn [Send(Done(aiohttp.request('GET', 'http://rates')))]"
     ),
     "a database": impure("io", "calls sqlite3.connect", "db = sqlite3.connect('x')\nreturn []", top="import sqlite3"),
     # globals and the workflow itself

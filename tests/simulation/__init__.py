@@ -21,6 +21,6 @@ crash drops all turns of a process from some turn on; what it had asked of the d
 
 Nothing here depends on real time, addresses or the hash seed: the same seed gives the same trace, in any process.
 
-`python -m simulate --seeds 10000` is the long form, a part of `make soak`; `test_simulation` runs 200 seeds. That a
+`python -m simulate --seeds 10000` is the long form, a part of `make soak`; `test_simulation` runs 120 seeds. That a
 mistake would be noticed is proven by `plants`: `python -m simulate --plants` puts them in one by one (`hunt`).
 """

@@ -13,7 +13,7 @@ from tests.simulation.plan import FAULTS, plan_of
 from tests.simulation.run import run
 from tests.simulation.shrink import shrunk, story
 
-SEEDS = 200
+SEEDS = 120
 CHUNKS = 4
 
 

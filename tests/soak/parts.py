@@ -40,6 +40,9 @@ PARTS: Final = (
     Part("damage", "-m tests.sqlite_damage --flips 1000", "-m tests.sqlite_damage --flips 100"),
     Part("foreign-lock", "-m tests.foreign_lock --seconds 30", "-m tests.foreign_lock --seconds 8"),
     Part("postgres-faults", "-m tests.postgres_faults", "-m tests.postgres_faults --rounds 1"),
+    Part(
+        "broker-faults", "-m tests.broker_faults", "-m tests.broker_faults --broker nats --broker valkey --parcels 500"
+    ),
     Part("model-memory", _MODEL.format("memory", 2_000, 50), _MODEL.format("memory", 20, 30)),
     Part("model-sqlite", _MODEL.format("sqlite", 2_000, 50), _MODEL.format("sqlite", 20, 30)),
     Part("model-postgres", _MODEL.format("postgres", 2_000, 50), _MODEL.format("postgres", 4, 20)),
@@ -54,7 +57,9 @@ PARTS: Final = (
         "-m bench isolation --tuned --store postgres",
         "-m bench isolation --n 500 --store postgres",
     ),
+    Part("frameworks", "-m tests.frameworks --rounds 100", "-m tests.frameworks --rounds 2"),
     Part("memory", "-m tests.memory_soak --minutes 60", "-m tests.memory_soak --minutes 2"),
+    Part("http-fuzzing", "-m tests.web.fuzzing --examples 500", "-m tests.web.fuzzing --examples 10"),
     Part("figures", "-m tests.analysis.many --instances 100000", "-m tests.analysis.many --instances 5000"),
     Part(
         "million-postgres",

@@ -65,9 +65,22 @@ SCANS = {
     "gone_workers",
     "holds",
     "status_counts",
+    "tally",
 }
 # An index is followed from its beginning or from a position, as far as the limit.
-IN_ORDER = {"dead_letters", "feed_is_ahead", "move_feed", "next_due", "claim_outputs", "schema_version", "newest"}
+IN_ORDER = {
+    "dead_letters",
+    "feed_is_ahead",
+    "move_feed",
+    "next_due",
+    "claim_outputs",
+    "schema_version",
+    "newest",
+    "last_key",
+    "attribute_names",
+    "free_timers",
+    "posted",
+}
 
 # What an index has found before.
 BY_PLACE = {"Tid Scan", "Bitmap Heap Scan"}

@@ -31,6 +31,7 @@ SCANS = {
     "free_outputs",
     "holds",
     "status_counts",
+    "tally",
     "worker_leases",
     "workers",
 } | {name for name in QUERIES if name.startswith("every_")}
@@ -160,6 +161,8 @@ def allowed(name: str, step: str) -> bool:
         "misfits": step.startswith("SCAN inbox"),  # it stops at the first row
         "claimable_outputs": step == "SCAN s",  # destinations and priorities, not rows
         "next_due": step == "SCAN s",
+        "free_timers": step in ("SCAN d", "SCAN s"),
+        "keys_by_error": "instances_with_error" in step,  # those with an error only, as far as the limit
         "claimable_inputs": "inbox_free" in step or "AUTOMATIC" in step,  # in order, as far as the limit
     }.get(name, False)
 

@@ -7,9 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from mainspring.errors import SettingError
@@ -26,6 +24,7 @@ NEEDED = {
     "GET /api/ready": EVERYBODY,
     "GET /api/openapi.json": "read",
     "GET /api/stats": "read",
+    "GET /api/metrics": "read",
     "GET /api/workflows": "read",
     "GET /api/workers": "read",
     "GET /api/live": "read",
@@ -45,6 +44,7 @@ NEEDED = {
     "GET /api/explanations/{workflow}/{id:path}": "read",
     "POST /api/counterfactuals/{workflow}/{id:path}": "read",
     "GET /api/log/{workflow}/{id:path}": "read",
+    "GET /api/attributes": "read",
     "GET /api/attributes/{workflow}/{id:path}": "read",
     "GET /api/links/{workflow}/{id:path}": "read",
     "GET /api/exports/{workflow}/{id:path}": "read",
@@ -53,6 +53,8 @@ NEEDED = {
     "GET /api/bulk": "read",
     "GET /api/bulk/{id}": "read",
     "DELETE /api/bulk/{id}": "act",
+    "POST /api/hooks/{name}": EVERYBODY,  # a signature is its proof
+    "POST /api/envelopes": "send",
     "POST /api/messages/{type}": "send",
     "POST /api/events/{type}": "send",
     "POST /api/requests/{type}": "send",
@@ -76,6 +78,8 @@ NEEDED = {
     "GET /api/dead-letters/{id}": "read",
     "POST /api/dead-letters/{id}/retry": "act",
     "DELETE /api/dead-letters/{id}": "act",
+    "GET /api/dead-letter-kinds": "read",
+    "POST /api/dead-letter-operations/{operation}": "act",
 }
 # The page is code, and holds nothing of the app: it has to come before anybody can show a token.
 PAGE = {"GET /": EVERYBODY, "GET /{name}": EVERYBODY}
@@ -176,48 +180,67 @@ def test_the_roles_grow_from_one_to_the_next() -> None:
         assert PERMITS[lesser] < PERMITS[greater]
 
 
+def test_what_every_request_passes_needs_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FastAPI runs a plain function in a thread, which costs more than all that it does."""
+
+    async def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a thread was asked for")
+
+    async def use() -> None:
+        async with served(counters(tmp_path), access=tokens()) as client:
+            sent = await client.post("/api/messages/Count", json={"counter": "c-1"}, headers=bearer("operator"))
+            assert sent.status_code == 200
+            for path in ("instances?prefix=c", "streams/Counter/c-1", "states/Counter/c-1", "nothing"):
+                answer = await client.get(f"/api/{path}", headers=bearer("viewer"))
+                assert answer.status_code == (404 if path == "nothing" else 200)
+            assert (await client.get("/api/instances?limit=0", headers=bearer("viewer"))).status_code == 422
+            assert (await client.get("/api/instances")).status_code == 401
+
+    monkeypatch.setattr("anyio.to_thread.run_sync", refuse)
+    asyncio.run(use())
+
+
 # ---- what every request has to pass
 
 
-async def asked_with(made: FastAPI, method: str, headers: dict[str, str]) -> httpx.Response:
-    async with asked(made) as client:
-        return await client.request(
-            method, "/api/health" if method == "GET" else "/api/messages/Count", headers=headers
-        )
+PASSED = [
+    ("GET", {"host": "localhost:8000"}, 200),
+    ("GET", {"host": "127.0.0.1"}, 200),
+    ("GET", {"host": "[::1]:8000"}, 200),
+    ("GET", {"host": "evil.example.com"}, 421),
+    ("GET", {"host": "localhost.evil.example.com"}, 421),
+    ("GET", {"host": "localhost", "sec-fetch-site": "cross-site"}, 200),
+    ("POST", {"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
+    ("POST", {"host": "localhost", "sec-fetch-site": "same-site"}, 403),
+    ("POST", {"host": "localhost:8000", "origin": "http://evil.example.com"}, 403),
+    ("POST", {"host": "localhost:8000", "origin": "http://localhost:9000"}, 403),
+    ("POST", {"host": "localhost:8000", "origin": "null"}, 403),
+    ("POST", {"host": "localhost", "content-length": "99999999999999"}, 413),
+    ("POST", {"host": "localhost", "content-length": "many"}, 400),
+]
 
 
-@pytest.mark.parametrize(
-    ("method", "headers", "status"),
-    [
-        ("GET", {"host": "localhost:8000"}, 200),
-        ("GET", {"host": "127.0.0.1"}, 200),
-        ("GET", {"host": "[::1]:8000"}, 200),
-        ("GET", {"host": "evil.example.com"}, 421),
-        ("GET", {"host": "localhost.evil.example.com"}, 421),
-        ("GET", {"host": "localhost", "sec-fetch-site": "cross-site"}, 200),
-        ("POST", {"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
-        ("POST", {"host": "localhost", "sec-fetch-site": "same-site"}, 403),
-        ("POST", {"host": "localhost:8000", "origin": "http://evil.example.com"}, 403),
-        ("POST", {"host": "localhost:8000", "origin": "http://localhost:9000"}, 403),
-        ("POST", {"host": "localhost:8000", "origin": "null"}, 403),
-        ("POST", {"host": "localhost", "content-length": "99999999999999"}, 413),
-        ("POST", {"host": "localhost", "content-length": "many"}, 400),
-    ],
-)
-def test_requests_from_other_pages_and_for_other_hosts_go_no_further(
-    method: str, headers: dict[str, str], status: int, tmp_path: Path
-) -> None:
-    answer = asyncio.run(asked_with(api(counters(tmp_path), start=False), method, headers))
-    assert answer.status_code == status
+def test_requests_from_other_pages_and_for_other_hosts_go_no_further(tmp_path: Path) -> None:
+    async def use() -> None:
+        async with asked(api(counters(tmp_path), start=False)) as client:
+            for method, headers, status in PASSED:
+                path = "/api/health" if method == "GET" else "/api/messages/Count"
+                answer = await client.request(method, path, headers=headers)
+                assert answer.status_code == status, f"{method} {headers}"
+
+    asyncio.run(use())
 
 
 def test_every_answer_carries_the_headers_that_keep_a_browser_safe(tmp_path: Path) -> None:
-    made = api(counters(tmp_path), start=False)
-    for headers in ({"host": "localhost"}, {"host": "evil.example.com"}):
-        answer = asyncio.run(asked_with(made, "GET", headers))
-        assert "default-src 'none'" in answer.headers["content-security-policy"]
-        assert "unsafe" not in answer.headers["content-security-policy"]
-        assert answer.headers["x-content-type-options"] == "nosniff"
+    async def use() -> None:
+        async with asked(api(counters(tmp_path), start=False)) as client:
+            for headers in ({"host": "localhost"}, {"host": "evil.example.com"}):
+                answer = await client.get("/api/health", headers=headers)
+                assert "default-src 'none'" in answer.headers["content-security-policy"]
+                assert "unsafe" not in answer.headers["content-security-policy"]
+                assert answer.headers["x-content-type-options"] == "nosniff"
+
+    asyncio.run(use())
 
 
 def test_a_body_without_a_length_is_counted(tmp_path: Path) -> None:

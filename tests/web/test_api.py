@@ -249,6 +249,33 @@ def test_every_route_is_described_with_its_answers_and_stands_in_the_reference(t
             assert all("$ref" in str(each) for media, each in content.items() if media == "application/json"), path
 
 
+def test_every_operation_says_what_it_does_shows_what_it_takes_and_names_its_problems(tmp_path: Path) -> None:
+    document = described(api(counters(tmp_path)))
+    schemas = document["components"]["schemas"]
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            where = f"{method} {path}"
+            assert operation["summary"].endswith("."), where
+            answers = operation["responses"]
+            assert {"200", "400", "404", "421", "500"} <= set(answers), where
+            for status, answer in answers.items():
+                if status not in ("200", "202"):
+                    assert list(answer["content"]) == ["application/problem+json"], f"{where} {status}"
+                    assert answer["description"], f"{where} {status}"
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    assert parameter["description"], f"{where} {parameter['name']}"
+            if "requestBody" in operation:
+                assert {"413", "422"} <= set(answers), where
+                for body in operation["requestBody"]["content"].values():
+                    assert body.get("example") or schemas[_named(body["schema"])]["examples"], where
+
+
+def _named(schema: dict[str, Any]) -> str:
+    one = schema if "$ref" in schema else next(each for each in schema["anyOf"] if "$ref" in each)
+    return one["$ref"].rpartition("/")[2]
+
+
 def test_the_description_refers_to_nothing_that_is_missing(tmp_path: Path) -> None:
     document = described(api(counters(tmp_path)))
     referred = set(re.findall(r"#/components/schemas/([\w.]+)", json.encode(document).decode()))

@@ -195,6 +195,17 @@ def test_parents_and_children_senders_and_receivers_are_linked(tmp_path: Path) -
     asyncio.run(use())
 
 
+def test_a_workflow_without_words_of_its_own_tells_no_others(tmp_path: Path) -> None:
+    async def use() -> None:
+        app = Mainspring(f"sqlite:///{tmp_path / 'silent.db'}")
+        app.add(Inventory())
+        async with served(app) as client:
+            assert [each["purpose"] for each in (await client.get("/api/workflows")).json()] == [None]
+
+    assert Inventory.__doc__ is None
+    asyncio.run(use())
+
+
 async def _has_packing(app: Mainspring) -> bool:
     row = (await app.instances(id_prefix="o-1"))[0]
     legs = await app.instances(workflow="Leg")

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,8 +14,9 @@ import httpx
 import pytest
 
 from mainspring.errors import SettingError
+from mainspring.telemetry.scraping import is_loopback
 from mainspring.web.access import Access
-from mainspring.web.server import PORT, bound, checked_host, hosts_of, is_loopback
+from mainspring.web.server import PORT, bound, checked_host, hosts_of
 from mainspring.web.static import NOT_BUILT, read_files
 from mainspring.web.studio import studio
 from tests.web.support import asked, counters, tokens
@@ -35,6 +37,31 @@ def test_on_loopback_only_its_names_count_and_those_that_are_given() -> None:
     assert "studio.example.com" in (hosts_of("127.0.0.1", ["studio.example.com"]) or ())
     assert hosts_of(EVERYWHERE) is None
     assert "evil.example.com" not in (hosts_of(EVERYWHERE, ["studio.example.com"]) or ())
+
+
+def test_small_answers_do_not_wait_for_an_acknowledgement(tmp_path: Path) -> None:
+    """asyncio says so to the sockets that it knows to be TCP's, and one that was made without that word is none."""
+    options: list[int] = []
+
+    async def use() -> None:
+        connected = asyncio.Event()
+
+        class Heard(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                accepted = transport.get_extra_info("socket")
+                options.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+                connected.set()
+
+        with bound("127.0.0.1", 0) as listening:
+            server = await asyncio.get_running_loop().create_server(Heard, sock=listening)
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            await connected.wait()
+            writer.close()
+            server.close()
+
+    asyncio.run(use())
+    assert options != [0]
+    assert len(options) == 1
 
 
 def test_the_next_free_port_is_taken_and_a_given_one_that_is_not_free_is_refused() -> None:

@@ -1,6 +1,7 @@
 """What is told of many instances over HTTP: pictures, figures, findings, and operations on all that are found."""
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,35 @@ def test_a_slow_question_ends_in_time_and_too_many_are_refused(tmp_path: Path) -
                 assert late.value.problem.status == 504
             with pytest.raises(Refusal):
                 await slow.compute(lambda: time.sleep(0.5))
+
+    asyncio.run(use())
+
+
+def test_who_would_wait_long_gets_the_last_answer_while_a_new_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"QUICK_SECONDS": -1.0, "KEPT_SECONDS": 0.0, "KEPT_TIMES": 0.0}.items():
+        monkeypatch.setattr(f"mainspring.web.slow.{name}", value)
+    numbers = iter(range(1, 10))
+    may_answer = threading.Event()
+
+    async def ask(store: Store) -> int:
+        number = next(numbers)
+        await asyncio.to_thread(may_answer.wait)
+        return number
+
+    async def use() -> None:
+        async with counters(tmp_path) as app:
+            slow = Slow(app)
+            may_answer.set()
+            assert await slow.read("one", ask) == 1
+            may_answer.clear()
+            assert [await slow.read("one", ask) for _ in range(3)] == [1] * 3
+            may_answer.set()
+            async with asyncio.timeout(20):
+                while await slow.read("one", ask) == 1:  # noqa: ASYNC110  it is another thread's turn
+                    await asyncio.sleep(0.01)
+            may_answer.set()
 
     asyncio.run(use())
 

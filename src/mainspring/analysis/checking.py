@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeAlias
 
 from mainspring.analysis.findings import Stored
-from mainspring.analysis.helpers import Page, Sharing, shared
+from mainspring.analysis.helpers import Sharing, shared
 from mainspring.analysis.streams import (
     DAMAGED,
     INSTANCES_PER_READ,
@@ -95,7 +95,9 @@ async def _reports(
         yield await work(app, chunk)
 
 
-async def _behind(first: list[list[InstanceRow]], rest: AsyncIterator[list[InstanceRow]]) -> AsyncIterator[Page]:
+async def _behind(
+    first: list[list[InstanceRow]], rest: AsyncIterator[list[InstanceRow]]
+) -> AsyncIterator[list[InstanceRow]]:
     for chunk in first:
         yield chunk
     async for chunk in rest:
@@ -141,11 +143,11 @@ class _Work:
         self._examples = examples
         self._watch = Watch()
 
-    async def __call__(self, app: Mainspring, chunk: Page) -> Report:
+    async def __call__(self, app: Mainspring, chunk: Sequence[InstanceRow]) -> Report:
         return await _report(app.engine.store, app.registry, chunk, Tally(self._examples), self._watch)
 
 
-async def _report(store: Store, registry: Registry, rows: Page, tally: Tally, watch: Watch) -> Report:
+async def _report(store: Store, registry: Registry, rows: Sequence[InstanceRow], tally: Tally, watch: Watch) -> Report:
     for begin in range(0, len(rows), INSTANCES_PER_READ):
         for stream in await read(store, rows[begin : begin + INSTANCES_PER_READ]):
             if isinstance(stream, Unread):

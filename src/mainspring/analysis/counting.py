@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -19,6 +19,11 @@ from mainspring.port.store import Store
 
 PAGES_ALONE: Final = 25
 """So many pages are counted sooner than other processes are started."""
+STRETCHES_PER_PROCESS: Final = 32
+"""Few enough that each is worth its way there and back, many enough that no process waits long for the others."""
+
+Stretch: TypeAlias = tuple[int, int]
+"""Instances by their keys: behind the first, up to the second."""
 
 
 class Question(Struct, frozen=True):
@@ -73,33 +78,56 @@ async def count(
     `progress` is told how many instances were looked at since it was told last.
     """
     counted = Counted()
-    pages = _pages(store, where)
     account, alone = question.account(), 0
-    async for page in pages:
+    async for page in pages_within(store, where):
         async for outlines in pages_of(store, page):
             account.take(outlines)
         _tell(progress, len(page))
         alone += 1
         if sharing is not None and sharing.processes > 1 and alone == PAGES_ALONE:
-            async for part in shared(pages, functools.partial(_count, question), sharing):
+            parts = stretches(store, page[-1].key, sharing.processes * STRETCHES_PER_PROCESS)
+            async for part in shared(parts, functools.partial(_count, where, question), sharing):
                 counted.add(part)
                 _tell(progress, part.instances)
+            break
     counted.add(Counted(account.closed(), account.instances))
     return counted
 
 
-async def _count(question: Question, app: Mainspring, page: Sequence[InstanceRow]) -> Counted:
+async def _count(where: InstanceFilter, question: Question, app: Mainspring, stretch: Stretch) -> Counted:
     account = question.account()
-    async for outlines in pages_of(app.engine.store, page):
-        account.take(outlines)
+    async for page in pages_within(app.engine.store, where, *stretch):
+        async for outlines in pages_of(app.engine.store, page):
+            account.take(outlines)
     return Counted(account.closed(), account.instances)
 
 
-async def _pages(store: Store, where: InstanceFilter) -> AsyncIterator[list[InstanceRow]]:
-    after = 0
+async def pages_within(
+    store: Store, where: InstanceFilter, after: int = 0, last: int | None = None
+) -> AsyncIterator[list[InstanceRow]]:
+    """Return the instances that are found behind a key, up to another one or to the end."""
     while page := await found(store, where, INSTANCES_PER_PAGE, after):
-        yield page
         after = page[-1].key
+        if last is not None and after >= last:
+            yield [row for row in page if row.key <= last]
+            return
+        yield page
+
+
+async def stretches(store: Store, after: int, most: int) -> AsyncIterator[Stretch]:
+    """Divide the instances behind a key, without those that begin from now on."""
+    last = await _last_key(store)
+    length = max(INSTANCES_PER_PAGE, -(-(last - after) // most))
+    for begin in range(after, last, length):
+        yield begin, min(begin + length, last)
+
+
+async def _last_key(store: Store) -> int:
+    """Return the key of the last instance; 0 if there is none."""
+    found = await store.search(InstanceFilter(), 1, newest=True)
+    while not found.rows and found.next is not None:  # many at the end may be purged
+        found = await store.search(InstanceFilter(), 1, found.next, newest=True)
+    return found.rows[0].key if found.rows else 0
 
 
 def _tell(progress: Callable[[int], None] | None, instances: int) -> None:

@@ -1,7 +1,7 @@
-"""Work on many instances, shared among processes: each gets a page of instances at a time, and answers.
+"""Work on many instances, shared among processes: each gets a part of it at a time, and answers.
 
     here                          in each helper
-    pages of instances  ───▶  load the app, read with its own connection, work  ───▶  an answer for each page
+    parts of the work  ───▶  load the app, read with its own connection, work  ───▶  an answer for each part
 
 A helper carries nothing out, and ends with whoever started it.
 """
@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import multiprocessing
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from multiprocessing import connection
 from multiprocessing.connection import Connection
 from typing import Any, Final, Generic, TypeAlias, TypeVar
@@ -22,15 +22,14 @@ from msgspec import Struct
 from mainspring.app import Mainspring
 from mainspring.app.tuning import tune_process
 from mainspring.errors import OperationError, told
-from mainspring.port.records import InstanceRow
 
 END_SECONDS: Final = 10.0
 
+P = TypeVar("P")
 A = TypeVar("A")
 
-Page: TypeAlias = Sequence[InstanceRow]
-Work: TypeAlias = Callable[[Mainspring, Page], Awaitable[A]]
-"""What a helper does with a page. It travels there, so it is a function of a module, or a partial of one."""
+Work: TypeAlias = Callable[[Mainspring, P], Awaitable[A]]
+"""What a helper does with a part. It travels there, so it is a function of a module, or a partial of one."""
 
 _SPAWN: Final = multiprocessing.get_context("spawn")
 
@@ -47,20 +46,20 @@ class Sharing(Struct, frozen=True):
     processes: int
 
 
-async def shared(pages: AsyncIterator[Page], work: Work[A], sharing: Sharing) -> AsyncIterator[A]:
-    """Return the answers for all pages, in the order in which they come. For few pages few helpers are started."""
-    helpers, idle, busy = list[_Helper[A]](), list[_Helper[A]](), list[_Helper[A]]()
+async def shared(parts: AsyncIterator[P], work: Work[P, A], sharing: Sharing) -> AsyncIterator[A]:
+    """Return the answers for all parts, in the order in which they come. For few parts few helpers are started."""
+    helpers, idle, busy = list[_Helper[P, A]](), list[_Helper[P, A]](), list[_Helper[P, A]]()
     try:
-        async for page in pages:
+        async for part in parts:
             if not idle and len(helpers) < sharing.processes:
-                helpers.append(_Helper[A](sharing.load, work))
+                helpers.append(_Helper[P, A](sharing.load, work))
                 idle = helpers[-1:]
             elif not idle:
                 idle, busy = await _ready(busy)
                 for helper in idle:
                     yield helper.answer()
             helper = idle.pop()
-            helper.give(page)
+            helper.give(part)
             busy.append(helper)
         while busy:
             ready, busy = await _ready(busy)
@@ -73,24 +72,24 @@ async def shared(pages: AsyncIterator[Page], work: Work[A], sharing: Sharing) ->
             await asyncio.to_thread(helper.end)
 
 
-async def _ready(busy: list[_Helper[A]]) -> tuple[list[_Helper[A]], list[_Helper[A]]]:
+async def _ready(busy: list[_Helper[P, A]]) -> tuple[list[_Helper[P, A]], list[_Helper[P, A]]]:
     """Wait for helpers that have answered, and return them and the others."""
     pipes = await asyncio.to_thread(connection.wait, [helper.pipe for helper in busy])
     return [h for h in busy if h.pipe in pipes], [h for h in busy if h.pipe not in pipes]
 
 
-class _Helper(Generic[A]):
-    """A process that works on one page after the other."""
+class _Helper(Generic[P, A]):
+    """A process that works on one part after the other."""
 
-    def __init__(self, load: Callable[[], Mainspring], work: Work[A]) -> None:
+    def __init__(self, load: Callable[[], Mainspring], work: Work[P, A]) -> None:
         self.pipe, theirs = _SPAWN.Pipe()
         self._process = _SPAWN.Process(target=_help, args=(load, work, theirs), daemon=True)
         self._process.start()
         theirs.close()
 
-    def give(self, page: Page) -> None:
+    def give(self, part: P) -> None:
         with contextlib.suppress(BrokenPipeError):  # it has failed before it read: its answer says why
-            self.pipe.send(page)
+            self.pipe.send(part)
 
     def answer(self) -> A:
         try:
@@ -112,7 +111,7 @@ def _failed(why: str) -> OperationError:
     return OperationError("A process that helps", f"has failed: {why}", "Try --processes 1.")
 
 
-def _help(load: Callable[[], Mainspring], work: Work[Any], pipe: Connection) -> None:
+def _help(load: Callable[[], Mainspring], work: Work[Any, Any], pipe: Connection) -> None:
     # An interrupt at the terminal reaches all processes: who gave the work ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     tune_process()
@@ -125,7 +124,7 @@ def _help(load: Callable[[], Mainspring], work: Work[Any], pipe: Connection) -> 
         pipe.send((told(error), None))
 
 
-async def _serve(app: Mainspring, work: Work[Any], pipe: Connection) -> None:
+async def _serve(app: Mainspring, work: Work[Any, Any], pipe: Connection) -> None:
     await app.start(work=False)
     try:
         while True:

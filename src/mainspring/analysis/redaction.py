@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -15,6 +16,8 @@ from mainspring.port.records import EventRow
 from mainspring.sealing.seals import ERASED
 
 MARKER: Final = "[redacted]"
+# A value as it stands in a text: in quotes, in brackets, or up to what ends it.
+_QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{[^}]*\}|\w+\([^)]*\)|[^\s,;)}\]]+)"""
 
 # Messages inside messages: lists of (type, version, JSON as text).
 _HOLDERS: Final = {"mainspring.Parts": "messages", "mainspring.PartDone": "results"}
@@ -58,6 +61,8 @@ class Redaction:
         names = self._anywhere.union(*self._of_type.values())
         # Most messages hold none of them, and need not be read.
         self._marks = [name.encode() for name in names]
+        told = "|".join(re.escape(name) for name in sorted(names))
+        self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if names else None
 
     def outgoing(self, row: EventRow) -> Outgoing:
         """Return what may be said of an event."""
@@ -89,6 +94,22 @@ class Redaction:
         shown = self._value(decoded, self._names(type), _HOLDERS.get(type))
         return body if shown == decoded else json.encode(shown)
 
+    def data(self, data: Any) -> Any:
+        """Return data that has no type of its own, with the marker in place of what is redacted.
+
+        >>> Redaction(payloads=True, fields=["card"]).data({"order": {"card": "4111", "amount": 7}})
+        {'order': {'card': '[redacted]', 'amount': 7}}
+        """
+        return self._value(data, self._anywhere)
+
+    def text(self, text: str) -> str:
+        """Return what an error says, with the marker for values of fields that it quotes, as Python or as JSON.
+
+        >>> Redaction(payloads=True, fields=["Order.card"]).text("Order(id='o-1', card='4111') was refused")
+        "Order(id='o-1', card=[redacted]) was refused"
+        """
+        return text if self._told is None else self._told.sub(rf"\1\2{MARKER}", text)
+
     def _names(self, type: str) -> set[str]:
         return self._anywhere | self._of_type.get(type, set())
 
@@ -115,7 +136,7 @@ class Redaction:
         if self.payloads:
             if not any(mark in stored for mark in self._marks):
                 return stored
-            data: dict[str, Any] = self._value(detail.data, self._anywhere)
+            data: dict[str, Any] = self.data(detail.data)
             detail = replace(
                 detail, data=data, compensate=self._packed(detail.compensate), result=self._packed(detail.result)
             )

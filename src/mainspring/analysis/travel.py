@@ -128,17 +128,19 @@ def _with(left: list[tuple[int, int]], span: tuple[int, int]) -> list[tuple[int,
 class Journey:
     """Takes the rows of a stream one after the other, and gives a moment when it is over.
 
-    It holds the present state, and those that a reset goes back to: a stream may be as long as it likes.
+    It holds the present state, and those that a reset goes back to: a stream may be as long as it likes. Of moments
+    that are over at the version `after`, it does not tell what changed: to compare states takes longer than to fold.
     """
 
-    def __init__(self, entry: WorkflowEntry, ref: Ref, turns: Turns) -> None:
+    def __init__(self, entry: WorkflowEntry, ref: Ref, turns: Turns, after: int = 0) -> None:
         self._entry = entry
+        self._after = after
         self._ref = ref
         self._turns = turns
         self._state: Any = entry.workflow.initial_state
         self._states: dict[int, Any] = {}
         self._began: bytes | None = None
-        self._open: list[Happened] = []
+        self._open: list[tuple[Entry, Any, Any]] = []
         self._before: Any = self._state
         self._envelope: Envelope[Any] | None = None
         self._begins = self._after_began = False
@@ -152,7 +154,7 @@ class Journey:
         except Exception as error:  # noqa: BLE001  an upcaster may raise anything; it is the answer
             self.stopped = Stopped(row.version, f"cannot be read: {told(error)}")
             return self._close()
-        goes_on = self._envelope is not None and belongs(entry.event, behind=self._open[-1].entry.event)
+        goes_on = self._envelope is not None and belongs(entry.event, behind=self._open[-1][0].event)
         over = None if goes_on else self._close()
         if not goes_on:
             self._begin(row, entry)
@@ -188,22 +190,25 @@ class Journey:
         except Exception as error:  # noqa: BLE001  an author's evolve may raise anything; it is the answer
             self.stopped = Stopped(entry.version, f"cannot be folded: {told(error)}")
             return
-        self._open.append(Happened(entry, state_change(was, self._state), self._state))
+        self._open.append((entry, was, self._state))
         if entry.version in self._turns.targets:
             self._states[entry.version] = self._state
 
     def _close(self) -> Moment | None:
         if not self._open:
             return None
-        first = self._open[0].entry.version
+        first, compared = self._open[0][0].version, self._open[-1][0].version > self._after
         moment = Moment(
-            tuple(self._open),
+            tuple(
+                Happened(entry, state_change(was, state) if compared else None, state)
+                for entry, was, state in self._open
+            ),
             self._before,
             self._state,
             self._envelope,
             self._begins,
             self._turns.is_abandoned(first),
-            first <= self._turns.migrated and not isinstance(self._open[0].entry.event, Migrated),
+            first <= self._turns.migrated and not isinstance(self._open[0][0].event, Migrated),
         )
         self._open, self._envelope, self._begins = [], None, False
         return moment
@@ -216,7 +221,7 @@ async def travel(
 
     Nothing is decided or carried out. Where an event cannot be read or folded, a Stopped says why, and ends it.
     """
-    journey = Journey(entry, ref, await stream_turns(store, ref))
+    journey = Journey(entry, ref, await stream_turns(store, ref), first - 1)
     async for moment in _moments(store, ref, journey):
         if last is not None and moment.version > last:
             return

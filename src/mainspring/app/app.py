@@ -15,7 +15,10 @@ from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
 from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text, optional_text
+from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
+from mainspring.app.observing import Looks, observing, telemetry_of_environment
+from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import (
     Progress,
@@ -31,18 +34,18 @@ from mainspring.app.purging import (
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
+from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
-from mainspring.core.messages import Kind
+from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.core.route import check_id
 from mainspring.core.workflow import Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.engine.intake import INPUTS_PER_TURN, checked_message_id
+from mainspring.engine.intake import INPUTS_PER_TURN, Envelopes
 from mainspring.engine.pending import Pending
 from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
-from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
@@ -52,6 +55,7 @@ from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
 from mainspring.stores.sealed import sealed
+from mainspring.telemetry.telemetry import Parts, Telemetry
 
 In = TypeVar("In")
 State = TypeVar("State")
@@ -90,7 +94,7 @@ class Mainspring:
         store: Store | None = None,
     ) -> None:
         self.url = url
-        self._seal: Seal | None = Seals(seal) if isinstance(seal, Sequence) else seal
+        self.seal: Seal | None = Seals(seal) if isinstance(seal, Sequence) else seal
         # None keeps everything. Else workers purge ended instances after so long; a workflow may say its own time.
         self.retention = None if retention is None else checked_age("retention", retention, least=SHORTEST_RETENTION)
         self._runtime = runtime or Runtime()
@@ -106,9 +110,18 @@ class Mainspring:
         self._open: dict[str, Any] = {}
         self._exits: AsyncExitStack | None = None
         self._engine: Engine | None = None
+        self.services = Services()
+        """What runs beside the engine while this app works, such as the sources of brokers."""
+        self.telemetry = observing(self._runtime, telemetry_of_environment())
+        """What this app tells of itself, if anything."""
+        self.looks = Looks(self)
+        self.hook = Hooks(self)
+        """Declares webhooks that other services call: `@app.hook("payments", secrets=…)`."""
         self.schedules = Schedules(self)
         self.tasks = Tasks(self)
         """What people are asked to do."""
+        self.post = Post(self)
+        """How to send in a transaction of one's own."""
 
     # ---- wiring
 
@@ -175,6 +188,13 @@ class Mainspring:
 
         return register
 
+    def observe(self, **parts: Unpack[Parts]) -> None:
+        """Let the app tell of itself: `traces`, `metrics`, `meter`, `logs`, each off unless asked; see `Telemetry`."""
+        if self._engine is not None:
+            raise WiringError("This app runs already", "Say what is to be observed before it starts.")
+        told = Telemetry(**parts) if self.telemetry is None else self.telemetry.add(**parts)
+        self.telemetry = observing(self._runtime, told)
+
     def _register(self, add: Callable[[Handler], None], function: Any, options: dict[str, Any]) -> Any:
         def register(function: F) -> F:
             check_function(function)
@@ -189,6 +209,7 @@ class Mainspring:
         """Open the store and begin to work. With `work=False` this process only sends and reads."""
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first, or make another one.")
+        self.services.prepare()
         self.registry.add_publication()
         self.registry.add_fan_out()
         if work:
@@ -198,7 +219,7 @@ class Mainspring:
         exits = AsyncExitStack()
         try:
             store = self._given_store or open_store(self.url, self._runtime.clock)
-            store = store if self._seal is None else sealed(store, self._seal)
+            store = store if self.seal is None else sealed(store, self.seal)
             if work:
                 check_store(self.registry, store)
             await store.open()
@@ -212,11 +233,13 @@ class Mainspring:
             await exits.aclose()
             raise
         self._store, self._engine, self._exits = store, engine, exits
+        self.looks.begin()
         if work and (kept := retentions(self.registry, self.retention)):
             self._runtime.spawn(purge_forever(store, self._runtime, kept), "mainspring-purge")
         if work:
             try:
                 await self.schedules.declare()
+                await self.services.start()
             except BaseException:
                 await self.stop()
                 raise
@@ -228,7 +251,10 @@ class Mainspring:
         if engine is None or exits is None:
             return
         try:
-            await engine.stop(drain.total_seconds())
+            try:
+                await self.services.stop()
+            finally:
+                await engine.stop(drain.total_seconds())
         finally:
             # Only now: until it is drained, a handler that runs may still send.
             self._engine = None
@@ -244,14 +270,17 @@ class Mainspring:
         """Be on another runtime and store for a while, unsealed and with stand-ins for resources: for a simulation."""
         if self._engine is not None:
             raise WiringError("This app runs already", "Stop it first; a simulation starts the app itself.")
-        own = self._runtime, self._given_store, self._resources, self._seal
+        own = self._runtime, self._given_store, self._resources, self.seal
         stand_ins = {name: lambda value=value: nullcontext(value) for name, value in resources.items()}
-        self._runtime, self._given_store, self._seal = runtime, store, None
+        self._runtime, self._given_store, self.seal = runtime, store, None
         self._resources = {**self._resources, **stand_ins}
+        self.services.prepare()
+        self.services.idle = True
         try:
             yield
         finally:
-            self._runtime, self._given_store, self._resources, self._seal = own
+            self.services.idle = False
+            self._runtime, self._given_store, self._resources, self.seal = own
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -288,7 +317,7 @@ class Mainspring:
         if self._given_store is not None or self.url.startswith("memory:"):
             return None
         store = open_store(self.url, self._runtime.clock)
-        return store if self._seal is None else sealed(store, self._seal)
+        return store if self.seal is None else sealed(store, self.seal)
 
     # ---- messages in
 
@@ -300,11 +329,7 @@ class Mainspring:
         `id` makes it idempotent: the same id and message again is answered the same, and taken once.
         """
         engine = self.engine
-        pending = engine.intake.envelop(
-            message, engine.intake.taker(message), id=id, actor=actor, correlation_id=correlation_id
-        )
-        if pending is None:
-            raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+        pending = engine.intake.sent(message, id=id, actor=actor, correlation_id=correlation_id)
         await engine.intake.answered(pending)
         return Receipt(self, pending)
 
@@ -323,17 +348,11 @@ class Mainspring:
             )
         pendings: list[Pending] = []
         for message, id in zip(items, identities, strict=True):
-            pendings.append(self._enveloped(engine, message, id, actor))
+            pendings.append(engine.intake.sent(message, id=id, actor=actor))
             if len(pendings) % INPUTS_PER_TURN == 0:
                 await engine.intake.rest()
         await engine.intake.all_answered(pendings)
         return [Receipt(self, pending) for pending in pendings]
-
-    def _enveloped(self, engine: Engine, message: Any, id: str | None, actor: str | None) -> Pending:
-        pending = engine.intake.envelop(message, engine.intake.taker(message), id=id, actor=actor)
-        if pending is None:
-            raise OperationError(type(message).__name__, "was skipped: route returned None", "Leave it out.")
-        return pending
 
     async def publish(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Receipt[Any]]:
         """Publish a message to all who want it: workflows that take it, and functions that subscribed to it.
@@ -342,16 +361,22 @@ class Mainspring:
         there is one receipt, for the publication that brings it to all of them.
         """
         engine = self.engine
-        own = self._runtime.new_id() if id is None else checked_message_id(id)
-        if engine.registry.has_subscribers(message):
-            publication = engine.registry.workflows[PUBLICATION]
-            pendings = [engine.intake.envelop(message, publication, id=own, kind=Kind.EVENT, actor=actor, instance=own)]
-        else:
-            takers = engine.registry.takers(message)
-            pendings = [engine.intake.envelop(message, t, id=own, kind=Kind.EVENT, actor=actor) for t in takers]
-        wanted = [pending for pending in pendings if pending is not None]
+        wanted = engine.intake.published(message, id=id, actor=actor)
         await asyncio.gather(*(engine.intake.answered(pending) for pending in wanted))
         return [Receipt(self, pending) for pending in wanted]
+
+    def transaction(self, limit: timedelta = TRANSACTION) -> Transaction:
+        """Return a transaction of the app's database, to write rows of one's own and to send beside them."""
+        return Transaction(self, limit)
+
+    @property
+    def envelopes(self) -> Envelopes:
+        """What makes inputs of messages: the running engine's intake, or one that needs no engine."""
+        return (
+            Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
+            if self._engine is None
+            else self.engine.intake
+        )
 
     async def request(
         self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None
@@ -416,8 +441,8 @@ class Mainspring:
         )
 
     async def timers(self, limit: int = PAGE) -> list[OutputClaim]:
-        """Return waiting timers, the next one first."""
-        return await self.engine.store.outputs(None, timers=True, limit=checked_limit(limit))
+        """Return waiting timers, the next one first; not those that a worker is about to let fire."""
+        return await self.engine.store.timers(checked_limit(limit))
 
     async def stats(self) -> Stats:
         """Return how much of everything there is."""
@@ -464,7 +489,7 @@ class Mainspring:
         A command that was corrected so is recorded in the stream as Resent, with an id of its own. After a compensation
         that failed, what remained is undone too.
         """
-        await letters.retry(self.engine, id, message, actor)
+        await letters.retry(self.engine, self.services.edges, id, message, actor)
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""

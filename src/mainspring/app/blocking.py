@@ -12,8 +12,10 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mainspring.app.instance import Instance
+from mainspring.app.posting import Post
 from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
+from mainspring.app.transactions import Transaction
 from mainspring.errors import WiringError
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Blocking:
         value = getattr(self._target, name)
         if isinstance(value, (Tasks, Schedules)):
             return Blocking(value, self._loop)
+        if isinstance(value, Post):
+            return value.blocking  # it needs no event loop, but the connection's own thread
         return functools.partial(self._call, value) if inspect.ismethod(value) else value
 
     def __str__(self) -> str:
@@ -49,11 +53,27 @@ class Blocking:
         return self._wrapped(result)
 
     def _wrapped(self, result: Any) -> Any:
+        if isinstance(result, Transaction):
+            return BlockingTransaction(result, self._loop)
         if isinstance(result, Instance):
             return Blocking(result, self._loop)
         if isinstance(result, list):
             return [self._wrapped(item) for item in cast("list[Any]", result)]
         return result
+
+
+class BlockingTransaction(Blocking):
+    """A transaction for programs without an event loop: `with shop.transaction() as transaction`.
+
+    Its limit holds here too, and its verbs are the same, without `await`.
+    """
+
+    def __enter__(self) -> Self:
+        self._loop.run(self._target.__aenter__())
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        self._loop.run(self._target.__aexit__(kind, error, trace))
 
 
 class BlockingApp(Blocking):

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw, to_builtins
+from msgspec import Raw, json, to_builtins
 
+from mainspring.app.undelivered import undelivered_in
+from mainspring.codec.strict import scan
 from mainspring.core import events
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of
-from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref, Stats
+from mainspring.errors import DecodeError
+from mainspring.port.records import EDGE, DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref, Stats
 
 
 def instance_document(row: InstanceRow) -> dict[str, Any]:
@@ -59,20 +62,33 @@ def output_document(claim: OutputClaim, key: str | None) -> dict[str, Any]:
 
 
 def letter_document(letter: DeadLetter) -> dict[str, Any]:
-    """Return a dead letter for programs."""
+    """Return a dead letter for programs. One of an edge has the headers that came with it, too."""
+    message, more = (Raw(letter.body), {}) if letter.workflow != EDGE else _undelivered(letter)
     return {
         "id": letter.id,
         "instance": f"{letter.workflow}/{letter.instance}",
         "message_id": letter.message_id,
         "kind": letter.kind,
         "type": letter.type,
-        "message": Raw(letter.body),
+        "message": message,
         "time": moment(letter.time_us),
         "reason": letter.reason,
         "error": letter.error,
         "attempts": letter.attempts,
         "actor": letter.actor,
+        **more,
     }
+
+
+def _undelivered(letter: DeadLetter) -> tuple[Raw, dict[str, Any]]:
+    """Return what came: as JSON if it is any, else as text, else as base64."""
+    came = undelivered_in(letter)
+    try:
+        scan(letter.type, came.bytes)
+        message = came.bytes
+    except DecodeError:
+        message = json.encode(came.text if came.text is not None else {"base64": came.base64})
+    return Raw(message), {"headers": came.headers}
 
 
 def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:

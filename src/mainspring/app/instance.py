@@ -20,6 +20,7 @@ from mainspring.errors import (
     InstanceFailedError,
     InstancePurgedError,
     NoSuchInstanceError,
+    OperationError,
     WaitTimeoutError,
 )
 from mainspring.port.attributes import Value
@@ -185,7 +186,8 @@ class Receipt(Instance[Any, Any, Out]):
     """What the sender of a message holds: what became of it, and the instance that it went to.
 
     `status` is `stepped` (taken and decided), `accepted` (durable, its turn will come), `suspended` (durable, but the
-    instance is suspended), `duplicate` (it was there already) or `dead letter` (no instance takes it).
+    instance is suspended), `duplicate` (it was there already) or `dead letter` (no instance takes it); and `pending` in
+    a transaction that has not committed.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Count, Counter
@@ -202,6 +204,13 @@ class Receipt(Instance[Any, Any, Out]):
         super().__init__(app, pending.ref)
         self.message_id = pending.id
         self.status: ReceiptStatus = pending.answer.status if pending.answer is not None else "stepped"
+
+    async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
+        """Wait for the end, as an instance does; not for that of what was never sent."""
+        if self.status == "pending":
+            problem = "was sent in a transaction that has not committed"
+            raise OperationError(str(self._ref), problem, "Ask behind the transaction's block, if that ended well.")
+        return await super().result(timeout)
 
 
 def _refuse_purged(row: InstanceRow) -> None:

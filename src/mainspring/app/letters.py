@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
 from mainspring.app.given import LARGEST
+from mainspring.app.undelivered import take_again
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import type_of
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
 from mainspring.errors import NoSuchInstanceError, OperationError, shown
-from mainspring.port.records import ARMED, Committed, DeadLetter, OutputRow, Ref, Unit
+from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
+    from mainspring.app.services import Edge
     from mainspring.engine.engine import Engine
     from mainspring.engine.registry import WorkflowEntry
 
 
-async def retry(engine: Engine, id: int, message: Any, actor: str | None) -> None:
+async def retry(engine: Engine, edges: Mapping[str, Edge], id: int, message: Any, actor: str | None) -> None:
     """Carry a dead letter out after all: as it is, or with another message in its place."""
     checked_actor(actor)
     letter = await _letter(engine, id)
+    if letter.workflow == EDGE:
+        await take_again(edges, letter, message, actor)
+        await discard(engine, id)
+        return
     if letter.output is not None:
         await Operations(engine).before_retry(letter, actor, edited=message is not None)
         if message is None:

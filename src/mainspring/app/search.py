@@ -13,6 +13,7 @@ from mainspring.errors import OperationError, SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of
 from mainspring.port.pages import Page
 from mainspring.port.records import InstanceFilter, InstanceRow, Status
+from mainspring.port.searching import Found
 from mainspring.port.store import Store
 
 _CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
@@ -73,6 +74,13 @@ async def found(store: Store, where: InstanceFilter, limit: int, after: int = 0)
     while page.wants:
         page.take(await store.instances(where, page.wants, page.last.key if page.last else after))
     return page.records
+
+
+async def searched(store: Store, where: InstanceFilter, limit: int, after: int | None, *, newest: bool) -> Found:
+    """Return what one look finds of the same: a bounded part of the instances, and where the next look begins."""
+    named = where.workflow is not None
+    rows, behind = await store.search(where, limit, after, newest)
+    return Found([row for row in rows if named or not is_internal(row.workflow)], behind)
 
 
 def read_condition(text: str) -> Condition:

@@ -178,7 +178,8 @@ class Tasks:
         )
         assert envelope is not None  # noqa: S101  it was told its instance
         begun = read_context(row.context)
-        envelope.context = Context(begun.correlation_id, str(row), trace=begun.trace, task=row.key)
+        trace = envelope.context.trace or begun.trace
+        envelope.context = Context(begun.correlation_id, str(row), trace=trace, task=row.key)
         envelope.task_answer = replace(answer, type=envelope.type)
         return envelope
 

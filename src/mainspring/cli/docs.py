@@ -15,7 +15,7 @@ from mainspring.analysis.drawing import machine_of, mined_of
 from mainspring.app import Mainspring
 from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.loading import load_app, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, write_json
 from mainspring.engine.registry import WorkflowEntry, is_internal
 
@@ -34,6 +34,7 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 @click.option("--history", is_flag=True, help="With what instances did: counts, times, and stories of some that ended.")
 @click.option("--payloads", is_flag=True, help="Tell the stories with the contents of their messages, not only types.")
 @json_option
+@app_argument
 @app_option
 def docs(output: Path, format: Format, history: bool, payloads: bool, as_json: bool, address: str) -> None:
     """Write documentation: a page for each workflow, and an index.

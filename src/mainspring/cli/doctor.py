@@ -14,14 +14,15 @@ from msgspec import Struct, field
 from mainspring.app import Mainspring
 from mainspring.app.documents import instance_document
 from mainspring.app.projections import ProjectionStatus
+from mainspring.app.services import Source
 from mainspring.cli.failures import REFUSED, one_line
 from mainspring.cli.loading import load_app, shown_url, with_app
-from mainspring.cli.options import examples, json_option, optional_app_option
+from mainspring.cli.options import app_argument, examples, json_option, optional_app_option
 from mainspring.cli.output import counted, distance, visible, write_json, write_table
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.runtime import SystemClock
-from mainspring.errors import MainspringError
+from mainspring.errors import MainspringError, told
 from mainspring.port.findings import Examination, Examined, Finding, note, problem
 from mainspring.port.records import InstanceFilter, InstanceRow, Stats
 from mainspring.stores import open_store
@@ -80,6 +81,7 @@ class Health(Struct):
 
 @click.command(epilog=examples("mainspring doctor", "mainspring doctor --json | jq .findings"))
 @json_option
+@app_argument
 @optional_app_option
 def doctor(as_json: bool, address: str | None) -> int:
     """Look for what is wrong: versions, queues, stuck instances, late timers.
@@ -168,6 +170,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.findings += await _orphans(app)
     health.findings += await _overdue(app, health.now_us)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
+    for source in app.services.sources.values():
+        health.findings += await _source_findings(source, health.stats)
 
 
 def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
@@ -215,6 +219,23 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
             fix = "Start a worker that has it, or more of them."
             found.append(problem(f"{what} is {counted(lag.events, 'event')} and {lag.seconds:,.0f} s behind", fix))
     return found
+
+
+async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
+    """Return what keeps a source from taking what waits at its broker."""
+    name = source.figures.name
+    try:
+        lag = await source.lag()
+    except Exception as error:  # noqa: BLE001  whatever a broker's client says
+        what = f"The broker {source.figures.broker} cannot be asked by the source {name}: {one_line(told(error))}"
+        return [problem(what, "Look at the broker; sources connect again by themselves.")]
+    if (paused := await source.paused()) is not None:
+        waits = "" if not lag else f"; {counted(lag, 'message')} waiting"
+        return [note(f"The source {name} is paused: {one_line(paused)}{waits}", f"`mainspring sources resume {name}`.")]
+    if lag and not stats.workers:
+        what = f"{counted(lag, 'message')} waiting for the source {name}, and no worker runs"
+        return [problem(what, "Start one: `mainspring worker module:app`.")]
+    return []
 
 
 async def _orphans(app: Mainspring) -> list[Finding]:

@@ -16,7 +16,7 @@ from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
 from mainspring.port.records import InstanceFilter
@@ -51,6 +51,7 @@ SHOWN: Final = 10
 @click.option("--payloads", is_flag=True, help="With what the messages say; else only their types leave the database.")
 @click.option("--redact", multiple=True, metavar="FIELDS", help="But not these: card,Register.email")
 @json_option
+@app_argument
 @app_option
 def export(
     search: Search,

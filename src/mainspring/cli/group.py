@@ -23,6 +23,7 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = {
+    "new": Listed("Run", "new", "Make a project to start from: a workflow, handlers, tests, an API, a compose file."),
     "worker": Listed("Run", "worker", "Run an app until it is told to stop."),
     "demo": Listed("Run", "demo", "Show a small process that survives a restart, on a temporary file."),
     "send": Listed("Run", "send", "Send a message to the workflow that takes it."),
@@ -34,6 +35,7 @@ COMMANDS: Final = {
     "timers": Listed("Look", "listing", "List timers, the next one first."),
     "tasks": Listed("Look", "tasks", "List, claim, delegate, pick, complete or reject what people are asked to do."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),
+    "sources": Listed("Look", "sources", "List, pause or resume where messages of other services come in."),
     "dead-letters": Listed(
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
     ),
@@ -95,6 +97,8 @@ Environment:
   {app}    the app, where --app does not name one
   MAINSPRING_ACTOR  who acts, where --actor does not say
   MAINSPRING_STUDIO_TOKENS  tokens for studio, NAME:ROLE:SECRET
+  MAINSPRING_TELEMETRY      what to tell: traces,metrics,meter,logs
+  MAINSPRING_METRICS_TOKEN  what Prometheus has to show beyond loopback
   {debug}  1 shows errors with their tracebacks
   NO_COLOR          any value: no colours
 """

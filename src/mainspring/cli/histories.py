@@ -12,7 +12,7 @@ from mainspring.app.histories import Held, History, held, kept_histories, read_h
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError, one_line, writing
 from mainspring.cli.loading import load_app, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
 from mainspring.engine.registry import is_internal
@@ -43,6 +43,7 @@ NAMED: Final = 10
 @click.option("--limit", type=click.IntRange(1), default=PER_WORKFLOW, show_default=True, help="Of each workflow.")
 @search_options
 @json_option
+@app_argument
 @app_option
 def record(output: Path, limit: int, search: Search, as_json: bool, address: str) -> int:
     """Keep streams in a file, as golden histories.

@@ -10,13 +10,14 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.app.documents import letter_document
+from mainspring.app.undelivered import undelivered_in
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
-from mainspring.port.records import DeadLetter
+from mainspring.port.records import EDGE, DeadLetter
 
 BAR_FROM = 20
 
@@ -79,10 +80,13 @@ def show_letter(id: int, as_json: bool, address: str) -> None:
 
 
 def _write_letter(letter: DeadLetter) -> None:
+    came = undelivered_in(letter) if letter.workflow == EDGE else None
+    body = letter.body if came is None else came.bytes
     lines = {
         "dead letter": str(letter.id),
         "instance": f"{letter.workflow}/{letter.instance}",
-        "message": f"{letter.type} {letter.body.decode(errors='replace')}",
+        "message": f"{letter.type} {body.decode(errors='backslashreplace')}",
+        "headers": "" if came is None else ", ".join(f"{name}={value}" for name, value in came.headers.items()),
         "kind": letter.kind,
         "message id": letter.message_id,
         "time (UTC)": clock(letter.time_us),

@@ -12,7 +12,7 @@ from mainspring.analysis.lint import lint as lint_app
 from mainspring.analysis.model import Place
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
@@ -29,6 +29,7 @@ COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @click.option("-w", "--workflow", metavar="NAME", help="Only this workflow.")
 @click.option("--strict", is_flag=True, help="Let notes count as well: exit code 1 for any finding.")
 @json_option
+@app_argument
 @app_option
 def lint(workflow: str | None, strict: bool, as_json: bool, address: str) -> int:
     r"""Look for mistakes in workflows: cases and timeouts that are missing.

@@ -12,6 +12,7 @@ from mainspring.cli.failures import MisuseError
 
 APP: Final = "MAINSPRING_APP"
 ACTOR: Final = "MAINSPRING_ACTOR"
+_NAMED: Final = "mainspring.app"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,7 +28,7 @@ def examples(*lines: str) -> str:
 
 def chosen(context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
     """Return the app that this command, the whole command line or the environment names, in this order."""
-    address = value or context.find_root().params.get("address")
+    address = chosen_if_any(context, _parameter, value)
     if not address and not context.resilient_parsing:
         raise MisuseError(f"Which app? Name it with --app module:app, or set {APP}=module:app once.")
     return str(address)
@@ -35,7 +36,21 @@ def chosen(context: click.Context, _parameter: click.Parameter, value: str | Non
 
 def chosen_if_any(context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Return the app that is named, if one is."""
-    return value or context.find_root().params.get("address")
+    named = context.meta.get(_NAMED)
+    if value and named and value != named:
+        raise MisuseError(f"Which app, {named} or {value}? Name one.")
+    return value or named or context.find_root().params.get("address")
+
+
+def _named(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+    context.meta[_NAMED] = value
+
+
+def app_argument(command: F) -> F:
+    """Let the app be named without --app too, for a command that is about an app as a whole."""
+    return click.argument(
+        "named", metavar="[MODULE:APP]", required=False, callback=_named, expose_value=False, is_eager=True
+    )(command)
 
 
 def app_option(command: F) -> F:

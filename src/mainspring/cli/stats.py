@@ -28,7 +28,7 @@ from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import shown_url, with_app
-from mainspring.cli.options import app_option, examples, json_option, processes_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option, processes_option
 from mainspring.cli.output import counted, write_json, write_table
 from mainspring.cli.searching import TIMES, condition, time_of
 from mainspring.cli.sharing import sharing_of
@@ -70,6 +70,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 @click.option("--png", is_flag=True, help="Write the pictures as PNG; needs the extra `plots`.")
 @processes_option
 @json_option
+@app_argument
 @app_option
 def stats(
     workflow: str | None,

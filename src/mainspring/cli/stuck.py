@@ -14,7 +14,7 @@ from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option, processes_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option, processes_option
 from mainspring.cli.output import counted, write_json, write_table
 from mainspring.cli.searching import condition
 from mainspring.cli.sharing import sharing_of
@@ -37,6 +37,7 @@ COLUMNS: Final = ("instance", "state", "there for", "usually", "why it is here",
 )
 @processes_option
 @json_option
+@app_argument
 @app_option
 def stuck(
     workflow: str | None,

@@ -18,7 +18,7 @@ from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app, with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
 from mainspring.cli.sharing import sharing_of
@@ -52,6 +52,7 @@ IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
 )
 @click.option("--stories", type=STORIES, default=EXAMPLES, show_default=True, help="So many of each difference.")
 @json_option
+@app_argument
 @app_option
 def what_if(
     search: Search,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import signal
@@ -11,7 +10,7 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 import click
 
 from mainspring.app import Mainspring
+from mainspring.app.observing import exposition
 from mainspring.app.tuning import tune_process
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import load_app, shown_url
@@ -27,10 +27,13 @@ from mainspring.cli.output import counted
 from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
+from mainspring.telemetry.logs import JsonLines
+from mainspring.telemetry.scraping import Scraped
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 CLOSE_SECONDS: Final = 2.0
 HANDLER_THREADS: Final = "mainspring-handler"
+METRICS_TOKEN: Final = "MAINSPRING_METRICS_TOKEN"  # noqa: S105  the name of a variable
 LEVELS: Final = ("debug", "info", "warning", "error")
 
 log = logging.getLogger("mainspring.worker")
@@ -55,10 +58,25 @@ log = logging.getLogger("mainspring.worker")
     help="How long running handlers may take to finish when it stops.",
 )
 @click.option("--reload", is_flag=True, help="Restart when a .py file below this directory changes; for development.")
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Count, and be scraped by Prometheus here: /metrics.  [0: any port]",
+)
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="The address to be scraped at.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="How much to log.")
 @json_option
 def worker(
-    address: str, pools: tuple[str, ...], name: str | None, drain: float, reload: bool, log_level: str, as_json: bool
+    address: str,
+    pools: tuple[str, ...],
+    name: str | None,
+    drain: float,
+    reload: bool,
+    metrics_port: int | None,
+    metrics_host: str,
+    log_level: str,
+    as_json: bool,
 ) -> int:
     """Run an app until it is told to stop.
 
@@ -70,16 +88,28 @@ def worker(
     if reload:
         options = [f"--pool={pool}" for pool in pools] + ([f"--name={name}"] if name else [])
         options += [f"--drain={drain}", f"--log-level={log_level}", *(["--json"] if as_json else [])]
+        if metrics_port is not None:
+            options += [f"--metrics-port={metrics_port}", f"--metrics-host={metrics_host}"]
         command = [sys.executable, "-m", "mainspring.cli", "worker", address, *options]
         return run_reloading(command, Path.cwd(), drain)
     app = load_app(address)
     set_up_logging(log_level, as_json)
+    if as_json:
+        app.observe(logs=True)
+    if metrics_port is not None:
+        _be_scraped(app, metrics_host, metrics_port)
     tune_process()
     code = asyncio.run(serve(app, address, pools, name, drain))
     # A plain handler that hangs in its thread would keep the process from ending.
     if any(thread.name.startswith(HANDLER_THREADS) for thread in threading.enumerate()):
         _leave(code)
     return code
+
+
+def _be_scraped(app: Mainspring, host: str, port: int) -> None:
+    app.observe(metrics=True)
+    token = os.environ.get(METRICS_TOKEN) or None
+    app.services.add(Scraped(lambda accept: exposition(app, accept), host, port, token))
 
 
 async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str | None, drain: float) -> int:
@@ -153,25 +183,6 @@ def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
 
 
 # ---- logs
-
-
-class JsonLines(logging.Formatter):
-    """A log record as a JSON document in one line.
-
-    >>> JsonLines().format(logging.LogRecord("a", logging.INFO, "", 0, "b", None, None))[-47:]
-    '"level": "info", "logger": "a", "message": "b"}'
-    """
-
-    def format(self, record: logging.LogRecord) -> str:
-        document = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
-        if record.exc_info:
-            document["error"] = self.formatException(record.exc_info)
-        return json.dumps(document, ensure_ascii=False)
 
 
 def set_up_logging(level: str, as_json: bool) -> None:

@@ -11,6 +11,7 @@
     models      pydantic
     versions    upcasters
     strict      the scan of bytes from outside
+    wire        the envelope in which messages travel to other services and back, and its JSON Schema
 
 The stored form of a value is the name and the version of its type beside the exact JSON bytes of its body. Inside a
 body, a member of a union of classes has its name under "$type", and a class of version 2 or more its version under

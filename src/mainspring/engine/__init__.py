@@ -19,6 +19,7 @@
        └─► results go to intake again; an output is settled in the commit that takes its result
 
      claims        takes what is due and in nobody's hands: timers, retries, inputs of other processes
+     relay         brings what programs have posted in transactions of their own into the inboxes
      engine        wires the stations; registers as a worker, beats, relieves the dead, drains
      operations    what operators do to an instance, each in one commit
 
@@ -28,6 +29,7 @@
                                                                                     sources: of its classes)
      publication   what an app itself publishes, as tiny instances
      recurring     schedules, each one instance that waits for its next time          (calendar: when that is)
+     observer      what the stations tell of a message, where telemetry is on
      runtime       clock, tasks, threads and randomness, injected
      waiting       those who wait for an instance's end
      processes     the pool of processes for handlers that compute

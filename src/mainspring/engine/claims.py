@@ -50,6 +50,7 @@ class Claimer:
         self._dispatcher = dispatcher
         self._intake = intake
         self._runtime = runtime
+        self._observer = runtime.observer
         self._inputs_in_hand = inputs_in_hand
         self._hint = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -61,6 +62,7 @@ class Claimer:
         self.taken = 0
         self.rounds = 0
         self.heard: Callable[[], None] | None = None
+        self.posted: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
 
     def start(self, worker: Callable[[], int]) -> None:
@@ -187,6 +189,8 @@ class Claimer:
             self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
 
     def _take(self, claims: Claims) -> None:
+        if claims.posted and self.posted is not None:
+            self.posted()
         self.taken += len(claims.outputs)
         for claim in claims.outputs:
             message, own, error = _read(self._registry.codec, claim)
@@ -209,6 +213,8 @@ class Claimer:
     def _give_back(self, row: InputRow) -> None:
         """Let a worker that knows its type take an input, and leave that workflow's inbox to others for a while."""
         self._committer.persist(Unit(row.workflow, row.instance, releases=(row.position,)))
+        if self._observer is not None:
+            self._observer.left(row.type)
         if self.leave(row.workflow):
             log.info("%s has a type that this worker does not know; it waits for one that does", row.type)
 

@@ -53,6 +53,8 @@ class Committer:
     def __init__(self, store: Store, runtime: Runtime) -> None:
         self._store = store
         self._runtime = runtime
+        self._observer = runtime.observer
+        self._begun_us: dict[int, int] = {}
         self.worker = 0
         self.heard: Callable[[], None] | None = None
         self._units: list[Unit] = []
@@ -72,6 +74,7 @@ class Committer:
         self.committed = 0
         # The batch up to which there are others.
         self._shared_until = 0
+        self._closed = False
 
     def add(self, unit: Unit, done: Done) -> None:
         """Commit a unit with the next batch, and call `done` with its outcome afterwards."""
@@ -196,13 +199,15 @@ class Committer:
         log.critical("the committer died", exc_info=error)
         waiting, self._units, self._done = self._done, [], []
         self._sent.clear()
+        self._begun_us.clear()
         self._idle.set()
         self._let_go_on()
         late = (*self._under_way, *waiting)
         self._report(late, [error] * len(late))
 
     def close(self) -> None:
-        """Stop. To be called when drained."""
+        """Stop. To be called when drained. What somebody adds later is tried once, and told how it went."""
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -211,6 +216,8 @@ class Committer:
         under_way: _Batch | None = None
         while True:
             if under_way is None:
+                if self._closed and not self._units:
+                    return
                 await awake.wait()
                 awake.clear()
                 under_way = self._send()
@@ -220,6 +227,8 @@ class Committer:
             commit, units, done = under_way
             self._under_way, number = done, min(self._sent)
             outcomes = await self._outcomes(commit, len(done))
+            if self._observer is not None:
+                self._observer.committed(units, outcomes, self._begun_us.pop(number))
             void = _void(units, outcomes)
             withdrawn = self._withdraw(void)
             under_way = self._send(at_once=True)
@@ -264,6 +273,8 @@ class Committer:
         self.batches += 1
         self._sent[self.batches] = units
         self.committed += len(units)
+        if self._observer is not None:
+            self._begun_us[self.batches] = self._observer.now_us()
         commit: Any = self._store.commit(self.worker, units)
         if at_once:
             commit = asyncio.get_running_loop().create_task(commit, name="mainspring-commit")

@@ -17,6 +17,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
+from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
 from mainspring.engine.recorder import answer_id
@@ -71,6 +72,7 @@ class Dispatcher:
         self._committer = committer
         self._intake = intake
         self._runtime = runtime
+        self._observer = runtime.observer
         self.resources = resources
         self._due_at = due_at
         self._accepted = accepted
@@ -209,6 +211,8 @@ class Dispatcher:
         return runner
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
+        if self._observer is not None:
+            self._observer.fired(claim, self._store.now_us())
         ref, context = Ref(claim.workflow, claim.instance), read_context(claim.context)
         return Pending(
             ref=ref,
@@ -249,6 +253,8 @@ class Dispatcher:
 
     def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
         """Take a handler's result back to the instance that asked."""
+        if self._observer is not None:
+            self._observer.attempted(handler.name, job, "succeeded", self._store.now_us())
         try:
             inputs, remembers = self._results(handler, job, result, duration_us)
         except MainspringError as error:
@@ -286,6 +292,8 @@ class Dispatcher:
 
     async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
         """Commit what a handler wrote together with its result, which is stepped afterwards like any input."""
+        if self._observer is not None:
+            self._observer.attempted(handler.name, job, "succeeded", self._store.now_us())
         try:
             inputs, remembers = self._results(handler, job, result, duration_us)
         except MainspringError as error:
@@ -327,6 +335,7 @@ class Dispatcher:
         own, claim = job.id, job.claim
         encoded = self._registry.codec.encode(message)
         context = read_context(claim.context)
+        trace = context.trace if job.observed is None else job.observed.trace
         return Pending(
             ref=job.ref,
             message=message,
@@ -335,7 +344,7 @@ class Dispatcher:
             body=encoded.body,
             id=f"{own}/{part}",  # as `answer_id` has it
             kind=Kind.RESULT,
-            context=Context(context.correlation_id, own, None, None, context.trace),
+            context=Context(context.correlation_id, own, None, None, trace),
             time_us=self._store.now_us(),
             cause=claim.output.version,
             settles=claim.output,
@@ -369,15 +378,22 @@ class Dispatcher:
     def failed(self, handler: Handler, job: Job, error: Exception) -> None:
         """Let an attempt be made again later, or give up."""
         attempts = job.claim.attempts + 1
-        if handler.options.retry.wants_another(error, attempts):
-            delay_us = handler.options.retry.delay_us(attempts, self._runtime.random())
-            log.info("%s failed at attempt %d, again in %.1f s: %s", job.id, attempts, delay_us / 1e6, error)
+        again = handler.options.retry.wants_another(error, attempts)
+        if self._observer is not None:
+            self._observer.attempted(handler.name, job, "failed", self._store.now_us(), again=again)
+        if again:
+            delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
+            what, said = "%s failed at attempt %d, again in %.1f s: %s", about(job, attempts)
+            log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
             self.retry(job.claim, attempts, delay_us, error_text(error))
         else:
             self._give_up(job, error)
 
     def dropped(self, job: Job) -> None:
         """Settle a command whose instance was cancelled."""
+        if self._observer is not None and job.started_us:
+            handler = self._registry.handlers[job.claim.destination]
+            self._observer.attempted(handler.name, job, "cancelled", self._store.now_us())
         self.settle(job.claim)
 
     def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
@@ -390,9 +406,9 @@ class Dispatcher:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
         attempts = job.claim.attempts + 1
         text = error_text(error)
-        log.error("%s failed for good after %d attempts: %s", job.id, attempts, text)
+        log.error("%s failed for good after %d attempts: %s", job.id, attempts, text, extra=about(job, attempts))
         letter = self.letter(job.claim, "its handler gave up", text, attempts)
-        self._intake.submit(self._failure(job, letter, definite=isinstance(error, DoNotRetryError)))
+        self._intake.submit(self._failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
     def _failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:
         """Return what the instance learns of a command that became a dead letter."""
@@ -405,6 +421,7 @@ class Dispatcher:
         message = SendFailed(claim.type, job.id, text, attempts, definite) if listens else None
         encoded = self._registry.codec.encode(message) if message is not None else None
         context = read_context(claim.context)
+        trace = context.trace if job.observed is None else job.observed.trace
         return Pending(
             ref=ref,
             message=message,
@@ -413,7 +430,7 @@ class Dispatcher:
             body=encoded.body if encoded else b"",
             id=answer_id(ref, claim.output.version, Kind.RESULT),
             kind=Kind.RESULT,
-            context=Context(context.correlation_id, job.id, None, None, context.trace),
+            context=Context(context.correlation_id, job.id, None, None, trace),
             time_us=self._store.now_us(),
             cause=claim.output.version,
             settles=claim.output,

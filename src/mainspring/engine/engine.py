@@ -15,6 +15,7 @@ from mainspring.engine.lanes import Lane
 from mainspring.engine.operations import Operations
 from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
+from mainspring.engine.relay import Relay
 from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import Doomed
@@ -54,6 +55,8 @@ class Engine:
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
+        self.relay = Relay(store, runtime)
+        self.claimer.posted = self.relay.wake
         self.waiting = Waiting(store, registry)
         self._strays: set[OutputKey] = set()
         self._stray_inputs: set[tuple[Ref, int]] = set()
@@ -76,7 +79,7 @@ class Engine:
         self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
         if not work:
             return
-        await self.store.relieve()
+        self._took_over(await self.store.relieve())
         self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
@@ -98,6 +101,7 @@ class Engine:
         try:
             if self.works:
                 await self.claimer.stop()
+                await self.relay.stop()
                 await self.projector.stop()
             await self._drain(drain_seconds)
             await self.committer.drained()
@@ -205,12 +209,17 @@ class Engine:
 
     async def _relieve(self) -> None:
         try:
-            if await self.store.relieve():
+            if dead := await self.store.relieve():
                 log.warning("relieved a dead worker")
+                self._took_over(dead)
                 self.due_at(0)
             await self._tell_cancelled()
         except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
             log.warning("looking for dead workers failed: %s", error)
+
+    def _took_over(self, dead: int) -> None:
+        if self.runtime.observer is not None:
+            self.runtime.observer.relieved(dead)
 
     async def _tell_cancelled(self) -> None:
         """Tell long attempts whose instance was cancelled by another process."""

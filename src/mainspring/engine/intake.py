@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from mainspring.codec import Codec
@@ -12,9 +12,10 @@ from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.committer import Committer
 from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context, read_kind
+from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError, DamagedRecordError, InvalidIdError, WiringError
+from mainspring.errors import CodecError, DamagedRecordError, InvalidIdError, OperationError, WiringError
 from mainspring.port.records import Context, DeadLetter, InputRow, Ref
 from mainspring.port.store import Store
 
@@ -30,25 +31,14 @@ ACTOR_CHARACTERS: Final = 1_000
 NAME_JOINERS: Final = "\u3000\u200c\u200d"
 
 
-class Intake:
-    """Makes inputs of messages and hands them to the stepper, no more at a time than memory should hold."""
+class Envelopes:
+    """Makes inputs of messages from outside. It needs no store: a process that only posts has none open."""
 
-    def __init__(self, store: Store, registry: Registry, runtime: Runtime, committer: Committer) -> None:
-        self._store = store
+    def __init__(self, registry: Registry, runtime: Runtime, now_us: Callable[[], int]) -> None:
         self._registry = registry
         self._runtime = runtime
-        self._committer = committer
-        self._submit: Callable[[Pending], None] = _nowhere
-        self._in_flight = 0
-        self._at_the_door: deque[asyncio.Future[None]] = deque()
-
-    def connect(self, submit: Callable[[Pending], None]) -> None:
-        """Say who takes the inputs."""
-        self._submit = submit
-
-    def submit(self, pending: Pending) -> None:
-        """Hand an input over."""
-        self._submit(pending)
+        self._now_us = now_us
+        self._observer = runtime.observer
 
     def envelop(
         self,
@@ -61,8 +51,12 @@ class Intake:
         correlation_id: str | None = None,
         reply_to: str | None = None,
         instance: str | None = None,
+        trace: str | None = None,
     ) -> Pending | None:
-        """Return a message from outside as an input of a workflow's instance; None if its route skips it."""
+        """Return a message from outside as an input of a workflow's instance; None if its route skips it.
+
+        `trace` is what it carries from where it comes from, as `mainspring.telemetry.w3c` writes it.
+        """
         instance = route(entry.workflow, message) if instance is None else instance
         if instance is None:
             return None
@@ -71,7 +65,7 @@ class Intake:
             checked_message_id(correlation_id, "Correlation id")
         encoded = self._registry.codec.encode(message)
         message_id = self._runtime.new_id() if id is None else checked_message_id(id)
-        return Pending(
+        pending = Pending(
             ref=Ref(entry.name, instance),
             message=message,
             type=encoded.name,
@@ -79,11 +73,80 @@ class Intake:
             body=encoded.body,
             id=message_id,
             kind=kind,
-            context=Context(correlation_id or message_id, None, None, reply_to),
-            time_us=self._store.now_us(),
+            context=Context(correlation_id or message_id, None, None, reply_to, trace),
+            time_us=self._now_us(),
             actor=actor,
             answer=Answer(),
         )
+        if self._observer is not None:
+            self._observer.sending(pending)
+        return pending
+
+    def handed_over(self, pendings: list[Pending]) -> None:
+        """Know that nobody here waits for inputs: they are part of somebody's transaction, and taken in later."""
+        if self._observer is not None:
+            for pending in pendings:
+                self._observer.handed_over(pending)
+
+    def taker(self, message: Any) -> WorkflowEntry:
+        """Return the one workflow that a sent message goes to."""
+        takers = self._registry.takers(message)
+        name = type(message).__name__
+        if not takers:
+            known = ", ".join(self._registry.workflows) or "none"
+            raise WiringError(
+                f"No workflow takes {name}", f"Add a workflow that has it among its inputs; this app knows {known}."
+            )
+        if len(takers) > 1:
+            raise WiringError(
+                f"{name} is taken by several workflows: {', '.join(entry.name for entry in takers)}",
+                "Publish it, so that each of them gets it.",
+            )
+        return takers[0]
+
+    def sent(
+        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> Pending:
+        """Return a sent message as the input of the one workflow that takes it."""
+        pending = self.envelop(message, self.taker(message), id=id, actor=actor, correlation_id=correlation_id)
+        if pending is None:
+            raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+        return pending
+
+    def published(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Pending]:
+        """Return a published message as inputs of all that want it.
+
+        Where functions are among them, it is the one input of the publication that brings it to everybody.
+        """
+        own = self._runtime.new_id() if id is None else checked_message_id(id)
+        registry = self._registry
+        if registry.has_subscribers(message):
+            registry.add_publication()
+            publication = registry.workflows[PUBLICATION]
+            found = [self.envelop(message, publication, id=own, kind=Kind.EVENT, actor=actor, instance=own)]
+        else:
+            takers = registry.takers(message)
+            found = [self.envelop(message, taker, id=own, kind=Kind.EVENT, actor=actor) for taker in takers]
+        return [pending for pending in found if pending is not None]
+
+
+class Intake(Envelopes):
+    """Makes inputs of messages and hands them to the stepper, no more at a time than memory should hold."""
+
+    def __init__(self, store: Store, registry: Registry, runtime: Runtime, committer: Committer) -> None:
+        super().__init__(registry, runtime, store.now_us)
+        self._committer = committer
+        self._submit: Callable[[Pending], None] = _nowhere
+        self._in_flight = 0
+        self._at_the_door: deque[asyncio.Future[None]] = deque()
+
+    def connect(self, submit: Callable[[Pending], None]) -> None:
+        """Say who takes the inputs."""
+        self._submit = submit
+
+    def submit(self, pending: Pending) -> None:
+        """Hand an input over."""
+        self._submit(pending)
 
     def from_inbox(self, row: InputRow) -> Pending:
         """Return a row of the inbox as an input."""
@@ -131,22 +194,6 @@ class Intake:
             answer=Answer(),
             discards=(letter.id,),
         )
-
-    def taker(self, message: Any) -> WorkflowEntry:
-        """Return the one workflow that a sent message goes to."""
-        takers = self._registry.takers(message)
-        name = type(message).__name__
-        if not takers:
-            known = ", ".join(self._registry.workflows) or "none"
-            raise WiringError(
-                f"No workflow takes {name}", f"Add a workflow that has it among its inputs; this app knows {known}."
-            )
-        if len(takers) > 1:
-            raise WiringError(
-                f"{name} is taken by several workflows: {', '.join(entry.name for entry in takers)}",
-                "Publish it, so that each of them gets it.",
-            )
-        return takers[0]
 
     async def room(self) -> None:
         """Take a place for one more input in flight. Those who wait for one get it in the order of their coming."""
@@ -197,8 +244,39 @@ class Intake:
             while entered:
                 await self._answer(entered.popleft())
         finally:
-            for _ in entered:
-                self.leave()
+            self._abandon(entered)
+
+    async def each_answered(self, pendings: Sequence[Pending]) -> list[ReceiptStatus | Exception]:
+        """Submit inputs in their order and wait until each is durable. Return what became of each, or why it failed."""
+        entered: deque[Answer] = deque()
+        outcomes: list[ReceiptStatus | Exception] = []
+        try:
+            for number, pending in enumerate(pendings, 1):
+                # Whoever waited at the door while it has places could wait for itself.
+                while entered and self._in_flight >= INPUTS_IN_FLIGHT:
+                    outcomes.append(await self._outcome(entered.popleft()))
+                await self.room()
+                entered.append(self._enter(pending))
+                if number % INPUTS_PER_TURN == 0:
+                    await self.rest()
+            while entered:
+                outcomes.append(await self._outcome(entered.popleft()))
+            return outcomes
+        finally:
+            self._abandon(entered)
+
+    def _abandon(self, entered: Iterable[Answer]) -> None:
+        """Wait no longer for inputs that were handed over."""
+        for answer in entered:
+            self.leave()
+            if self._observer is not None:
+                self._observer.sent(answer)
+
+    async def _outcome(self, answer: Answer) -> ReceiptStatus | Exception:
+        try:
+            return await self._answer(answer)
+        except Exception as error:  # noqa: BLE001  it is what became of the input
+            return error
 
     def _enter(self, pending: Pending) -> Answer:
         answer = pending.answer = pending.answer or Answer()
@@ -214,6 +292,8 @@ class Intake:
             return await answer.wait()
         finally:
             self.leave()
+            if self._observer is not None:
+                self._observer.sent(answer)
 
 
 def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:

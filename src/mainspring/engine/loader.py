@@ -19,28 +19,17 @@ from mainspring.engine.long_streams import (
     is_long,
     trusts,
 )
+from mainspring.engine.pending import PASSING, TROUBLE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
-from mainspring.errors import (
-    OperationError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnreachableError,
-    UnknownOutcomeError,
-)
+from mainspring.errors import OperationError, StoreError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
 EVENTS_PER_PAGE: Final = 1_000
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
-# It passes, and whoever calls may wait for that.
-PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
-# It may last. No instance is to blame for it either.
-AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
 
 log = logging.getLogger("mainspring.engine")
 
@@ -99,7 +88,7 @@ class Loader:
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
             # A plain StoreError is a statement that took too long, or was refused.
-            if isinstance(error, (*PASSING, *AWAY)) or type(error) is StoreError:
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
                 await self._try_again(lanes, error)
             elif len(lanes) == 1:
                 await self._give_up(lanes[0], error)
@@ -124,7 +113,7 @@ class Loader:
                 loaded = await trusted(self._store, entry, (await self._store.load([lane.ref]))[0])
             ledger = await self._ledger(lane, loaded)
         except Exception as error:  # noqa: BLE001  as above
-            if isinstance(error, (*PASSING, *AWAY)) or type(error) is StoreError:
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
                 await self._try_again([lane], error)
             else:
                 await self._give_up(lane, error)
@@ -171,14 +160,17 @@ class Loader:
     def _fail(self, lane: Lane, error: Exception) -> None:
         """Tell those who wait; what came from the store stays there and is claimed again later."""
         lane.loading = False
-        self._tell_callers(lane, error)
-        lane.queue.clear()
-
-    def _tell_callers(self, lane: Lane, error: Exception) -> None:
         for pending in lane.queue:
             if pending.answer is not None:
                 pending.answer.fail(error)
-        lane.queue = deque(pending for pending in lane.queue if pending.answer is None)
+        lane.queue.clear()
+
+    def _tell_callers(self, lane: Lane, error: Exception) -> None:
+        """Let nobody wait who would rather ask again."""
+        for pending in lane.queue:
+            if pending.answer is not None and not pending.patient:
+                pending.answer.fail(error)
+        lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.patient)
 
     def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, folded: Folded | None = None) -> None:
         lane.forget()

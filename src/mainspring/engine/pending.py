@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import MsgspecError, Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
-from mainspring.errors import DamagedRecordError, shown
+from mainspring.errors import (
+    DamagedRecordError,
+    StoreBusyError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    UnknownOutcomeError,
+    shown,
+)
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
+from mainspring.telemetry.observed import Observed
 
 ReceiptStatus: TypeAlias = Literal["pending", "stepped", "accepted", "suspended", "duplicate", "dead letter"]
+
+# What is no message's fault: it passes, and whoever is patient may wait for that.
+PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
+# It may last.
+AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
+TROUBLE: Final = (*PASSING, *AWAY)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _decode_context = json.Decoder(Context).decode
@@ -69,11 +84,12 @@ def instance_id(text: str) -> InstanceId:
 class Answer:
     """What became of an input. Resolved once, after the commit that decided it."""
 
-    __slots__ = ("_future", "error", "status")
+    __slots__ = ("_future", "error", "observed", "status")
 
     def __init__(self) -> None:
         self.status: ReceiptStatus = "pending"
         self.error: Exception | None = None
+        self.observed: Observed | None = None
         self._future: asyncio.Future[None] | None = None
 
     def resolve(self, status: ReceiptStatus) -> None:
@@ -104,6 +120,8 @@ class Pending(Struct):
     why its body could not be decoded. `gives_up` is the reason of a command that failed for good in a workflow that
     does not listen for that, or of a compensation that did; `definite` that it certainly did not happen. `undoes` is
     the version that a compensation undoes which it answers. `accepts` are inputs of others that its step accepts.
+    `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
+    nothing of the same instance that came behind it is taken before it.
     `task_answer` is what the store checks of an answer to a task before it takes it.
     """
 
@@ -133,7 +151,13 @@ class Pending(Struct):
     definite: bool = False
     undoes: int | None = None
     accepts: tuple[InputRow, ...] = ()
+    patient: bool = False
     conflicts: int = 0
+    observed: Observed | None = None
+
+    def awaits_end_of(self, error: Exception) -> bool:
+        """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""
+        return self.answer is None or (self.patient and isinstance(error, TROUBLE))
 
     def envelope(self, *, whole: bool = True) -> Envelope[Any]:
         """Return the message in its envelope. Where nobody asks for it, what is costly to make may be left out."""

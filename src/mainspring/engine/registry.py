@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast
 
@@ -88,8 +89,11 @@ class Registry:
         self.subscribers: dict[str, list[Handler]] = {}
         self.projections: dict[str, Projection] = {}
         self.external: set[str] = set()
+        # What brings replies to services elsewhere, by the names of their endpoints.
+        self.reply_handlers: dict[str, Handler] = {}
         self._takers: dict[type[Any], list[WorkflowEntry]] = {}
         self._known: frozenset[str] = frozenset()
+        self._adding = threading.Lock()
 
     def add_workflow(self, workflow: Workflow[Any, Any, Any]) -> None:
         """Register a workflow and all its types."""
@@ -178,9 +182,11 @@ class Registry:
 
     def add_publication(self) -> None:
         """Be able to publish from outside to the functions that subscribed."""
-        subscribed = [known[0].message_type for known in self.subscribers.values()]
-        if subscribed and PUBLICATION not in self.workflows:
-            self.add_workflow(publication_of(subscribed))
+        # Requests may post in many threads, and the first of them adds it.
+        with self._adding:
+            subscribed = [known[0].message_type for known in self.subscribers.values()]
+            if subscribed and PUBLICATION not in self.workflows:
+                self.add_workflow(publication_of(subscribed))
 
     def add_fan_out(self) -> None:
         """Be able to fan out whatever the workflows send."""

@@ -7,14 +7,16 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
 from mainspring.engine.details import read_detail
 from mainspring.engine.intake import Intake
 from mainspring.engine.loader import whole_stream
-from mainspring.engine.pending import input_of, instance_id, read_context
+from mainspring.engine.pending import encode_context, input_of, instance_id, read_context
 from mainspring.engine.registry import Registry
+from mainspring.engine.runners import Job
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit
 from mainspring.port.store import Store
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 REPLY_KEPT_US: Final = 24 * 3600 * 1_000_000
 CALLER: Final = "caller:"
 INSTANCE: Final = "instance:"
+# Of a service elsewhere: the name of the endpoint, a colon, and the instance there that asked.
+ENDPOINT: Final = "endpoint:"
 PAUSE_SECONDS: Final = 1.0
 PAUSE_US: Final = 1_000_000
 
@@ -118,6 +122,8 @@ class Replies:
         target = instance_id(rest)
         if scheme == "caller":
             self._to_caller(claim, message, rest)
+        elif scheme == "endpoint":
+            self._to_endpoint(claim, message, address)
         elif scheme != "instance":
             named = read_detail(claim.detail).to
             self._dispatcher.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
@@ -140,6 +146,17 @@ class Replies:
                     future.set_result(message)
 
         self._committer.persist(unit, then)
+
+    def _to_endpoint(self, claim: OutputClaim, message: Any, address: str) -> None:
+        """Let the endpoint of another service carry it out, as a handler would."""
+        name = address.split(":")[1]
+        handler = self._registry.reply_handlers.get(name)
+        if handler is None:
+            self._dispatcher.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
+            return
+        context = replace(read_context(claim.context), reply_to=address)
+        job = Job(replace(claim, context=encode_context(context)), message)
+        self._dispatcher.runner(handler, f"reply:{ENDPOINT}{name}").put(job)
 
     def _later(self, claim: OutputClaim, message: Any, error: Exception) -> None:
         where = f"{claim.workflow}/{claim.instance}/{claim.output.version}"

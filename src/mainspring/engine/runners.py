@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.sagas import Doomed, is_armed, undone_by
 from mainspring.port.lending import Connection, Loan
 from mainspring.port.records import OutputClaim, Ref
+from mainspring.telemetry.observed import Observed
 
 TURNS_BEFORE_YIELD: Final = 50
 MICROSECONDS: Final = 1_000_000
@@ -41,6 +42,7 @@ class Job(Struct):
     started_us: int = 0
     deadline_us: int = NEVER_US
     era: int = 0
+    observed: Observed | None = None
 
     @property
     def ref(self) -> Ref:
@@ -94,6 +96,7 @@ class Runner:
     ) -> None:
         self.handler = handler
         self._runtime = runtime
+        self._observer = runtime.observer
         self._now_us = now_us
         self._outcomes = outcomes
         self._resources = resources
@@ -257,9 +260,11 @@ class Runner:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
                 started_us = self._now_us()
             if jobs and options.transaction is not None:
-                await self._call_in_transaction(jobs[0])
+                call = self._call_in_transaction(jobs[0])
+                await (call if self._observer is None else self._observed(task, jobs, call))
             elif jobs:
-                result = await self._call(jobs, started_us)
+                call = self._call(jobs, started_us)
+                result = await (call if self._observer is None else self._observed(task, jobs, call))
                 self._report_success(jobs, result)
         except asyncio.CancelledError:
             self._ended_by_cancellation(task, jobs)
@@ -311,6 +316,10 @@ class Runner:
             self._succeeded(job, result, 0)
         return known
 
+    def _observed(self, task: asyncio.Task[Any], jobs: list[Job], call: Awaitable[Any]) -> Awaitable[Any]:
+        assert self._observer is not None  # noqa: S101  it was asked for
+        return self._observer.around(self.handler.name, jobs, call, lambda: task in self._overdue)
+
     async def _call(self, jobs: list[Job], now_us: int) -> Any:
         handler = self.handler
         for job in jobs:
@@ -325,15 +334,17 @@ class Runner:
             for job in jobs:
                 self._start_time(job, begun_us)
 
+        observer, called = self._observer, handler.function
         if handler.in_process:
-            return await self._runtime.in_process(handler.function, message, begin)
+            called = called if observer is None else observer.in_process(called, handler.name, jobs[0])
+            return await self._runtime.in_process(called, message, begin)
         function = handler.bind(message, jobs[0].context)
 
         def begin_and_call() -> Any:
             begin()
             return function()
 
-        return await self._runtime.in_thread(begin_and_call)
+        return await self._runtime.in_thread(begin_and_call if observer is None else observer.in_thread(begin_and_call))
 
     async def _call_in_transaction(self, job: Job) -> None:
         loan = await self._outcomes.lend(self.handler)
@@ -469,7 +480,7 @@ def envelope_of(job: Job) -> Envelope[Any]:
         instance_id(context.sender) if context.sender else None,
         context.reply_to,
         None,
-        context.trace,
+        context.trace if job.observed is None else job.observed.trace,
     )
 
 

@@ -11,11 +11,13 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mainspring.port.clock import Clock
 
 if TYPE_CHECKING:
+    from mainspring.engine.observer import Observer
     from mainspring.engine.processes import ProcessPool
 
 HANDLER_THREADS: Final = 32
@@ -135,11 +137,11 @@ class Runtime:
         self.clock: Clock = clock or SystemClock()
         # How many processes there are at most for handlers that run in them: more than cores would not compute more.
         self.processes = _cores()
+        # Who hears of everything, where telemetry is on.
+        self.observer: Observer | None = None
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
         self._seeded = seed is not None
-        self._process = 0
-        self._prefix = ""
-        self._made = 0
+        self._ids = (0, "", count(1))
         self._threads: Threads | None = None
         self._pool: ProcessPool | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -149,13 +151,15 @@ class Runtime:
         return self._random.random()
 
     def new_id(self) -> str:
-        """Return an id that nobody else has: 80 random bits for this process, and a number."""
-        if self._process != os.getpid():
-            # At the first use, and again in a child that was forked meanwhile.
-            self._process = os.getpid()
-            self._prefix = f"{self._random.getrandbits(80):020x}" if self._seeded else secrets.token_hex(10)
-        self._made += 1
-        return f"{self._prefix}-{self._made:x}"
+        """Return an id that nobody else has: 80 random bits for this process, and a number. Any thread may ask."""
+        process, prefix, numbers = self._ids
+        if process != os.getpid():
+            # At the first use, and again in a child that was forked meanwhile. Threads that come together may draw one
+            # each; none sees half of another's.
+            prefix = f"{self._random.getrandbits(80):020x}" if self._seeded else secrets.token_hex(10)
+            numbers = count(1)
+            self._ids = (os.getpid(), prefix, numbers)
+        return f"{prefix}-{next(numbers):x}"
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task, which ends with the engine at the latest."""

@@ -17,6 +17,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
+from mainspring.engine.observer import about_input
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -45,6 +46,7 @@ class Stepper:
         self._registry = registry
         self._committer = committer
         self._runtime = runtime
+        self._observer = runtime.observer
         self._followers = followers
         self._units = Units(store, registry, followers)
         self.lanes = Lanes()
@@ -111,6 +113,8 @@ class Stepper:
             self.advance(lane)
 
     def _take(self, lane: Lane, pending: Pending) -> None:
+        if self._observer is not None:
+            self._observer.taking(lane, pending)
         definition = lane.entry.definition
         message: object = pending.message
         message_type = type(message)
@@ -208,7 +212,8 @@ class Stepper:
             return
         if lane.version and parent_of(lane.context) == pending.context.parent:
             # It began by this very message: only its settlement was lost.
-            self._committer.persist(self._units.settled(pending))
+            unit = self._units.settled(pending)
+            self._committer.persist(unit, lambda outcome: self._child_refused(pending, unit, outcome))
             return
         if lane.version or lane.ended:
             reason = f"there is an instance {pending.ref} already, and it is {lane.status}"
@@ -218,10 +223,15 @@ class Stepper:
         unit = self._units.refused(pending, reason)
 
         def then(outcome: Outcome) -> None:
+            self._child_refused(pending, unit, outcome)
             if isinstance(outcome, Committed) and outcome.positions[0]:
                 self._followers.accepted(unit.accepts[0], outcome.positions[0])
 
         self._committer.persist(unit, then)
+
+    def _child_refused(self, pending: Pending, unit: Unit, outcome: Outcome) -> None:
+        if self._observer is not None:
+            self._observer.taken(pending, unit, outcome, "stepped")
 
     def _take_late(self, lane: Lane, pending: Pending) -> None:
         if pending.kind is Kind.TIMER:
@@ -330,9 +340,12 @@ class Stepper:
             lane.under_way -= 1
             if outputs:
                 self._followers.promise(outputs, -1)
+            if self._observer is not None:
+                self._observer.taken(pending, unit, outcome, status, fault)
             if type(outcome) is Committed:
                 if fault is not None:
-                    log.error("%s is suspended: %s failed in it", pending.ref, pending.type, exc_info=fault)
+                    what, said = "%s is suspended: %s failed in it", about_input(pending)
+                    log.error(what, pending.ref, pending.type, exc_info=fault, extra=said)
                 if pending.answer is not None:
                     pending.answer.resolve(status)
                 self._committed(lane, unit, outcome, outputs)
@@ -407,7 +420,7 @@ class Stepper:
                 case Refused(reason):
                     self._not_answered(pending, reason)
                 case _:
-                    if pending.answer is not None:
+                    if pending.answer is not None and not pending.awaits_end_of(outcome):
                         pending.answer.fail(outcome)
                     else:
                         self._later(lambda: self._queue(pending, claimed=claimed))
@@ -440,7 +453,7 @@ class Stepper:
 
     def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
         """The store is in trouble: callers learn of it; what came from the store itself is tried again."""
-        if pending.answer is not None:
+        if pending.answer is not None and not pending.awaits_end_of(error):
             pending.answer.fail(error)
         else:
             log.warning("%s: commit failed, will be tried again: %s", pending.ref, error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -56,6 +56,7 @@ class Subscriptions:
         self._registry = registry
         self._intake = intake
         self._runtime = runtime
+        self._observer = runtime.observer
         self._dispatcher = dispatcher
         self._waiting: deque[Publication] = deque()
         self._running: dict[asyncio.Task[None], Publication] = {}
@@ -163,7 +164,8 @@ class Subscriptions:
         try:
             if several and await self._store.remembered(key) is not None:
                 return None
-            await self._call(handler, publication)
+            call = self._call(handler, publication)
+            await (call if self._observer is None else self._observed(handler, publication.job, call))
             if several:
                 await self._dispatcher.remember(self._told(key))
         except asyncio.CancelledError:
@@ -177,11 +179,21 @@ class Subscriptions:
             return error
         return None
 
+    async def _observed(self, handler: Handler, job: Job, call: Awaitable[None]) -> None:
+        assert self._observer is not None  # noqa: S101  it was asked for
+        job.started_us = self._store.now_us()
+        outcome = "failed"
+        try:
+            await self._observer.around(handler.name, [job], call, lambda: False)
+            outcome = "succeeded"
+        finally:
+            self._observer.attempted(handler.name, job, outcome, self._store.now_us())
+
     def _again_or_bury(self, claim: OutputClaim, failures: list[tuple[Handler, Exception]]) -> None:
         attempts = claim.attempts + 1
         for handler, error in failures:
             if handler.options.retry.wants_another(error, attempts):
-                delay_us = handler.options.retry.delay_us(attempts, self._runtime.random())
+                delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
                 self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}")
                 return
         names = ", ".join(handler.name for handler, _ in failures)
@@ -214,7 +226,8 @@ class Subscriptions:
                 start_time()
                 await handler.call(job.message, context)
             else:
-                await self._runtime.in_thread(begin_and_call)
+                call = begin_and_call if self._observer is None else self._observer.in_thread(begin_and_call)
+                await self._runtime.in_thread(call)
         except asyncio.CancelledError:
             if not publication.overdue:
                 raise

@@ -437,7 +437,8 @@ class Units:
 
     def _output_context(self, pending: Pending) -> bytes:
         context = pending.context
-        return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, context.trace))
+        trace = context.trace if pending.observed is None else pending.observed.trace
+        return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, trace))
 
 
 def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | None:

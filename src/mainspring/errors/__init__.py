@@ -34,9 +34,13 @@ MainspringError
 │   └── ErasedError             a body whose key was destroyed
 ├── ImpureCallError             decide or evolve touched clock, randomness or the outside
 ├── SettingError                a setting that makes no sense
+├── BrokerError                 a broker could not do what it was asked
+├── CallError                   another service could not be called, or did not answer as agreed
+├── RetryLaterError             raised by a handler: trying again makes sense after a while
 ├── DoNotRetryError             raised by a handler: trying again is useless
 ├── SimulationError             a simulation cannot go on as it was asked to
-├── LendingError                a handler's transaction cannot be committed
+├── LendingError                a transaction that was lent cannot be used or committed
+├── PostingError                a message cannot be posted through this connection
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
     ├── StoreBusyError          somebody else holds the database's lock for too long
@@ -80,6 +84,8 @@ from mainspring.errors.encoding import (
     UnknownTypeError,
 )
 from mainspring.errors.running import (
+    BrokerError,
+    CallError,
     DoNotRetryError,
     DuplicateIdError,
     InstanceFailedError,
@@ -88,6 +94,8 @@ from mainspring.errors.running import (
     NoSuchInstanceError,
     NoSuchTaskError,
     OperationError,
+    PostingError,
+    RetryLaterError,
     SettingError,
     SimulationError,
     TaskRefusedError,
@@ -112,6 +120,8 @@ __all__ = [
     "ERASED_TYPE",
     "AttributeValueError",
     "BodyTooLargeError",
+    "BrokerError",
+    "CallError",
     "CannotBeginError",
     "CodecError",
     "DamagedRecordError",
@@ -138,7 +148,9 @@ __all__ = [
     "NoSuchInstanceError",
     "NoSuchTaskError",
     "OperationError",
+    "PostingError",
     "RegistrationError",
+    "RetryLaterError",
     "RouteError",
     "SettingError",
     "SimulationError",

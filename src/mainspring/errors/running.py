@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mainspring.errors.base import MainspringError, shown
 
@@ -32,6 +32,20 @@ class SettingError(MainspringError):
         self.value = value
         self.fix = fix
         super().__init__(f"{name} is {shown(value, 200)}. {fix}")
+
+
+class BrokerError(MainspringError):
+    """A broker could not do what it was asked: what came is not acknowledged, and what was to go is tried again.
+
+    >>> str(BrokerError("nats", "has no stream for orders.placed", "Create one."))
+    'The broker nats has no stream for orders.placed. Create one.'
+    """
+
+    def __init__(self, broker: str, problem: str, fix: str) -> None:
+        self.broker = broker
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"The broker {broker} {problem}. {fix}")
 
 
 class DuplicateIdError(MainspringError):
@@ -177,8 +191,8 @@ class TaskRefusedError(MainspringError):
 class LendingError(MainspringError):
     """A handler used the transaction of its result in a way that cannot be committed.
 
-    >>> str(LendingError("The handler's transaction is over: it took more than 2 s", "Do less in it."))
-    "The handler's transaction is over: it took more than 2 s. Do less in it."
+    >>> str(LendingError("The transaction is over: it took more than 2 s", "Do less in it."))
+    'The transaction is over: it took more than 2 s. Do less in it.'
     """
 
     def __init__(self, problem: str, fix: str) -> None:
@@ -187,13 +201,59 @@ class LendingError(MainspringError):
         super().__init__(f"{problem}. {fix}")
 
 
+class PostingError(MainspringError):
+    """A message cannot be posted through this connection, or in its present state.
+
+    >>> str(PostingError("This connection has no transaction", "Begin one: async with connection.transaction()."))
+    'This connection has no transaction. Begin one: async with connection.transaction().'
+    """
+
+    def __init__(self, problem: str, fix: str) -> None:
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{problem}. {fix}")
+
+
+class CallError(MainspringError):
+    """Another service could not be called, or did not answer as agreed. It may be called again, with the same key.
+
+    >>> str(CallError("https://payments.example.com/", "answered 502", "Look at its log."))
+    'https://payments.example.com/ answered 502. Look at its log.'
+    """
+
+    def __init__(self, url: str, problem: str, fix: str) -> None:
+        self.url = url
+        self.problem = problem
+        self.fix = fix
+        super().__init__(f"{url} {problem}. {fix}")
+
+
+class RetryLaterError(MainspringError):
+    """Raised by a handler that knows when trying again makes sense: not before `after` has passed, a day at most.
+
+    >>> RetryLaterError("the bank is closed", timedelta(minutes=5)).after
+    datetime.timedelta(seconds=300)
+    """
+
+    def __init__(self, reason: str, after: timedelta) -> None:
+        if not isinstance(after, timedelta):
+            raise SettingError("after", after, "Use a timedelta, as in timedelta(minutes=5).")
+        self.reason = reason
+        self.after = after
+        super().__init__(reason)
+
+
 class DoNotRetryError(MainspringError):
     """Raised by a handler that knows that trying again is useless: the message becomes a dead letter at once.
+
+    It says that nothing has happened, at no attempt, so that nothing is undone. Who cannot say so of an earlier attempt
+    says `definite=False`.
 
     >>> str(DoNotRetryError("the card is stolen"))
     'the card is stolen'
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, definite: bool = True) -> None:
         self.reason = reason
+        self.definite = definite
         super().__init__(reason)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from mainspring.errors import LendingError
 from mainspring.port.projections import Advance
-from mainspring.port.records import Outcome, Unit
+from mainspring.port.records import Committed, Duplicate, InputRow, Outcome, Unit
 
 
 class Ask(Protocol):
@@ -70,17 +70,17 @@ class Connection:
         """Let nobody use it any more, for it is about to be committed; refuse that if it cannot be."""
         self.check()
         if self._under_way:
-            raise LendingError("A statement of the handler is still under way", "Await every statement.")
-        self.end("its result is being recorded")
+            raise LendingError("A statement is still under way", "Await every statement.")
+        self.end("it is being committed")
 
     def check(self) -> None:
         """Refuse to go on with what a failed statement has spoiled, or what is over."""
         if self._over is not None:
-            raise LendingError(f"The handler's transaction is over: {self._over}", "Await every statement before.")
+            raise LendingError(f"The transaction is over: {self._over}", "Await every statement before.")
         if self._spoiled is not None:
             raise LendingError(
-                f"A statement of the handler failed ({self._spoiled}), so nothing of its transaction can be kept",
-                "Let the error out of the handler, or avoid it, as with INSERT … ON CONFLICT.",
+                f"A statement failed ({self._spoiled}), so nothing of this transaction can be kept",
+                "Let the error out, or avoid it, as with INSERT … ON CONFLICT.",
             )
 
     async def _run(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
@@ -95,8 +95,26 @@ class Connection:
             self._under_way -= 1
 
 
+def accepting(rows: Sequence[InputRow]) -> list[Unit]:
+    """Return the units that accept inputs, each for itself.
+
+    >>> [unit.workflow for unit in accepting([InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}")])]
+    ['W']
+    """
+    return [Unit(row.workflow, row.instance, accepts=(row,)) for row in rows]
+
+
+def lasts(outcomes: Iterable[Outcome], *, repeats: bool) -> bool:
+    """Tell whether a transaction with these outcomes is committed; `repeats` says that what is there may be.
+
+    >>> lasts([Committed(0), Duplicate(same=True)], repeats=True), lasts([Duplicate(same=True)], repeats=False)
+    (True, False)
+    """
+    return all(isinstance(o, Committed) or (repeats and isinstance(o, Duplicate) and o.same) for o in outcomes)
+
+
 class Loan(Protocol):
-    """An open transaction, lent to a handler. It ends by `commit`, by `roll_back`, or by its time limit."""
+    """An open transaction, lent to a handler or a sender. It ends by `commit`, `accept`, `roll_back`, or its limit."""
 
     @property
     def connection(self) -> Connection:
@@ -109,6 +127,13 @@ class Loan(Protocol):
 
     async def commit(self, unit: Unit) -> Outcome:
         """Commit what the handler wrote together with a unit; if that is refused, nothing of either is kept."""
+        ...
+
+    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
+        """Commit what was written together with inputs, and return an outcome for each.
+
+        One that is there already is no obstacle, if it is the same message; if it is another, nothing is kept.
+        """
         ...
 
     async def roll_back(self) -> None:

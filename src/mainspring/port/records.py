@@ -20,6 +20,8 @@ ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "termi
 ARMED = ""
 # The workflow whose instances hold the joins of fan-outs. Each has the id of the output that asked for it.
 FAN_OUT = "mainspring.FanOut"
+# Where dead letters stand that no instance was found for: instead of an instance they have the edge they came through.
+EDGE = "mainspring.Edge"
 
 
 class Ref(Struct, frozen=True, gc=False):
@@ -401,6 +403,8 @@ class OutputClaim(Struct, frozen=True, gc=False):
 class Claims(Struct, frozen=True, gc=False):
     """What a claim brought: outputs to carry out, inputs to step, and when the next thing is due, if any is known.
 
+    `posted` says that messages wait which programs have written in transactions of their own, for `relay`.
+
     >>> Claims([], [], None).next_due_us is None
     True
     """
@@ -408,6 +412,18 @@ class Claims(Struct, frozen=True, gc=False):
     outputs: list[OutputClaim]
     inputs: list[InputRow]
     next_due_us: int | None
+    posted: bool = False
+
+
+class Relayed(Struct, frozen=True, gc=False):
+    """How many posted messages were moved into inboxes, and those of them that became dead letters instead.
+
+    >>> Relayed(0).letters
+    ()
+    """
+
+    count: int
+    letters: tuple[DeadLetter, ...] = ()
 
 
 class Stats(Struct, frozen=True, gc=False):

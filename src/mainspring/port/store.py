@@ -22,16 +22,21 @@ from mainspring.port.records import (
     OutputClaim,
     OutputKey,
     Ref,
+    Relayed,
     Remembered,
     Stats,
+    Status,
     Unit,
     WorkerRow,
 )
+from mainspring.port.searching import AttributeName, Found
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 
 SOON_US: Final = 1_000_000
 
 TaskSpot: TypeAlias = tuple[Ref, int]
+Tally: TypeAlias = dict[tuple[str, Status], int]
+"""How many instances there are, by workflow and status."""
 
 
 class Store(Protocol):
@@ -95,6 +100,14 @@ class Store(Protocol):
         """
         ...
 
+    async def relay(self, limit: int) -> Relayed:
+        """Move the first messages that programs posted into the inboxes, in one transaction and in their order.
+
+        One that is an input already is dropped; one that cannot be an input, as when its id was used for another
+        message, becomes a dead letter. A store in which nobody can post has none.
+        """
+        ...
+
     async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
         """Return what is needed to fold each instance, or None where there is none.
 
@@ -115,6 +128,13 @@ class Store(Protocol):
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         """Return instances in the order of their beginning, behind the key `after`; no tombstones."""
+        ...
+
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        """Return instances by their beginning, the oldest or the newest first, behind the key `after`; no tombstones.
+
+        It looks at `SEARCHED` of them at most, or finds few by an index: there may be more behind a page that is short.
+        """
         ...
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
@@ -138,6 +158,10 @@ class Store(Protocol):
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         """Return recorded outputs that are not carried out yet: timers, or all but timers; the next due first."""
+        ...
+
+    async def timers(self, limit: int) -> list[OutputClaim]:
+        """Return the timers of all instances that no worker holds, the next due first. A damaged one is left out."""
         ...
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
@@ -171,6 +195,10 @@ class Store(Protocol):
         """Return depths and ages."""
         ...
 
+    async def tally(self) -> Tally:
+        """Return how many instances there are by workflow and status; no tombstones. It looks at all of them."""
+        ...
+
     async def workers(self) -> list[WorkerRow]:
         """Return the workers that are registered, by their keys; one whose lease is over may be gone."""
         ...
@@ -185,6 +213,10 @@ class Store(Protocol):
 
     async def attributes(self, ref: Ref) -> list[AttributeRow]:
         """Return the attributes of an instance, by name."""
+        ...
+
+    async def attribute_names(self) -> list[AttributeName]:
+        """Return by which names and kinds instances can be found, sorted; `ATTRIBUTE_NAMES` at most."""
         ...
 
     async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from mainspring.errors import SettingError
+from mainspring.errors import PostingError, SettingError
 from mainspring.port.clock import Clock
 from mainspring.port.store import Store
+
+if TYPE_CHECKING:
+    from mainspring.stores.postgres.posting import Posting
 
 
 def open_store(url: str, clock: Clock) -> Store:
@@ -56,20 +61,47 @@ def open_store(url: str, clock: Clock) -> Store:
             )
 
 
+def posting_to(url: str) -> Posting:
+    """Return how programs post to the database that a URL names, in transactions of their own.
+
+    >>> posting_to("sqlite:///shop.db")
+    Traceback (most recent call last):
+    mainspring.errors.running.PostingError: Nobody can post to sqlite:///shop.db. Use app.transaction(): ours is the \
+only library that may write to the file.
+    """
+    if not isinstance(url, str) or not url.startswith(("postgresql:", "postgres:")):
+        fix = (
+            "Use app.transaction(): ours is the only library that may write to the file."
+            if str(url).startswith("sqlite:")
+            else "Use PostgreSQL, or SQLite with app.transaction()."
+        )
+        raise PostingError(f"Nobody can post to {_without_password(url)}", fix)
+    _needs_asyncpg()
+    from mainspring.stores.postgres.posting import Posting  # noqa: PLC0415  a store is imported when it is used
+
+    return Posting(url)
+
+
 def _without_password(url: object) -> object:
     """Return a URL as errors and logs may show it."""
     return re.sub(r"(?<=://).*(?=@)|(?<=password=)[^&]*", "***", url, flags=re.DOTALL) if isinstance(url, str) else url
 
 
 def _postgres(url: str, clock: Clock) -> Store:
+    _needs_asyncpg()
+    from mainspring.stores.postgres import PostgresStore  # noqa: PLC0415  a store is imported when it is used
+    from mainspring.stores.postgres.clock import is_machines  # noqa: PLC0415  as above
+
+    # Among many machines only one clock counts, the database's. A test's clock is another matter.
+    return PostgresStore(url, None if is_machines(clock) else clock)
+
+
+def _needs_asyncpg() -> None:
     try:
-        from mainspring.stores.postgres import PostgresStore  # noqa: PLC0415  a store is imported when it is used
-        from mainspring.stores.postgres.clock import is_machines  # noqa: PLC0415  as above
+        import_module("mainspring.stores.postgres")
     except ModuleNotFoundError as missing:
         if missing.name != "asyncpg":
             raise
         raise SettingError(
             "The store's URL", "postgresql://", "It needs asyncpg: install mainspring[postgres]."
         ) from missing
-    # Among many machines only one clock counts, the database's. A test's clock is another matter.
-    return PostgresStore(url, None if is_machines(clock) else clock)

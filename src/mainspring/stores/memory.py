@@ -13,11 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mainspring.errors import LendingError
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.digests import same_message
-from mainspring.port.lending import Loan
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -41,14 +39,17 @@ from mainspring.port.records import (
     Unit,
     WorkerRow,
 )
-from mainspring.port.store import TaskSpot
+from mainspring.port.searching import AttributeName, Found
+from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.stores import memory_tables
+from mainspring.stores.memory_lending import NothingToLend
 from mainspring.stores.memory_projections import ProjectionTables
 from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, outline, place, urgency
 from mainspring.stores.memory_tasks import MemoryTasks
 
 
-class MemoryStore(ProjectionTables):
+class MemoryStore(ProjectionTables, NothingToLend):
     """A store that forgets everything with its process.
 
     >>> from mainspring.testing.clock import VirtualClock
@@ -170,11 +171,8 @@ class MemoryStore(ProjectionTables):
 
     def _buried(self, unit: Unit) -> DeadLetter | None:
         """Return the dead letter that a unit would write again: a message that nobody takes is kept once."""
-        for own in unit.dead_letters:
-            for letter, _ in self._dead.values():
-                if own.message_id == unit.dedupe and place(letter) == place(own):
-                    return letter
-        return None
+        pairs = ((own, letter) for own in unit.dead_letters for letter, _ in self._dead.values())
+        return next((old for own, old in pairs if own.message_id == unit.dedupe and place(old) == place(own)), None)
 
     def _apply(self, worker: int, unit: Unit) -> Committed:
         ref = Ref(unit.workflow, unit.instance)
@@ -299,13 +297,6 @@ class MemoryStore(ProjectionTables):
 
     # ---- work
 
-    @property
-    def lends(self) -> bool:
-        return False
-
-    async def lend(self, worker: int, limit_seconds: float) -> Loan:
-        raise LendingError("There is no database in memory to write to", "Use SQLite or PostgreSQL.")
-
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         if worker not in self._workers:
             return Claims([], [], None)
@@ -390,8 +381,14 @@ class MemoryStore(ProjectionTables):
         begun = (self._at(ref) for ref in self._begun[after:])
         return list(islice((i.row for i in begun if i.row and matches(where, i.row, i.attributes)), limit))
 
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        return memory_tables.searched(self._begun, self._at, where, limit, after, newest)
+
     async def attributes(self, ref: Ref) -> list[AttributeRow]:
         return list(self._at(ref).attributes)
+
+    async def attribute_names(self) -> list[AttributeName]:
+        return memory_tables.attribute_names(map(self._at, self._begun))
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return self._at(ref).behind(after, limit)
@@ -417,11 +414,13 @@ class MemoryStore(ProjectionTables):
         wanted.sort(key=lambda item: item[1].due_us)
         return [self._claimed(*item) for item in wanted[:limit]]
 
+    async def timers(self, limit: int) -> list[OutputClaim]:
+        every = await self.outputs(None, timers=True, limit=len(self._outbox))
+        return [claim for claim in every if self._outbox[claim.output].owner is None][:limit]
+
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
-        letters = (
-            letter for letter, _ in self._dead.values() if letter.id > after and (ids is None or letter.id in ids)
-        )
-        return list(islice(letters, limit))
+        behind = (one for one, _ in self._dead.values() if one.id > after and (ids is None or one.id in ids))
+        return list(islice(behind, limit))
 
     async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
         return self._tasks.list(where, limit, after)
@@ -435,19 +434,12 @@ class MemoryStore(ProjectionTables):
     async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
         return self._tasks.pick(role, actor, limit, self.now_us())
 
+    async def tally(self) -> Tally:
+        return memory_tables.tally_of(row for ref in self._begun if (row := self._at(ref).row))
+
     async def stats(self) -> Stats:
-        rows = [row for ref in self._begun if (row := self._at(ref).row)]
-        statuses = [row.status for row in rows if row.purged_us is None]
-        timers = sum(output.row.kind == "timer" for output in self._outbox.values())
-        return Stats(
-            instances={status: statuses.count(status) for status in set(statuses)},
-            inbox=len(self._inbox),
-            outbox=len(self._outbox) - timers,
-            timers=timers,
-            dead_letters=len(self._dead),
-            oldest_due_us=min((o.due_us for o in self._outbox.values() if o.due_us <= self.now_us()), default=None),
-            workers=len(self._workers),
-        )
+        depths = {"inbox": len(self._inbox), "dead_letters": len(self._dead), "workers": len(self._workers)}
+        return memory_tables.stats_of(await self.tally(), self._outbox.values(), self.now_us(), **depths)
 
     # ---- purging
 

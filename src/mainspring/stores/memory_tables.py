@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -21,8 +23,11 @@ from mainspring.port.records import (
     OutputRow,
     Ref,
     Snapshot,
+    Stats,
     Unit,
 )
+from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
+from mainspring.port.store import Tally
 from mainspring.port.trimming import trim_after
 
 
@@ -152,6 +157,52 @@ def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[Attribute
         and _within(row.updated_us, where.updated_from_us, where.updated_to_us)
         and all(any(wanted.finds(attribute) for attribute in attributes) for wanted in where.attributes)
     )
+
+
+def searched(
+    begun: Sequence[Ref],
+    at: Callable[[Ref], Instance],
+    where: InstanceFilter,
+    limit: int,
+    after: int | None,
+    newest: bool,
+) -> Found:
+    """Return what one look finds among the instances that have begun; their keys count from 1."""
+    last = len(begun)
+    oldest_first = range(1 if after is None else after + 1, last + 1)
+    keys = range(last if after is None else min(after - 1, last), 0, -1) if newest else oldest_first
+    rows: list[InstanceRow] = []
+    for key in keys[:SEARCHED]:
+        instance = at(begun[key - 1])
+        if instance.row is not None and matches(where, instance.row, instance.attributes):
+            rows.append(instance.row)
+            if len(rows) == limit:
+                return Found(rows, key)
+    return Found(rows, keys[SEARCHED - 1] if len(keys) > SEARCHED else None)
+
+
+def attribute_names(instances: Iterable[Instance]) -> list[AttributeName]:
+    """Return by what instances can be found."""
+    names: set[AttributeName] = {(row.name, row.kind) for instance in instances for row in instance.attributes}
+    return sorted(names)[:ATTRIBUTE_NAMES]
+
+
+def tally_of(rows: Iterable[InstanceRow]) -> Tally:
+    """Return how many instances there are by workflow and status; no tombstones."""
+    return dict(Counter((row.workflow, row.status) for row in rows if row.purged_us is None))
+
+
+def stats_of(
+    tally: Tally, outbox: Iterable[Output], now_us: int, *, inbox: int, dead_letters: int, workers: int
+) -> Stats:
+    """Return depths and ages."""
+    outputs = list(outbox)
+    timers = sum(output.row.kind == "timer" for output in outputs)
+    oldest_due_us = min((output.due_us for output in outputs if output.due_us <= now_us), default=None)
+    counts: Counter[str] = Counter()
+    for (_, status), count in tally.items():
+        counts[status] += count
+    return Stats(dict(counts), inbox, len(outputs) - timers, timers, dead_letters, oldest_due_us, workers)
 
 
 def outline(instance: int, event: EventRow) -> Outline:

@@ -18,6 +18,7 @@ _INPUT, _EVENT = 10, 14
 # The columns of `events` between `instance` and `checksum` are the fields of EventRow, in its order.
 EVENT_COLUMNS: Final = 17
 INPUT_FIELDS: Final = 12
+POSTED_FIELDS: Final = 10
 DEAD_LETTER_FIELDS: Final = 13
 NAME_CHARACTERS: Final = 120
 
@@ -66,6 +67,33 @@ def read_input(row: Sequence[Any]) -> InputRow:
     if crc32(_bytes_of(row[:-2])) != row[-1]:
         raise DamagedRecordError("inbox", f"position {row[0]}")
     return InputRow(*row[1:-2], claimed=(row[-2] or 0) > 0, position=row[0])
+
+
+def posted_checksum(input: InputRow) -> int:
+    """Return the checksum of a message that is posted: of all but its position, which nobody knows yet."""
+    return crc32(_bytes_of(astuple(input)[:POSTED_FIELDS]))
+
+
+def read_posted(row: Sequence[Any]) -> InputRow:
+    """Return the message of a row of `posted`, or raise DamagedRecordError.
+
+    >>> input = InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}")
+    >>> read_posted((5, "W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}", None, posted_checksum(input))).message_id
+    'm-1'
+    """
+    input = InputRow(*row[1:-1])
+    if posted_checksum(input) != row[-1]:
+        raise DamagedRecordError("posted", f"position {row[0]}")
+    return input
+
+
+def posted_letter(input: InputRow, reason: str) -> DeadLetter:
+    """Return a posted message that cannot be an input as a dead letter, whole.
+
+    >>> posted_letter(InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}"), "its id was used").reason
+    'its id was used'
+    """
+    return DeadLetter(*astuple(input)[: POSTED_FIELDS - 1], reason=reason, actor=input.actor)
 
 
 def dead_letter_values(letter: DeadLetter, output: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -7,7 +7,8 @@ served      the app that is served, and what all routes share
 slow        questions that take long: beside the event loop, in time, and remembered for a while
 searching   the words by which instances are looked for
 models, history_models    what the documents look like, for OpenAPI
-messages, instances, tasks, letters, system    the routes for programs
+messages, envelopes, instances, tasks, letters, many_letters, system    the routes for programs
+hooks       webhooks that other services call
 travel, history, workflows, analytics, bulk    the routes for whoever wants to understand, or operates on many
 opened      what those share that walk through a stream
 live, listening    what changes, as server-sent events: one look for all who listen

@@ -88,10 +88,11 @@ class ProxyHeaders(Struct, frozen=True):
 
     def who(self, headers: Mapping[str, str], address: str | None) -> Who | None:
         """Return whom the headers of a request name, if they may."""
-        name = headers.get(self.user.lower(), "")
-        if address not in self.proxies or not is_name(name):
+        name, listed = headers.get(self.user.lower(), ""), headers.get(self.groups.lower(), "")
+        # A line break stands between two headers of one name, of which the proxy has written one at most.
+        if address not in self.proxies or not is_name(name) or "\n" in listed:
             return None
-        groups = tuple(group.strip() for group in headers.get(self.groups.lower(), "").split(",") if group.strip())
+        groups = tuple(group.strip() for group in listed.split(",") if group.strip())
         found: list[Role] = [self.roles[group] for group in groups if group in self.roles]
         role = _mightiest(found) or self.otherwise
         return None if role is None else Who(name, role, groups)
@@ -129,7 +130,8 @@ class Access:
     def who(self, headers: Mapping[str, str], address: str | None) -> Who | None:
         """Return who sends a request with these headers (in lower case) from this address; None: nobody we know."""
         shown = headers.get("authorization")
-        if shown is not None:
+        # Without tokens it is meant for somebody else: a proxy may ask for one of its own, and hand it on.
+        if shown is not None and self._tokens:
             return self._by_token(shown)
         named = None if self._headers is None else self._headers.who(headers, address)
         if named is not None or self._anybody is None:

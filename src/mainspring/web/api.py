@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from importlib.metadata import version
 from typing import Any, Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from msgspec.json import schema_components
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from mainspring.app import Mainspring
 from mainspring.errors import MainspringError
 from mainspring.web import (
     analytics,
     bulk,
+    envelopes,
     history,
+    hooks,
     instances,
     letters,
     listening,
+    many_letters,
     messages,
     models,
     system,
@@ -30,8 +36,10 @@ from mainspring.web import (
     workflows,
 )
 from mainspring.web.access import Access
-from mainspring.web.guard import LOOPBACK, Guard
-from mainspring.web.problems import Problem, Refusal, problem_of
+from mainspring.web.guard import HEADERS, LOOPBACK, Guard
+from mainspring.web.observing import Observing
+from mainspring.web.problems import MEDIA_TYPE as PROBLEM
+from mainspring.web.problems import Problem, Refusal, problem_of, responses
 from mainspring.web.served import SCHEMAS, Served
 
 DESCRIPTION: Final = """\
@@ -43,6 +51,8 @@ Every answer is JSON, and every error `application/problem+json`. Lists come in 
 
 ROUTES: Final = (
     messages.routes,
+    envelopes.routes,
+    hooks.routes,
     instances.routes,
     travel.routes,
     history.routes,
@@ -50,11 +60,14 @@ ROUTES: Final = (
     listening.routes,
     tasks.routes,
     letters.routes,
+    many_letters.routes,
     workflows.routes,
     analytics.routes,
     system.routes,
     system.health,
 )
+
+FAULTS: Final = 20
 
 log = logging.getLogger("mainspring.web")
 
@@ -91,6 +104,8 @@ def api(
             yield
         finally:
             served.live.close()
+            for stop in served.on_stop:
+                await stop()
             if start:
                 await app.stop()
 
@@ -107,8 +122,9 @@ def api(
         made.include_router(routes(served), prefix="/api")
     made.state.live = served.live
     _describe(made, served)
-    _tell_problems(made)
+    _tell_problems(made, served)
     made.add_middleware(Guard, hosts=hosts)  # pyright: ignore[reportArgumentType]  an ASGI app like any other
+    made.add_middleware(Observing, observed=app)  # pyright: ignore[reportArgumentType]  as above
     return made
 
 
@@ -127,39 +143,78 @@ def described(made: FastAPI) -> dict[str, Any]:
     schemas.setdefault("Problem", models.Problem.model_json_schema())
     _, records = schema_components((*workflows.STRUCTS, *analytics.STRUCTS), ref_template=f"{SCHEMAS}{{name}}")
     schemas.update(records)
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for operation in (each for methods in document["paths"].values() for each in methods.values()):
+        _with_problems(operation)
     return document
 
 
-def _tell_problems(made: FastAPI) -> None:
-    def refused(_: Request, error: Exception) -> Response:
+def _with_problems(operation: dict[str, Any]) -> None:
+    """Add the problems that any operation may answer with to those of its own, and say in a line what it does."""
+    operation["summary"] = operation["description"].partition("\n")[0]
+    statuses = [400, 404, 421, 500]
+    if operation.get("parameters") or "requestBody" in operation:
+        statuses.append(422)
+    if "requestBody" in operation:
+        statuses.append(413)
+    answers = operation["responses"]
+    for status, problem in responses(*statuses).items():
+        known = answers.get(str(status), {})
+        # What the framework would say of a request that it does not understand, it does not say here.
+        if PROBLEM not in known.get("content", {}):
+            answers[str(status)] = problem
+    operation["responses"] = dict(sorted(answers.items()))
+
+
+def _tell_problems(made: FastAPI, served: Served) -> None:
+    async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)  # noqa: S101  it is registered for nothing else
         return _answer(error.problem)
 
-    def misunderstood(_: Request, error: Exception) -> Response:
+    async def misunderstood(_: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)  # noqa: S101  as above
-        faults = "; ".join(f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors())
+        faults = "; ".join(f"{'.'.join(str(part) for part in e['loc'])}: {e['msg']}" for e in error.errors()[:FAULTS])
         return _answer(Problem(422, "not understood", faults, "NotUnderstood"))
 
-    def unknown(_: Request, error: Exception) -> Response:
+    async def unknown(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101  as above
-        return _answer(Problem(error.status_code, str(error.detail).lower(), str(error.detail), "Http"))
+        title = HTTPStatus(error.status_code).phrase.lower()
+        return _answer(Problem(error.status_code, title, _advice(error), "Http"), error.headers)
 
-    def failed(request: Request, error: Exception) -> Response:
+    async def failed(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
         if problem.status == 500:
             log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-        return _answer(problem)
+        return _answer(replace(problem, detail=served.redaction.text(problem.detail)))
 
-    handlers: tuple[tuple[type[Exception], Callable[[Request, Exception], Response]], ...] = (
+    async def gone(_: Request, error: Exception) -> Response:
+        return _answer(Problem(400, "not understood", f"It ended before its body did: {error!r}", "BadRequest"))
+
+    handlers: tuple[tuple[type[Exception], Callable[[Request, Exception], Awaitable[Response]]], ...] = (
         (Refusal, refused),
         (RequestValidationError, misunderstood),
         (HTTPException, unknown),
         (MainspringError, failed),
+        (ClientDisconnect, gone),
         (Exception, failed),
     )
     for kind, handler in handlers:
         made.add_exception_handler(kind, handler)
 
 
-def _answer(problem: Problem) -> Response:
-    return Response(problem.body, problem.status, problem.headers)
+def _advice(error: HTTPException) -> str:
+    """Return what the framework says, and what to do about it."""
+    said = str(error.detail).rstrip(".")
+    match error.status_code:
+        case 404:
+            return f"{said}: there is no such route. /api/openapi.json lists those that there are."
+        case 405:
+            return f"{said}. Use {(error.headers or {}).get('Allow', 'another method')}."
+        case _:
+            return f"{said}."
+
+
+def _answer(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    # What nobody has foreseen is answered outside of the guard, which would add the headers that keep a browser safe.
+    return Response(problem.body, problem.status, {**HEADERS, **(headers or {}), **problem.headers})

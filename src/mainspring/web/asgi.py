@@ -13,12 +13,16 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """Return the headers of a request by their names in lower case; of several with one name, the first.
+    r"""Return the headers of a request by their names in lower case.
 
-    >>> headers_of({"headers": [(b"Host", b"localhost")]})
-    {'host': 'localhost'}
+    Several with one name stand one below the other, as the value of a single one never can: a proxy may add its word
+    behind that of whoever it speaks for, and neither is to be taken for the other.
+
+    >>> headers_of({"headers": [(b"Host", b"localhost"), (b"x-user", b"ann"), (b"X-User", b"bob")]})
+    {'host': 'localhost', 'x-user': 'ann\nbob'}
     """
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+        known, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[known] = f"{found[known]}\n{text}" if known in found else text
     return found

@@ -9,13 +9,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Response
 from msgspec import Struct
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.app.given import LARGEST
 from mainspring.errors import MainspringError
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
@@ -36,9 +38,14 @@ JobId = Annotated[str, Path(description="The id of an operation on many.")]
 class Order(Words):
     """Which instances, and what is to be done with them. Unless `dry_run` is false, they are only counted."""
 
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"workflow": "OrderFulfilment", "status": "suspended", "dry_run": False}]},
+    )
+
     dry_run: bool = True
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
-    to: int | None = Field(default=None, ge=1, description="For reset and migrate: the version to go to.")
+    to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset and migrate: the version to go to.")
     per_second: float = Field(default=PER_SECOND, gt=0, le=FASTEST)
 
 
@@ -49,9 +56,9 @@ class Job(Struct):
     task: asyncio.Task[BulkReport]
     report: BulkReport
 
-    def document(self) -> dict[str, Any]:
-        """Return how far it is."""
-        failure = self.task.exception() if self.task.done() and not self.task.cancelled() else None
+    def document(self, text: Callable[[str], str]) -> dict[str, Any]:
+        """Return how far it is. `text` makes of what an error says what may be shown."""
+        failure = self.task.exception() if self.over else None
         return {
             "id": self.id,
             "operation": self.report.action,
@@ -61,9 +68,14 @@ class Job(Struct):
             "done": self.report.done,
             "left": self.report.left,
             "refusals": self.report.refusals,
-            "refused": [{"instance": each, "why": why} for each, why in self.report.refused[:REFUSALS_SHOWN]],
-            "error": problem_of(failure).detail if isinstance(failure, Exception) else None,
+            "refused": [{"instance": each, "why": text(why)} for each, why in self.report.refused[:REFUSALS_SHOWN]],
+            "error": text(problem_of(failure).detail) if isinstance(failure, Exception) else None,
         }
+
+    @property
+    def over(self) -> bool:
+        """Whether it went to its end, and was not stopped before."""
+        return self.task.done() and not self.task.cancelled()
 
     def _status(self) -> Literal["running", "done", "stopped", "failed"]:
         if not self.task.done():
@@ -106,12 +118,20 @@ class Jobs:
         while len(self._jobs) > KEPT and next(iter(self._jobs.values())).task.done():
             self._jobs.popitem(last=False)
         await asyncio.wait({job.task}, timeout=ANSWER_SECONDS)
-        if job.task.done() and isinstance(job.task.exception(), MainspringError):
-            del self._jobs[job.id]
-            job.task.result()  # a search or a version that cannot be: the request itself is wrong
-        if job.task.done():
+        if job.over:
+            if isinstance(job.task.exception(), MainspringError):
+                del self._jobs[job.id]
+            # A search or a version that cannot be: the request itself is wrong.
             tell(job.task.result())
         return job
+
+    async def stop(self) -> None:
+        """Stop all that are under way: the app is about to stop."""
+        under_way = [job.task for job in self._jobs.values() if not job.task.done()]
+        for task in under_way:
+            task.cancel()
+        if under_way:
+            await asyncio.wait(under_way)
 
     def get(self, id: str) -> Job:
         """Return one of them."""
@@ -129,7 +149,8 @@ def routes(served: Served) -> APIRouter:
     """Return them."""
     router = APIRouter(tags=["many instances"])
     read, act = [served.needs("read")], [served.needs("act")]
-    jobs = Jobs(served)
+    jobs, text = Jobs(served), served.redaction.text
+    served.on_stop.append(jobs.stop)
     described = {200: {"model": models.BulkDocument}, **responses(401, 403, 404)}
 
     @router.post(
@@ -138,12 +159,14 @@ def routes(served: Served) -> APIRouter:
         dependencies=act,
         responses={200: {"model": models.BulkDocument}, **responses(401, 403, 409, 422, 503)},
     )
-    async def operate(operation: Action, order: Order, actor: Actor) -> Response:
+    async def operate(
+        operation: Annotated[Action, Path(description="What is to be done.")], order: Order, actor: Actor
+    ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that are found.
 
         Unless `dry_run` is false they are only counted. What takes longer goes on, and its `id` says how far it is.
         """
-        return answer((await jobs.begin(operation, order, actor)).document())
+        return answer((await jobs.begin(operation, order, actor)).document(text))
 
     @router.get(
         "/bulk",
@@ -153,12 +176,12 @@ def routes(served: Served) -> APIRouter:
     )
     async def listed() -> Response:
         """Return the operations on many of this process, the last one first."""
-        return answer([job.document() for job in jobs.list()])
+        return answer([job.document(text) for job in jobs.list()])
 
     @router.get("/bulk/{id}", response_model=None, dependencies=read, responses=described)
     async def progress(id: JobId) -> Response:
         """Return how far an operation on many is."""
-        return answer(jobs.get(id).document())
+        return answer(jobs.get(id).document(text))
 
     @router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)
     async def stop(id: JobId) -> Response:
@@ -166,6 +189,6 @@ def routes(served: Served) -> APIRouter:
         job = jobs.get(id)
         job.task.cancel()
         await asyncio.wait({job.task})
-        return answer(job.document())
+        return answer(job.document(text))
 
     return router

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from starlette.exceptions import HTTPException
+
 from mainspring.web.asgi import App, Message, Receive, Scope, Send, headers_of
 from mainspring.web.problems import Problem
 
@@ -18,6 +20,8 @@ SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 BODY_BYTES: Final = 2 * 1_024 * 1_024
 # More of a length are not read: it is over the limit by then.
 LENGTH_DIGITS: Final = 12
+# Where a signature is the only proof, no page gains anything by making a browser call: see `hooks`.
+SIGNED: Final = "/api/hooks/"
 # Of whose pages a browser says that a request comes: our own, or nobody's (typed, or a bookmark).
 _OUR_PAGES: Final = frozenset({"same-origin", "none"})
 
@@ -70,19 +74,13 @@ class Guard:
         if problem is not None:
             await problem.send(answer)
             return
-        body = _Body(receive, self._body_bytes)
-        try:
-            await self._app(scope, body.receive, answer)
-        except _TooLargeError:
-            if answer.begun:
-                raise
-            await self._too_large().send(answer)
+        await self._app(scope, _Body(receive, self._body_bytes).receive, answer)
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Problem | None:
         host = headers.get("host", "")
         if not self.knows(host):
             return Problem(421, "unknown host", f"{host or 'No host'} is not served here.", "UnknownHost")
-        if scope["method"] not in SAFE and not _is_ours(headers, host):
+        if scope["method"] not in SAFE and not _is_signed(scope) and not _is_ours(headers, host):
             return Problem(403, "from another page", "Only this server's own page may ask for that.", "CrossOrigin")
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()):
@@ -90,7 +88,7 @@ class Guard:
         return self._too_large() if int(length[:LENGTH_DIGITS]) > self._body_bytes else None
 
     def _too_large(self) -> Problem:
-        return Problem(413, "too large", f"A body has at most {self._body_bytes:,} bytes.", "BodyTooLarge")
+        return Problem(413, "too large", _limit(self._body_bytes), "BodyTooLarge")
 
 
 def without_port(host: str) -> str:
@@ -104,6 +102,12 @@ def without_port(host: str) -> str:
     return host.partition(":")[0]
 
 
+def _is_signed(scope: Scope) -> bool:
+    """Tell whether a request is for a route whose proof is a signature, wherever this app is mounted."""
+    path: str = scope["path"]
+    return path.removeprefix(scope.get("root_path", "")).startswith(SIGNED)
+
+
 def _is_ours(headers: Mapping[str, str], host: str) -> bool:
     """Tell whether a request comes from our own page, or from no browser's page at all."""
     site = headers.get("sec-fetch-site")
@@ -113,8 +117,8 @@ def _is_ours(headers: Mapping[str, str], host: str) -> bool:
     return origin is None or origin.partition("://")[2].lower() == host.lower()
 
 
-class _TooLargeError(Exception):
-    """A body without a length has grown over the limit."""
+def _limit(body_bytes: int) -> str:
+    return f"A body has at most {body_bytes:,} bytes."
 
 
 class _Body:
@@ -122,14 +126,15 @@ class _Body:
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
-        self._left = limit
+        self._limit = self._left = limit
 
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._left -= len(message.get("body", b""))
             if self._left < 0:
-                raise _TooLargeError
+                # The one kind of error that passes through whatever reads the body.
+                raise HTTPException(413, _limit(self._limit))
         return message
 
 
@@ -138,11 +143,9 @@ class _Answer:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self.begun = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self.begun = True
             given: list[Any] = list(message.get("headers", ()))
             names = {bytes(name).lower() for name, _ in given}
             added = [(name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in names]

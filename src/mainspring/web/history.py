@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from mainspring.analysis.as_test import PAST_MOST, as_test, file_name
 from mainspring.analysis.links import EVENTS_LOOKED_AT, Link, links_of
+from mainspring.analysis.redaction import MARKER
 from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.app.given import checked_place
@@ -22,6 +23,7 @@ from mainspring.engine.pending import moment
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceRow, Ref
 from mainspring.web import history_models as models
+from mainspring.web import models as found_by
 from mainspring.web.instances import loaded
 from mainspring.web.opened import Opened, opened
 from mainspring.web.problems import responses
@@ -63,6 +65,16 @@ def _looking(router: APIRouter, served: Served) -> None:
         return answer({"items": [_line(line) for line in lines], "next": rows[-1].version if more else None})
 
     @router.get(
+        "/attributes",
+        response_model=None,
+        dependencies=read,
+        responses={200: {"model": list[found_by.AttributeName]}, **responses(401, 403, 503)},
+    )
+    async def names() -> Response:
+        """Return by which attributes instances can be found, a thousand at most."""
+        return answer([{"name": name, "kind": kind} for name, kind in await app.engine.store.attribute_names()])
+
+    @router.get(
         "/attributes/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
@@ -72,7 +84,9 @@ def _looking(router: APIRouter, served: Served) -> None:
         """Return what an instance can be searched by."""
         await loaded(app, workflow, id, events=0)
         rows = await app.engine.store.attributes(Ref(workflow, id))
-        return answer({"instance": f"{workflow}/{id}", "attributes": {row.name: row.value for row in rows}})
+        hides = served.redaction.hides
+        found = {row.name: MARKER if hides("", row.name) else row.value for row in rows}
+        return answer({"instance": f"{workflow}/{id}", "attributes": found})
 
     @router.get(
         "/links/{workflow}/{id:path}",

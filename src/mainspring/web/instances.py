@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
+from msgspec import DecodeError
 from pydantic import BaseModel, ConfigDict, Field
 
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
-from mainspring.app.given import checked_place
+from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
+from mainspring.app.search import filter_of, searched
 from mainspring.app.states import state_at
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
-from mainspring.port.records import Loaded, OutputClaim, Ref
+from mainspring.port.records import EventRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
-from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, page
+from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page
 
 WAITING: Final = 100
 REASON_CHARACTERS: Final = 1_000
@@ -31,10 +33,10 @@ Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate",
 class Order(BaseModel):
     """Why somebody operates, and to which version a reset goes back."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
 
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
-    to: int | None = Field(default=None, ge=1, description="For reset: the version to go back to.")
+    to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset: the version to go back to.")
 
 
 def routes(served: Served) -> APIRouter:
@@ -59,11 +61,17 @@ def _finding(router: APIRouter, served: Served) -> None:
     async def instances(
         search: Searched,
         limit: Limit = PAGE,
-        after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0,
+        after: Annotated[int | None, Query(ge=0, description="The `next` of the page before.")] = None,
+        newest: Annotated[bool, Query(description="The newest first; else the oldest.")] = False,
     ) -> Response:
-        """Find instances, in the order in which they began. Every word narrows."""
-        rows = await app.instances(limit=limit, after=checked_place(after), **search)
-        return page([instance_document(row) for row in rows], limit, lambda last: last["key"])
+        """Find instances, in the order in which they began, or the newest first. Every word narrows.
+
+        A request looks at 10,000 of them at most, or finds few by an index: a page may be short, or empty, and the
+        search is over only when `next` is null.
+        """
+        place = None if after is None else checked_place(after)
+        found = await searched(app.engine.store, filter_of(**search), limit, place, newest=newest)
+        return answer({"items": [served.shown(instance_document(row)) for row in found.rows], "next": found.next})
 
 
 def _looking(router: APIRouter, served: Served) -> None:
@@ -77,7 +85,7 @@ def _looking(router: APIRouter, served: Served) -> None:
     )
     async def instance(workflow: Workflow, id: Id) -> Response:
         """Return one instance."""
-        return answer(instance_document((await loaded(app, workflow, id, events=0)).row))
+        return answer(served.shown(instance_document((await loaded(app, workflow, id, events=0)).row)))
 
     @router.get(
         "/streams/{workflow}/{id:path}",
@@ -94,8 +102,13 @@ def _looking(router: APIRouter, served: Served) -> None:
         """Return the events of an instance, in order."""
         ref = Ref(workflow, id)
         await loaded(app, workflow, id, events=0)
-        rows = await app.engine.store.stream(ref, checked_place(after), limit)
-        return page([served.shown(event_document(ref, row)) for row in rows], limit, lambda last: last["version"])
+
+        def ask(behind: int, wanted: int) -> Awaitable[list[EventRow]]:
+            return app.engine.store.stream(ref, behind, wanted)
+
+        return await page(
+            ask, lambda row: served.shown(event_document(ref, row)), "version", checked_place(after), limit
+        )
 
     @router.get(
         "/states/{workflow}/{id:path}",
@@ -126,9 +139,9 @@ def _waiting(router: APIRouter, served: Served) -> None:
         await loaded(app, workflow, id, events=0)
         return answer(
             {
-                "inbox": [served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)],
-                "outbox": [_output(served, claim) for claim in await store.outputs(ref, timers=False, limit=WAITING)],
-                "timers": [_output(served, claim) for claim in await store.outputs(ref, timers=True, limit=WAITING)],
+                "inbox": fitting(served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)),
+                "outbox": _outputs(served, await store.outputs(ref, timers=False, limit=WAITING)),
+                "timers": _outputs(served, await store.outputs(ref, timers=True, limit=WAITING)),
             }
         )
 
@@ -139,8 +152,8 @@ def _waiting(router: APIRouter, served: Served) -> None:
         responses={200: {"model": list[models.OutputDocument]}, **responses(401, 403, 503)},
     )
     async def timers(limit: Limit = PAGE) -> Response:
-        """Return the timers of all instances, the next one first."""
-        return answer([_output(served, claim) for claim in await app.timers(limit)])
+        """Return the timers of all instances, the next one first; not those that a worker is about to let fire."""
+        return answer(_outputs(served, await app.timers(limit)))
 
 
 def _operating(router: APIRouter, served: Served) -> None:
@@ -153,12 +166,16 @@ def _operating(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.InstanceDocument}, **responses(401, 403, 404, 409, 410, 422, 503)},
     )
     async def operate(
-        operation: Operation, workflow: Workflow, id: Id, actor: Actor, order: Order | None = None
+        operation: Annotated[Operation, Path(description="What is to be done.")],
+        workflow: Workflow,
+        id: Id,
+        actor: Actor,
+        order: Order | None = None,
     ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate or reset an instance. The stream records who did it."""
         await loaded(app, workflow, id, events=0)
         await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or Order(), actor)()
-        return answer(instance_document((await loaded(app, workflow, id, events=0)).row))
+        return answer(served.shown(instance_document((await loaded(app, workflow, id, events=0)).row)))
 
 
 def operation_of(
@@ -196,5 +213,13 @@ async def loaded(app: Mainspring, workflow: str, id: str, events: int | None = N
     return found
 
 
-def _output(served: Served, claim: OutputClaim) -> dict[str, Any]:
-    return served.shown(output_document(claim, read_detail(claim.detail).key))
+def _outputs(served: Served, claims: Sequence[OutputClaim]) -> list[dict[str, Any]]:
+    return fitting(served.shown(output_document(claim, _key(claim))) for claim in claims)
+
+
+def _key(claim: OutputClaim) -> str | None:
+    """Return the key of a timer; None too where a seal hides it."""
+    try:
+        return read_detail(claim.detail).key
+    except DecodeError:
+        return None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from msgspec import Raw, json
 
+from mainspring.analysis.redaction import MARKER
 from mainspring.app.documents import letter_document
 from mainspring.app.given import checked_place
+from mainspring.app.undelivered import undelivered_in
 from mainspring.errors import OperationError
-from mainspring.port.records import DeadLetter
+from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.problems import responses
 from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page
@@ -41,8 +45,11 @@ def routes(served: Served) -> APIRouter:
         limit: Limit = PAGE, after: Annotated[int, Query(ge=0, description="The `next` of the page before.")] = 0
     ) -> Response:
         """Return dead letters, the oldest first."""
-        found = await app.dead_letters(limit, checked_place(after))
-        return page([served.shown(letter_document(letter)) for letter in found], limit, lambda last: last["id"])
+
+        def ask(behind: int, wanted: int) -> Awaitable[list[DeadLetter]]:
+            return app.dead_letters(wanted, behind)
+
+        return await page(ask, lambda each: _shown(served, each), "id", checked_place(after), limit)
 
     @router.get(
         "/dead-letters/{id}",
@@ -52,7 +59,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def letter(id: LetterId) -> Response:
         """Return one dead letter."""
-        return answer(served.shown(letter_document(await _letter(served, id))))
+        return answer(_shown(served, await _letter(served, id)))
 
     @router.post(
         "/dead-letters/{id}/retry",
@@ -81,6 +88,21 @@ def routes(served: Served) -> APIRouter:
         return answer({"id": id, "left": False})
 
     return router
+
+
+def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
+    """Return a letter as it may be shown. What is no JSON object has no fields of which some could be shown."""
+    document = letter_document(letter)
+    if letter.workflow == EDGE and served.redaction.fields:
+        came, shown = undelivered_in(letter), bytes(document["message"])
+        if shown != came.bytes or not shown.lstrip().startswith(b"{"):
+            document["message"] = Raw(json.encode(MARKER))
+        hides = served.redaction.hides
+        document["headers"] = {
+            name: MARKER if hides(letter.type, name.removeprefix("ce-")) else value
+            for name, value in came.headers.items()
+        }
+    return served.shown(document)
 
 
 async def _letter(served: Served, id: int) -> DeadLetter:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, json
@@ -19,6 +19,7 @@ from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, instance_document, stats_document
 from mainspring.errors import MainspringError, told
 from mainspring.port.records import InstanceRow, Ref, Stats
+from mainspring.port.store import Store
 from mainspring.web.problems import Problem, Refusal
 
 LOOK_SECONDS: Final = 1.0
@@ -30,11 +31,20 @@ QUEUED: Final = 100
 EVENTS_AT_ONCE: Final = 500
 BACK_SECONDS: Final = 2.0
 
+QUICK_SECONDS: Final = 0.05
+"""Who would wait longer for the figures of the app is told the last ones, while new ones are counted."""
+COUNTED_TIMES: Final = 4.0
+"""To count takes a fifth of a connection's time at most."""
+OLDEST_SECONDS: Final = 120.0
+
 HEARTBEAT: Final = b": still here\n\n"
 
 Name: TypeAlias = Literal["stats", "instance", "events"]
 Show: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """Returns a document with nothing in it that may not be shown."""
+
+Beside: TypeAlias = Callable[[Callable[[Store], Coroutine[Any, Any, "_Look"]]], Awaitable["_Look"]]
+"""Asks a question on a connection of its own."""
 
 log = logging.getLogger("mainspring.web")
 
@@ -88,10 +98,11 @@ class Listener:
 
 
 class _Look(Struct):
-    """How much there was of everything, and when that was asked."""
+    """How much there was of everything, when that was asked, and how long it took."""
 
     stats: Stats
     time: float
+    seconds: float
 
 
 class Live:
@@ -101,8 +112,11 @@ class Live:
     0
     """
 
-    def __init__(self, app: Mainspring, show: Show = dict, look_seconds: float = LOOK_SECONDS) -> None:
+    def __init__(
+        self, app: Mainspring, show: Show = dict, look_seconds: float = LOOK_SECONDS, beside: Beside | None = None
+    ) -> None:
         self._app = app
+        self._beside = beside
         self._show = show
         self._look_seconds = look_seconds
         self._listeners: set[Listener] = set()
@@ -116,18 +130,41 @@ class Live:
         return len(self._listeners)
 
     async def stats(self) -> Stats:
-        """Return how much there is of everything, as of a look ago at most; many who ask at once ask once."""
-        last = self._last
-        if last is not None and time.monotonic() - last.time < self._look_seconds:
-            return last.stats
+        """Return how much there is of everything, as of a look ago at most; many who ask at once ask once.
+
+        To count a million rows takes long. It is done on another connection, then, not more often than it may, and who
+        asks meanwhile is told what was counted last.
+        """
+        last, age = self._last, 0.0
+        if last is not None:
+            age = time.monotonic() - last.time
+            if age < max(self._look_seconds, COUNTED_TIMES * last.seconds):
+                return last.stats
         if self._asking is None or self._asking.done():
             self._asking = asyncio.ensure_future(self._ask())
+            self._asking.add_done_callback(self._asked)
+        if last is not None and last.seconds > QUICK_SECONDS and age < OLDEST_SECONDS:
+            return last.stats
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> Stats:
-        found = await self._app.stats()
-        self._last = _Look(found, time.monotonic())
-        return found
+        async def counted(count: Callable[[], Awaitable[Stats]]) -> _Look:
+            begun = time.monotonic()
+            found = await count()
+            now = time.monotonic()
+            return _Look(found, now, now - begun)
+
+        quick = self._last is not None and self._last.seconds <= QUICK_SECONDS
+        if quick or self._beside is None:
+            self._last = await counted(self._app.stats)
+        else:
+            self._last = await self._beside(lambda store: counted(store.stats))
+        return self._last.stats
+
+    def _asked(self, asking: asyncio.Task[Stats]) -> None:
+        # Where it failed, nobody is told old figures any more, and whoever asks next hears why.
+        if asking.cancelled() or asking.exception() is not None:
+            self._last = None
 
     async def listen(self, ref: Ref | None = None, after: int | None = None) -> AsyncIterator[bytes]:
         """Yield events, as long as somebody takes them. `after` is the version that was seen last."""
@@ -201,7 +238,7 @@ class Live:
         events = await self._app.engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
         # More may be there than at the look: the next one tells of them, and nobody hears of anything twice.
         last = events[-1].version if events else after
-        texts = [event_text("instance", instance_document(row))]
+        texts = [event_text("instance", self._show(instance_document(row)))]
         if events:
             documents = [self._show(event_document(ref, event)) for event in events]
             texts.append(event_text("events", documents, last))

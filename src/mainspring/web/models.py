@@ -39,6 +39,12 @@ class Published(Document):
     receipts: list[Taken]
 
 
+class HookTaken(Document):
+    """What became of a webhook: it is durable."""
+
+    status: Literal["taken", "kept"]
+
+
 class Ended(Document):
     """How an instance ended."""
 
@@ -68,10 +74,17 @@ class InstanceDocument(Document):
 
 
 class InstancePage(Document):
-    """A page of instances."""
+    """A page of instances. It may be short, or empty, and yet have a next one."""
 
     items: list[InstanceDocument]
     next: int | None = Field(description="What to give as `after` for the next page; null behind the last one.")
+
+
+class AttributeName(Document):
+    """A name by which instances can be found, and what it is compared with."""
+
+    name: str = Field(examples=["customer"])
+    kind: Literal["text", "number", "flag", "time"]
 
 
 class EventDocument(Document):
@@ -157,6 +170,9 @@ class LetterDocument(Document):
     error: str | None
     attempts: int
     actor: str | None
+    headers: dict[str, str] | None = Field(
+        default=None, description="What came with a message that an edge could not take; left out of others."
+    )
 
 
 class LetterPage(Document):
@@ -171,6 +187,46 @@ class Settled(Document):
 
     id: int
     left: bool = Field(description="Whether it is a dead letter still.")
+
+
+class LetterKind(Document):
+    """Dead letters that are alike: of one workflow and type, with one reason, and errors that differ in values only."""
+
+    kind: str = Field(examples=["8c1f0a2b9d3e4f5061728394"])
+    workflow: str
+    type: str
+    reason: str
+    error: str | None = Field(description="That of the first.")
+    count: int
+    first: int = Field(description="The id of the oldest.")
+
+
+class LetterKinds(Document):
+    """What kinds of dead letters there are."""
+
+    kinds: list[LetterKind]
+    others: int = Field(description="How many are of further kinds.")
+    looked_at: int
+    cut: bool = Field(description="Whether there may be more than were looked at.")
+
+
+class LetterRefusal(Document):
+    """A dead letter that could not be settled."""
+
+    id: int
+    why: str
+
+
+class ManySettled(Document):
+    """What became of many dead letters."""
+
+    operation: Literal["retry", "discard"]
+    dry_run: bool = Field(description="Whether they were only counted.")
+    matched: int
+    done: int
+    left: int = Field(description="How many more there are: ask again.")
+    refusals: int
+    refused: list[LetterRefusal] = Field(description="The first hundred.")
 
 
 class TaskDocument(Document):

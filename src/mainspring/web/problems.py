@@ -39,6 +39,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.UnknownOutcomeError, 503, "outcome unknown"),
 )
 RETRY_SECONDS: Final = 5
+DETAIL_CHARACTERS: Final = 10_000
 
 
 class Problem(Struct, frozen=True):
@@ -55,7 +56,7 @@ class Problem(Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """Return it as it goes over the line."""
-        return {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": self.detail}
+        return {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": _told(self.detail)}
 
     @property
     def headers(self) -> dict[str, str]:
@@ -77,6 +78,12 @@ class Problem(Struct, frozen=True):
         headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body})
+
+
+def _told(detail: str) -> str:
+    """Return a text that any reader can take: a part of what was sent may be in it, however strange or long."""
+    text = detail if len(detail) <= DETAIL_CHARACTERS else f"{detail[:DETAIL_CHARACTERS]}…"
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer
@@ -115,6 +122,9 @@ def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
         400: "not understood",
         401: "not known",
         403: "not permitted",
+        421: "unknown host",
+        429: "too often",
+        500: "failed: an error of the server",
         **{status: "; ".join(title for _, s, title in STATUSES if s == status) for _, status, _ in STATUSES},
     }
     schema = {"$ref": "#/components/schemas/Problem"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -25,7 +25,7 @@ Since = Annotated[datetime | None, Query(description="Since this time, with its 
 Until = Annotated[datetime | None, Query(description="Before this time, with its zone.")]
 
 
-def _searched(
+async def _searched(
     *,
     workflow: str | None = None,
     status: Status | None = None,
@@ -74,5 +74,15 @@ class Words(BaseModel):
 
     def search(self) -> Search:
         """Return them as the app takes them."""
-        given: dict[str, Any] = {name: getattr(self, name) for name in Words.model_fields}
-        return _searched(**given)
+        return Search(
+            workflow=self.workflow,
+            status=self.status,
+            state=self.state,
+            id_prefix=self.prefix,
+            attributes=[read_condition(text) for text in self.attribute],
+            error=self.error,
+            created_from=self.began_since,
+            created_to=self.began_until,
+            updated_from=self.since,
+            updated_to=self.until,
+        )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any, Final
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
-from msgspec import Raw, Struct, json
+from msgspec import DecodeError, Raw, Struct, json
 
 from mainspring.analysis.model import Machine
 from mainspring.analysis.redaction import Redaction
@@ -23,11 +24,29 @@ SCHEMAS: Final = "#/components/schemas/"
 ACTOR_HEADER: Final = "x-mainspring-actor"
 PAGE: Final = 100
 LARGEST_PAGE: Final = 1_000
+PAGE_BYTES: Final = 8 * 1_024 * 1_024
+"""A page ends when its messages have so many, however many were asked for."""
+PIECE: Final = 100
+"""So many rows with messages are read at once."""
+# What is shown in place of a body that cannot be read: its seal cannot be opened here.
+UNREADABLE: Final = Raw(b'{"$unreadable":true}')
 LARGEST_WAIT_SECONDS: Final = 60.0
+
+R = TypeVar("R")
+P = TypeVar("P")
+Ask: TypeAlias = Callable[[P, int], Awaitable[Sequence[R]]]
+
+audit = logging.getLogger("mainspring.audit")
 
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 Workflow = Annotated[str, Path(description="The name of a workflow.", examples=["OrderFulfilment"])]
 Id = Annotated[str, Path(description="The id of an instance; it may hold slashes.", examples=["o-1"])]
+
+
+# Fields of documents in which an error may quote what is not to be shown.
+TEXTS: Final = ("error", "reason", "problem")
+# What is done with these is told to a log as well: not everything has a stream to be recorded in.
+AUDITED: Final[frozenset[Permission]] = frozenset({"act", "administer"})
 
 
 class Needed:
@@ -37,7 +56,8 @@ class Needed:
         self._access = access
         self.permission: Permission = permission
 
-    def __call__(self, request: Request) -> None:
+    # All that every request passes is a coroutine, though nothing waits: FastAPI would send a function to a thread.
+    async def __call__(self, request: Request) -> None:
         address = request.client.host if request.client else None
         who = self._access.who(headers_of(request.scope), address)
         if who is None:
@@ -47,6 +67,8 @@ class Needed:
             detail = f"The role {who.role} does not permit to {self.permission}."
             raise Refusal(Problem(403, "not permitted", detail, "NotPermitted"))
         request.state.who = who
+        if self.permission in AUDITED:
+            audit.info("%s: %s %s", who.name or "somebody here", request.method, request.url.path)
 
 
 class Served:
@@ -60,23 +82,37 @@ class Served:
         self.app = app
         self.access = access or Access()
         self.slow = Slow(app)
-        self.live = Live(app, self.shown)
+        self.live = Live(app, self.shown, beside=self.slow.beside)
         self.machines: dict[str, Machine] = {}
         """Workflows as their code says they are, as far as somebody has asked."""
         self.redaction = Redaction(payloads=True, fields=redact)
+        self.on_stop: list[Callable[[], Awaitable[None]]] = []
+        """What routes want to be done before the app stops."""
 
     def needs(self, permission: Permission) -> Any:
         """Return the dependency of a route that asks for a permission."""
         return Dependency(Needed(self.access, permission))
 
     def body(self, type: str | None, body: bytes | None) -> Raw | None:
-        """Return a stored body as it may be shown: what is declared sensitive is not."""
-        return None if body is None or type is None else Raw(self.redaction.body(type, body))
+        """Return a stored body as it may be shown: what is declared sensitive is not, nor is what is no JSON."""
+        if body is None or type is None:
+            return None
+        try:
+            return json.decode(self.redaction.body(type, body), type=Raw)
+        except DecodeError:
+            return UNREADABLE
+
+    def text(self, text: str | None) -> str | None:
+        """Return what an error says, as it may be shown: it may quote a message or a state."""
+        return None if text is None else self.redaction.text(text)
 
     def shown(self, document: dict[str, Any], field: str = "message") -> dict[str, Any]:
-        """Return a document with its message as it may be shown."""
+        """Return a document with its message, and what it says of errors, as they may be shown."""
         raw, type = document.get(field), document.get("type")
-        return document if raw is None else {**document, field: self.body(type, bytes(raw))}
+        changed: dict[str, Any] = {} if raw is None else {field: self.body(type, bytes(raw))}
+        if self.redaction.fields:
+            changed |= {name: self.text(document[name]) for name in TEXTS if name in document}
+        return document | changed
 
 
 def who(request: Request) -> Who:
@@ -84,12 +120,16 @@ def who(request: Request) -> Who:
     return request.state.who
 
 
-def actor(request: Request) -> str | None:
+def actor_of(request: Request) -> str | None:
     """Return who is to be recorded: whom we know; else whom somebody at this machine says to be."""
     return who(request).name or checked_actor(request.headers.get(ACTOR_HEADER))
 
 
-Actor = Annotated[str | None, Depends(actor)]
+async def _actor(request: Request) -> str | None:
+    return actor_of(request)
+
+
+Actor = Annotated[str | None, Depends(_actor)]
 
 
 def told(cls: type[Struct]) -> dict[str, Any]:
@@ -112,7 +152,46 @@ def answer(document: Any, status: int = 200, headers: Mapping[str, str] | None =
     )
 
 
-def page(documents: list[dict[str, Any]], limit: int, cursor: Callable[[dict[str, Any]], Any]) -> Response:
-    """Return a page of a list: what to ask for the next one stands in `next`, and is null behind the last."""
-    more = len(documents) == limit
-    return answer({"items": documents, "next": cursor(documents[-1]) if more and documents else None})
+async def page(ask: Ask[P, R], show: Callable[[R], dict[str, Any]], cursor: str, after: P, limit: int) -> Response:
+    """Return a page of a list, read some rows at a time: what stands in `next` is null behind the last one.
+
+    `ask` returns so many rows behind a place, and `cursor` is the field of a document that says its place.
+    """
+    found: list[dict[str, Any]] = []
+    size, more = 0, True
+    while more and len(found) < limit:
+        wanted = min(limit - len(found), PIECE)
+        rows = await ask(after, wanted)
+        for row in rows:
+            if size > PAGE_BYTES:
+                return answer({"items": found, "next": after})
+            found.append(show(row))
+            size += weight(found[-1])
+            after = found[-1][cursor]
+        more = len(rows) == wanted
+    return answer({"items": found, "next": after if more else None})
+
+
+def fitting(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return as many documents as an answer may hold.
+
+    >>> len(fitting([{"message": Raw(b" " * PAGE_BYTES + b"1")}, {"message": None}]))
+    1
+    """
+    found: list[dict[str, Any]] = []
+    size = 0
+    for document in documents:
+        if size > PAGE_BYTES:
+            break
+        found.append(document)
+        size += weight(document)
+    return found
+
+
+def weight(document: Mapping[str, Any]) -> int:
+    """Return how many bytes the messages and the data in a document have.
+
+    >>> weight({"id": 7, "message": Raw(b'{"n":1}'), "data": {"n": 1}})
+    14
+    """
+    return sum(len(json.encode(value)) for value in document.values() if isinstance(value, Raw | dict))

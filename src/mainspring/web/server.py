@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import socket
 from collections.abc import Generator, Iterable
 from typing import Any, Final
@@ -13,6 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from mainspring.errors import SettingError
+from mainspring.telemetry.scraping import is_loopback
 from mainspring.web.access import Access
 from mainspring.web.guard import LOOPBACK
 
@@ -24,20 +24,6 @@ KEEP_ALIVE_SECONDS: Final = 75
 STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops; those who listen are let go at once."""
 QUEUE: Final = 2_048
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches an address.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
-    (True, True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False  # a name may lead anywhere
 
 
 def checked_host(host: str, access: Access) -> str:
@@ -75,7 +61,8 @@ def bound(host: str, port: int | None) -> socket.socket:
     wanted = range(PORT, PORT + PORTS_TRIED) if port is None else (port,)
     problem: OSError | None = None
     for number in wanted:
-        made = socket.socket(family)
+        # Only a socket that says so is known to be TCP: else asyncio would let small answers wait for 40 ms.
+        made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, number))

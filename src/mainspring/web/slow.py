@@ -27,17 +27,29 @@ ANSWERS_KEPT: Final = 64
 KEPT_SECONDS: Final = 5.0
 # An answer is kept for so many times as long as it took: one that is asked for again and again takes a fifth of a core.
 KEPT_TIMES: Final = 4.0
+QUICK_SECONDS: Final = 0.5
+"""Who would wait longer for an answer gets the last one, while a new one is made."""
+OLDEST_SECONDS: Final = 60.0
+"""So long after its time an answer is still given."""
 
 T = TypeVar("T")
 Ask: TypeAlias = Callable[[Store], Coroutine[Any, Any, T]]
 
 
 class _Kept(Struct):
+    """An answer, or a question under way with the answer before it."""
+
     task: asyncio.Task[Any]
     until: float | None = None
+    seconds: float = 0.0
+    before: asyncio.Task[Any] | None = None
 
     def is_fresh(self, now: float) -> bool:
         return self.until is None or now < self.until
+
+    def is_usable(self, now: float) -> bool:
+        """Tell whether it will do while there is none that is fresh."""
+        return self.until is not None and self.seconds > QUICK_SECONDS and now < self.until + OLDEST_SECONDS
 
 
 class Slow:
@@ -58,12 +70,19 @@ class Slow:
 
     async def read(self, key: Hashable, ask: Ask[T]) -> T:
         """Return the answer to a question about many rows; one that was given a moment ago will do."""
-        kept = self._kept.get(key)
-        if kept is None or not kept.is_fresh(time.monotonic()):
-            kept = self._begin(key, ask)
+        kept, now = self._kept.get(key), time.monotonic()
+        if kept is None or not kept.is_fresh(now):
+            before = kept.task if kept is not None and kept.is_usable(now) else None
+            kept = self._begin(key, ask, before)
         self._kept.move_to_end(key)
+        if kept.before is not None and not kept.task.done():
+            return kept.before.result()
         # Who stops waiting does not stop it: others may wait for the same, or ask again.
         return await asyncio.shield(kept.task)
+
+    async def beside(self, ask: Ask[T]) -> T:
+        """Return the answer to a question about many rows, asked on a connection of its own, and not remembered."""
+        return await self._read(ask)
 
     async def compute(self, function: Callable[[], T], *, watched: bool = False) -> T:
         """Return what a function returns that needs the processor, or runs authors' code, for longer than a moment.
@@ -77,11 +96,11 @@ class Slow:
         except TimeoutError:
             raise self._too_long() from None
 
-    def _begin(self, key: Hashable, ask: Ask[T]) -> _Kept:
+    def _begin(self, key: Hashable, ask: Ask[T], before: asyncio.Task[Any] | None) -> _Kept:
         if sum(kept.until is None for kept in self._kept.values()) >= READS_AT_ONCE:
             detail = f"{READS_AT_ONCE} analyses are under way. Ask again in a moment."
             raise Refusal(Problem(503, "busy", detail, "AnalysisBusy"))
-        kept = _Kept(asyncio.ensure_future(self._read(ask)))
+        kept = _Kept(asyncio.ensure_future(self._read(ask)), before=before)
         self._kept[key] = kept
         begun = time.monotonic()
         kept.task.add_done_callback(lambda task: self._end(key, kept, task, begun))
@@ -89,7 +108,9 @@ class Slow:
 
     def _end(self, key: Hashable, kept: _Kept, task: asyncio.Task[Any], begun: float) -> None:
         now = time.monotonic()
-        kept.until = now + max(KEPT_SECONDS, KEPT_TIMES * (now - begun))
+        kept.seconds, kept.before = now - begun, None
+        kept.until = now + max(KEPT_SECONDS, KEPT_TIMES * kept.seconds)
+        # Whether it failed is asked here in any case: nobody may wait for it.
         if (task.cancelled() or task.exception() is not None) and self._kept.get(key) is kept:
             del self._kept[key]
         while len(self._kept) > ANSWERS_KEPT:

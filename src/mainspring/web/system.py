@@ -5,9 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from mainspring.app.documents import stats_document
+from mainspring.app.observing import exposition
 from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import moment
@@ -18,6 +20,8 @@ from mainspring.web.problems import responses
 from mainspring.web.served import Actor, Served, answer
 
 NEXT: Final = 5
+# As Prometheus asks for them.
+EXPOSED: Final = ("text/plain", "application/openmetrics-text")
 
 ScheduleName = Annotated[str, Path(description="The name of a schedule.", examples=["nightly"])]
 
@@ -34,8 +38,26 @@ def routes(served: Served) -> APIRouter:
         responses={200: {"model": models.StatsDocument}, **responses(401, 403, 503)},
     )
     async def stats() -> Response:
-        """Return how many instances there are by status, and how much waits; as of a second ago."""
+        """Return how many instances there are by status, and how much waits; as of a moment ago.
+
+        Where there are so many that counting takes long, the figures may be some seconds older.
+        """
         return answer(stats_document(await served.live.stats()))
+
+    @router.get(
+        "/metrics",
+        response_model=None,
+        response_class=PlainTextResponse,
+        dependencies=read,
+        responses={
+            200: {"content": {media: {"schema": {"type": "string"}} for media in EXPOSED}},
+            **responses(401, 403, 409),
+        },
+    )
+    async def metrics(request: Request) -> Response:
+        """Return what Prometheus scrapes, where the app counts: `app.observe(metrics=True)`."""
+        body, content_type = await exposition(app, request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": content_type, "cache-control": "no-store"})
 
     @router.get(
         "/workflows",
@@ -145,7 +167,8 @@ def _workflow(entry: WorkflowEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "version": entry.version,
-        "purpose": inspect.getdoc(type(entry.workflow)),
+        # Its own words only: those that it inherits are about workflows in general.
+        "purpose": None if (doc := type(entry.workflow).__doc__) is None else inspect.cleandoc(doc),
         "inputs": sorted(type_of(cls).name for cls in definition.inputs),
         "begins": sorted(type_of(cls).name for cls in definition.begins),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -16,7 +17,7 @@ from mainspring.errors import SettingError
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import PAGE, Limit, Served, actor, answer, page, who
+from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
 
@@ -24,7 +25,10 @@ TaskId = Annotated[str, Path(description="The id of a task.", examples=["Expense
 class Answered(BaseModel):
     """An answer: which of the forms, and what was filled in."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"answer": "ApproveExpense", "fields": {"comment": "as agreed"}}]},
+    )
 
     answer: str = Field(description="The name of the message type.", examples=["ApproveExpense"])
     fields: dict[str, Any] = Field(default={}, description="What the form asks for beyond what it knows.")
@@ -33,7 +37,7 @@ class Answered(BaseModel):
 class Rejected(BaseModel):
     """A no: why, and what else its form asks for."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "no receipt"}]})
 
     reason: str = Field(min_length=1, max_length=REASON_CHARACTERS, examples=["no receipt"])
     fields: dict[str, Any] = {}
@@ -42,7 +46,7 @@ class Rejected(BaseModel):
 class Picked(BaseModel):
     """Whose next tasks, and how many of them."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "manager", "count": 3}]})
 
     role: str = Field(min_length=1, examples=["manager"])
     count: int = Field(default=1, ge=1, le=MOST_PICKED)
@@ -51,7 +55,7 @@ class Picked(BaseModel):
 class Handed(BaseModel):
     """To whom a task goes."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"to": "bob"}]})
 
     to: str = Field(min_length=1, examples=["bob"])
 
@@ -84,10 +88,13 @@ def _looking(router: APIRouter, served: Served) -> None:
         after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
     ) -> Response:
         """Return open tasks, the next due first."""
-        found = await tasks.list(
-            role=role or (), person=person, workflow=workflow, overdue=overdue, limit=limit, after=after
-        )
-        return page([_document(served, task) for task in found], limit, lambda last: last["id"])
+
+        def ask(behind: str | None, wanted: int) -> Awaitable[list[Task]]:
+            return tasks.list(
+                role=role or (), person=person, workflow=workflow, overdue=overdue, limit=wanted, after=behind
+            )
+
+        return await page(ask, lambda task: _document(served, task), "id", after, limit)
 
     @router.get(
         "/tasks/{id:path}",
@@ -180,8 +187,7 @@ def _answering(router: APIRouter, served: Served) -> None:
 
 def _document(served: Served, task: Task) -> dict[str, Any]:
     document = to_builtins(task, builtin_types=())
-    hides = served.redaction.hides
-    return {**document, "data": {name: MARKER if hides("", name) else value for name, value in task.data.items()}}
+    return {**document, "data": served.redaction.data(document["data"])}
 
 
 def _form(served: Served, form: Form) -> dict[str, Any]:
@@ -195,7 +201,7 @@ def _form(served: Served, form: Form) -> dict[str, Any]:
 
 def _person(request: Request) -> str:
     """Return who works at a task: nobody can do it unnamed."""
-    name = actor(request)
+    name = actor_of(request)
     if name is None:
         raise SettingError("The actor", None, "Say who you are: send the header X-Mainspring-Actor.")
     return name

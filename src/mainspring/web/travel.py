@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as python_json
 from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -16,6 +17,7 @@ from mainspring.analysis.explain import Explanation, explain
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, stream_turns
 from mainspring.app.documents import event_document
+from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
 from mainspring.core.story import Entry
 from mainspring.engine.branches import live
@@ -47,10 +49,17 @@ At = Annotated[int | None, Query(ge=1, description="The step to which this versi
 class Otherwise(BaseModel):
     """What would have been otherwise: an input replaced, another one before it, or none at all."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"what": "replace", "at": 4, "type": "CardDeclined", "message": {"order_id": "o-1"}}]
+        },
+    )
 
     what: Literal["replace", "insert", "drop"]
-    at: int = Field(ge=1, description="The version of an input; to insert behind everything, the next version.")
+    at: int = Field(
+        ge=1, le=LARGEST, description="The version of an input; to insert behind everything, the next version."
+    )
     type: str | None = Field(
         default=None,
         description="The type of the other message; that of the replaced one if not said.",
@@ -208,14 +217,14 @@ async def _page(served: Served, found: Opened, after: int, most: int, *, explain
         "items": walker.found,
         "before": walker.before,
         "next": last if walker.enough and last < found.row.version else None,
-        "stopped": None if stopped is None else {"version": stopped.version, "problem": stopped.problem},
+        "stopped": None if stopped is None else served.shown({"version": stopped.version, "problem": stopped.problem}),
     }
 
 
 async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
     """Walk through a stream from its beginning, in a thread, until there is enough or its end."""
     store, version = served.app.engine.store, 0
-    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref))
+    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref), after)
     walker = Walker(served, found, journey, after, most, explained)
     while not walker.over and (page := await store.stream(found.ref, version, EVENTS_PER_PAGE)):
         version = page[-1].version
@@ -261,7 +270,7 @@ def explanation_document(served: Served, found: Opened, why: Explanation) -> dic
         "decide": branch_documents(why.decide),
         "evolve": [{"version": each.version, "branches": branch_documents(each.branches)} for each in why.evolve],
         "decided": [decided_document(served, found, event) for event in why.decided],
-        "error": why.error,
+        "error": served.text(why.error),
     }
 
 
@@ -293,7 +302,8 @@ def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Othe
     type_name = edit.type or replaced
     if type_name is None or edit.message is None:
         raise OperationError(f"To {edit.what}", "takes a message", "Say its type and its fields.")
-    message = read_message(served.app, type_name, json.encode(edit.message))
+    # Python's own writer: it writes all that its reader has let through, and ours says what is wrong with it.
+    message = read_message(served.app, type_name, python_json.dumps(edit.message).encode())
     if type(message) not in found.entry.definition.inputs:
         raise OperationError(found.ref.workflow, f"takes no {type_name}", "Choose one of its inputs.")
     return message
@@ -335,7 +345,7 @@ def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str,
         ],
         "waiting": entries(story.waiting),
         "left_out": entries(story.left_out),
-        "error": story.error,
+        "error": served.text(story.error),
     }
 
 

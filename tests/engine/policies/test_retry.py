@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mainspring.engine.policies.checks import LONGEST, microseconds
-from mainspring.engine.policies.retry import Retry
-from mainspring.errors import DoNotRetryError, SettingError
+from mainspring.engine.policies.retry import LONGEST_ASKED, Retry
+from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
 
 SECOND = 1_000_000
 ALMOST_ONE = 1 - 2**-53
@@ -66,6 +66,17 @@ def test_an_error_that_is_never_to_be_retried_is_not_nor_are_its_subclasses() ->
 
 def test_a_handler_can_say_that_trying_again_is_useless() -> None:
     assert not Retry().wants_another(DoNotRetryError("the card is stolen"), 1)
+
+
+def test_a_handler_can_say_when_trying_again_makes_sense_but_not_sooner_than_the_policy_and_not_in_a_year() -> None:
+    steady = Retry(jitter=False)
+
+    assert steady.wait_us(RetryLaterError("busy", timedelta(seconds=90)), 1, 0.5) == 90 * SECOND
+    assert steady.wait_us(RetryLaterError("busy", timedelta(0)), 3, 0.5) == steady.delay_us(3, 0.5)
+    assert steady.wait_us(RetryLaterError("busy", timedelta(days=400)), 1, 0.5) == microseconds(LONGEST_ASKED)
+    assert steady.wait_us(TimeoutError(), 3, 0.5) == steady.delay_us(3, 0.5)
+    with pytest.raises(SettingError, match="timedelta"):
+        RetryLaterError("busy", 90)  # pyright: ignore[reportArgumentType]  what no type checker would allow
 
 
 def test_a_group_of_errors_is_as_useless_as_its_worst_member() -> None:

@@ -7,12 +7,15 @@ must not come back together, when the destination has just recovered.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
+from typing import Final, cast
 
 from msgspec import Struct
 
 from mainspring.engine.policies.checks import check_count, check_duration, check_number, microseconds
-from mainspring.errors import DoNotRetryError, SettingError
+from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
+
+LONGEST_ASKED: Final = timedelta(days=1)
+"""Of the waits that others ask for: whoever asks for a year is not believed."""
 
 
 class Retry(Struct, frozen=True):
@@ -55,6 +58,15 @@ class Retry(Struct, frozen=True):
         False
         """
         return attempts < self.max_attempts and not self._is_useless(error)
+
+    def wait_us(self, error: Exception, attempts: int, random: float) -> int:
+        """Return how long to wait after an error: as long as the policy says, or longer if the error asks for it.
+
+        >>> Retry().wait_us(RetryLaterError("the bank is closed", timedelta(minutes=5)), attempts=1, random=0.5)
+        300000000
+        """
+        asked = min(error.after, LONGEST_ASKED) if isinstance(error, RetryLaterError) else timedelta(0)
+        return max(self.delay_us(attempts, random), microseconds(asked))
 
     def delay_us(self, attempts: int, random: float) -> int:
         """Return how long to wait after `attempts` attempts (1 or more); `random` is from [0, 1).

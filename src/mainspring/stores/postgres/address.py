@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from mainspring.errors import SettingError
 
@@ -19,6 +19,8 @@ class Address:
     >>> address = Address("postgresql://ann:secret@db.example/shop?schema=orders&sslmode=require")
     >>> address.schema, address.pooled, address.connections
     ('orders', False, 5)
+    >>> address.database
+    'shop'
     >>> str(address)
     'postgresql://db.example/shop?schema=orders'
     >>> address.dsn
@@ -34,6 +36,8 @@ class Address:
         self.pooled = _pooled(settings.pop("pooler", "session"))
         self.connections = _connections(settings.pop("connections", str(DEFAULT_CONNECTIONS)))
         self.dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote)))
+        # Not behind a pooler: it may know the database by another name.
+        self.database = None if self.pooled else unquote(parts.path.strip("/")) or None
         # Without user and password: this is what errors and logs say.
         host = parts.netloc.rpartition("@")[2]
         self._shown = f"postgresql://{host}{parts.path}?schema={self.schema}"

@@ -62,10 +62,10 @@ class Committer:
                 await asyncio.sleep(random.uniform(most / 2, most))  # noqa: S311  no secret
         raise AssertionError
 
-    async def apply(self, transaction: Transaction, worker: int, unit: Unit) -> tuple[Outcome, bool]:
-        """Apply a unit inside a transaction, and return its outcome, and whether it makes work that nobody holds."""
-        (outcome,), changes = await self._apply(transaction, worker, (unit,), set(), 0)
-        return outcome, changes.news
+    async def apply(self, transaction: Transaction, worker: int, units: Sequence[Unit]) -> tuple[list[Outcome], bool]:
+        """Apply units inside a transaction. Return their outcomes, and whether there is work now that nobody holds."""
+        outcomes, changes = await self._apply(transaction, worker, units, set(), 0)
+        return outcomes, changes.news
 
     def tell(self) -> None:
         """There is work that nobody holds."""

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
-from importlib import resources
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,7 +24,8 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST, translated
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session, connect
-from mainspring.stores.postgres.sql import named, statements, within
+from mainspring.stores.postgres.sql import statements, within
+from mainspring.stores.statements import read
 
 STATEMENT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = STATEMENT_SECONDS + 5.0
@@ -33,9 +33,7 @@ NOTIFY_SECONDS: Final = 2.0
 SESSIONS: Final = 3
 ROUNDS: Final = 3
 
-_QUESTIONS: Final = dict(
-    named(resources.files("mainspring.stores.postgres").joinpath("examine.sql").read_text("utf-8"))
-)
+_QUESTIONS: Final = read("mainspring.stores.postgres", ("examine.sql",))
 
 
 def _begin() -> str:

@@ -8,9 +8,9 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from mainspring.errors import LendingError, MainspringError
-from mainspring.port.lending import Connection
+from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.projections import Advance
-from mainspring.port.records import Committed, Outcome, Unit
+from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.commit import Committer
 from mainspring.stores.postgres.faults import translated
@@ -93,13 +93,20 @@ class PostgresLoan:
                 raise translated(str(self._lender.address), cause) from cause
 
     async def commit(self, unit: Unit) -> Outcome:
+        return (await self._finish([unit], repeats=False))[0]
+
+    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
+        outcomes = await self._finish(accepting(rows) or [Unit("", "")], repeats=True)
+        return outcomes[: len(rows)]
+
+    async def _finish(self, units: Sequence[Unit], *, repeats: bool) -> list[Outcome]:
         transaction = self._transaction
         if transaction is None or asyncio.get_running_loop().time() > self._deadline:
             await self.roll_back()
             raise self._late()
         try:
             self.connection.finish()
-            return await self._committed(transaction, unit)
+            return await self._committed(transaction, units, repeats=repeats)
         except MainspringError:
             raise
         except Exception as cause:
@@ -112,18 +119,18 @@ class PostgresLoan:
         if self._transaction is not None:
             await self._end(RolledBackError())
 
-    async def _committed(self, transaction: Transaction, unit: Unit) -> Outcome:
+    async def _committed(self, transaction: Transaction, units: Sequence[Unit], *, repeats: bool) -> list[Outcome]:
         if not transaction.session.busy:
             raise _ended_by_itself()
         await transaction.session.run(_UNDO + self._lender.transactions.settings)
-        outcome, news = await self._lender.committer.apply(transaction, self._worker, unit)
+        outcomes, news = await self._lender.committer.apply(transaction, self._worker, units)
         if transaction.xid != self._number:
             raise _ended_by_itself()
-        if isinstance(outcome, Committed):
+        if lasts(outcomes, repeats=repeats):
             await self._end(None)
             if news:
                 self._lender.committer.tell()
-        return outcome
+        return outcomes
 
     async def _end(self, error: RolledBackError | None) -> None:
         """Leave the transaction: committed without an error, else rolled back."""
@@ -158,12 +165,13 @@ class PostgresLoan:
 
     def _late(self) -> LendingError:
         return LendingError(
-            f"The handler's transaction took more than {self._limit_seconds:g} s and was rolled back",
-            "Do less in it, call nobody over a network, or give `transaction` more time.",
+            f"The transaction took more than {self._limit_seconds:g} s and was rolled back",
+            "Do less in it, call nobody over a network, or give it more time.",
         )
 
 
 def _ended_by_itself() -> LendingError:
     return LendingError(
-        "The handler ended its transaction by itself", "Leave COMMIT and ROLLBACK out: its result commits it."
+        "The transaction was ended by a statement of its own",
+        "Leave COMMIT and ROLLBACK out: it is committed when it is left.",
     )

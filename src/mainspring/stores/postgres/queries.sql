@@ -545,8 +545,8 @@ WHERE backend_xid = $1::text::xid8::xid AND wait_event IS DISTINCT FROM 'SyncRep
 
 -- name: next_due
 -- When the next output that nobody holds is due for these destinations; whether inputs of these workflows are free; the
--- time; whether the worker is known; and the transaction's number if it has changed anything. One step through the index
--- per destination and priority.
+-- time; whether the worker is known; whether messages were posted; and the transaction's number if it has changed anything.
+-- One step through the index per destination and priority.
 WITH RECURSIVE slots (destination, priority) AS (
     SELECT n.destination, (
         SELECT max(o.priority) FROM mainspring.outbox AS o WHERE o.owner IS NULL AND o.destination = n.destination
@@ -573,6 +573,7 @@ SELECT
     ),
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
     EXISTS (SELECT 1 FROM mainspring.workers WHERE key = $3::bigint),
+    EXISTS (SELECT 1 FROM mainspring.posted ORDER BY position LIMIT 1),
     pg_current_xact_id_if_assigned()::text::bigint;
 
 -- name: hold_worker
@@ -842,78 +843,6 @@ SELECT
     owner, checksum
 FROM mainspring.inbox WHERE name = $1 ORDER BY position LIMIT $2;
 
--- name: instances
--- Instances that match, in the order of their beginning, without tombstones. A filter that is NULL does not filter.
-SELECT key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us
-FROM mainspring.instances
-WHERE key > $1 AND purged_us IS NULL
-    AND ($2::text IS NULL OR workflow = $2)
-    AND ($3::text IS NULL OR status = $3)
-    AND ($4::text IS NULL OR state = $4)
-    AND ($5::text IS NULL OR starts_with(id, $5))
-    AND ($6::text IS NULL OR strpos(error, $6) > 0)
-    AND ($7::bigint IS NULL OR created_us >= $7)
-    AND ($8::bigint IS NULL OR created_us < $8)
-    AND ($9::bigint IS NULL OR updated_us >= $9)
-    AND ($10::bigint IS NULL OR updated_us < $10)
-ORDER BY key LIMIT $11;
-
--- name: instances_by_text
--- The same, of instances with an attribute that is a text, and with others: [name, kind, text, low, high].
-SELECT
-    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us
-FROM mainspring.attributes AS a
-CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
-WHERE a.name = $13 AND a.text = $14 AND a.instance > $1 AND i.purged_us IS NULL
-    AND ($2::text IS NULL OR i.workflow = $2)
-    AND ($3::text IS NULL OR i.status = $3)
-    AND ($4::text IS NULL OR i.state = $4)
-    AND ($5::text IS NULL OR starts_with(i.id, $5))
-    AND ($6::text IS NULL OR strpos(i.error, $6) > 0)
-    AND ($7::bigint IS NULL OR i.created_us >= $7)
-    AND ($8::bigint IS NULL OR i.created_us < $8)
-    AND ($9::bigint IS NULL OR i.updated_us >= $9)
-    AND ($10::bigint IS NULL OR i.updated_us < $10)
-    AND NOT EXISTS (
-        SELECT 1 FROM jsonb_array_elements($12::jsonb) AS n (row)
-        WHERE (
-            SELECT b.instance FROM mainspring.attributes AS b
-            WHERE b.instance = i.key AND b.name = n.row ->> 0 AND b.kind = n.row ->> 1 AND (
-                b.text = n.row ->> 2 OR b.number BETWEEN (n.row ->> 3)::double precision AND (n.row ->> 4)::double precision
-            )
-        ) IS NULL
-    )
-ORDER BY a.instance LIMIT $11;
-
--- name: instances_by_number
--- The same, of instances with an attribute whose number lies between two.
-SELECT
-    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us
-FROM mainspring.attributes AS a
-CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
-WHERE a.name = $13 AND a.kind = $14 AND a.number BETWEEN $15 AND $16 AND a.instance > $1 AND i.purged_us IS NULL
-    AND ($2::text IS NULL OR i.workflow = $2)
-    AND ($3::text IS NULL OR i.status = $3)
-    AND ($4::text IS NULL OR i.state = $4)
-    AND ($5::text IS NULL OR starts_with(i.id, $5))
-    AND ($6::text IS NULL OR strpos(i.error, $6) > 0)
-    AND ($7::bigint IS NULL OR i.created_us >= $7)
-    AND ($8::bigint IS NULL OR i.created_us < $8)
-    AND ($9::bigint IS NULL OR i.updated_us >= $9)
-    AND ($10::bigint IS NULL OR i.updated_us < $10)
-    AND NOT EXISTS (
-        SELECT 1 FROM jsonb_array_elements($12::jsonb) AS n (row)
-        WHERE (
-            SELECT b.instance FROM mainspring.attributes AS b
-            WHERE b.instance = i.key AND b.name = n.row ->> 0 AND b.kind = n.row ->> 1 AND (
-                b.text = n.row ->> 2 OR b.number BETWEEN (n.row ->> 3)::double precision AND (n.row ->> 4)::double precision
-            )
-        ) IS NULL
-    )
-ORDER BY a.instance LIMIT $11;
-
 -- name: attributes
 -- Those of one instance.
 SELECT name, kind, text, number FROM mainspring.attributes
@@ -980,10 +909,14 @@ SELECT workflow, instance, position FROM mainspring.inbox WHERE owner = $1 ORDER
 -- How many instances have each status.
 SELECT status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY status;
 
+-- name: tally
+-- How many instances each workflow has in each status.
+SELECT workflow, status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY workflow, status;
+
 -- name: depths
--- How much waits, and since when the oldest due output does.
+-- How much waits, and since when the oldest due output does. What was posted is on its way into the inbox.
 SELECT
-    (SELECT count(*) FROM mainspring.inbox),
+    (SELECT count(*) FROM mainspring.inbox) + (SELECT count(*) FROM mainspring.posted),
     (SELECT count(*) FROM mainspring.outbox WHERE kind <> 'timer'),
     (SELECT count(*) FROM mainspring.outbox WHERE kind = 'timer'),
     (SELECT count(*) FROM mainspring.dead_letters),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec.structs import astuple
 
@@ -25,6 +25,7 @@ from mainspring.port.records import (
     Stats,
     WorkerRow,
 )
+from mainspring.port.store import Tally
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of, packed
 from mainspring.stores.rows import (
@@ -38,6 +39,8 @@ from mainspring.stores.rows import (
 )
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
+
+LAST_KEY: Final = 2**63 - 1
 
 _INSTANCE = slice(1, 13)
 _SNAPSHOT = slice(13, 20)
@@ -105,15 +108,15 @@ async def inbox(ask: Ask, ref: Ref, limit: int) -> list[InputRow]:
 async def instances(ask: Ask, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
     """Return instances that match."""
     # Rows with a negative key are no instances.
-    asked = (max(after, 0), *where.plain, limit)
+    asked = (max(after, 0), *where.plain, limit, LAST_KEY)
     if not where.attributes:
-        return [InstanceRow(*row) for row in await ask("instances", *asked)]
+        return [InstanceRow(*row) for row in await ask("search", *asked, packed(()))]
     first, *others = sorted(where.attributes, key=_is_number)
     rest = packed([astuple(other) for other in others])
     if first.text is None:
-        found = await ask("instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
+        found = await ask("search_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
     else:
-        found = await ask("instances_by_text", *asked, rest, first.name, first.text)
+        found = await ask("search_by_text", *asked, rest, first.name, first.text)
     return [InstanceRow(*row) for row in found]
 
 
@@ -170,6 +173,11 @@ async def stats(ask: Ask, now_us: int) -> Stats:
     counts = {row[0]: row[1] for row in await ask("status_counts")}
     (depths,) = await ask("depths", now_us)
     return Stats(counts, *depths)
+
+
+async def tally(ask: Ask) -> Tally:
+    """Return how many instances there are by workflow and status."""
+    return {(workflow, status): count for workflow, status, count in await ask("tally")}
 
 
 def _after(loaded: Loaded) -> int:

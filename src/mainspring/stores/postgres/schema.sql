@@ -178,6 +178,25 @@ CREATE INDEX outbox_unclaimed ON mainspring.outbox USING btree (destination, pri
 
 CREATE UNIQUE INDEX outbox_pkey ON mainspring.outbox USING btree (instance, version);
 
+CREATE TABLE mainspring.posted (
+    "position" bigint NOT NULL,
+    type_version bigint NOT NULL,
+    time_us bigint NOT NULL,
+    checksum bigint NOT NULL,
+    workflow text COLLATE "C" NOT NULL,
+    instance text COLLATE "C" NOT NULL,
+    message_id text COLLATE "C" NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    type text COLLATE "C" NOT NULL,
+    body bytea NOT NULL,
+    context bytea NOT NULL,
+    actor text COLLATE "C"
+);
+
+CREATE UNIQUE INDEX posted_pkey ON mainspring.posted USING btree ("position");
+
+CREATE SEQUENCE mainspring.posted_position_seq;
+
 CREATE TABLE mainspring.results (
     name bytea NOT NULL,
     expires_us bigint NOT NULL,

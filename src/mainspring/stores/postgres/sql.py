@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from importlib import resources
 from typing import Any, Final
 
 from msgspec import json
 
-_MARK: Final = "-- name: "
+from mainspring.stores.statements import backwards, read
+
 _SCHEMA: Final = "mainspring."
 _DIGEST_BYTES: Final = 16
 
 
-def named(text: str) -> Iterator[tuple[str, str]]:
-    r"""Return the statements of a file, each with the name that stands in the comment before it.
+FILES: Final = ("queries.sql", "search.sql", "tasks.sql", "posted.sql")
 
-    >>> list(named("-- name: one\n-- What it is for.\nSELECT 1;\n"))
-    [('one', 'SELECT 1;')]
-    """
-    for part in text.split(_MARK)[1:]:
-        name, _, rest = part.partition("\n")
-        lines = (line for line in rest.splitlines() if line and not line.startswith("--"))
-        yield name.strip(), "\n".join(lines)
-
-
-FILES: Final = ("queries.sql", "tasks.sql")
-
-QUERIES: Final[Mapping[str, str]] = {
-    name: statement
-    for file in FILES
-    for name, statement in named(resources.files("mainspring.stores.postgres").joinpath(file).read_text("utf-8"))
-}
+QUERIES: Final = read("mainspring.stores.postgres", FILES)
+NEWEST: Final[Mapping[str, str]] = {name: f"{name}_newest" for name in ("search", "search_by_text", "nth_by_text")}
+"""The names of searches with the newest first."""
 
 
 def quoted(name: str) -> str:
@@ -63,7 +49,7 @@ def statements(schema: str) -> Mapping[str, str]:
     inside = schema.replace("'", "''")
     return {
         name: text.replace("'mainspring.", f"'{quoted(inside)}.").replace(_SCHEMA, f"{quoted(schema)}.")
-        for name, text in QUERIES.items()
+        for name, text in (*QUERIES.items(), *((NEWEST[name], backwards(QUERIES[name])) for name in NEWEST))
     }
 
 

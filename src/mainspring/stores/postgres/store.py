@@ -26,14 +26,16 @@ from mainspring.port.records import (
     OutputClaim,
     OutputKey,
     Ref,
+    Relayed,
     Remembered,
     Stats,
     Unit,
     WorkerRow,
 )
-from mainspring.port.store import TaskSpot
+from mainspring.port.searching import AttributeName, Found
+from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.stores.postgres import projections, purge, reads, tasks, work, workers
+from mainspring.stores.postgres import projections, purge, reads, searching, tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
@@ -42,6 +44,7 @@ from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
 from mainspring.stores.postgres.lending import Lender, PostgresLoan
 from mainspring.stores.postgres.presence import Presence
+from mainspring.stores.postgres.relay import Relay
 from mainspring.stores.postgres.schema import Schema, newest_known
 from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.sql import statements
@@ -64,6 +67,7 @@ class Connected:
         self.transactions = Transactions(address, self.pool, self.statements)
         self.committer = Committer(address, self.transactions, now_us, self.tell)
         self.lender = Lender(address, self.transactions, self.committer)
+        self.relay = Relay(self.transactions, self.committer, self.tell)
 
     async def _check_feed(self, session: Session) -> None:
         """Let positions go on behind those that are there: the tables may have been moved to this server meanwhile."""
@@ -192,17 +196,24 @@ class PostgresStore:
 
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         # Mostly there is nothing, and looking costs no transaction.
-        ((next_due_us, inputs, database_us, known, _),) = await self._ask("next_due", destinations, workflows, worker)
+        ((next_due_us, inputs, database_us, known, posted, _),) = await self._ask(
+            "next_due", destinations, workflows, worker
+        )
         given_us = self._given_us()
         now_us: int = database_us if given_us is None else given_us
         if not known:
             return Claims([], [], None)
         if not inputs and (next_due_us is None or next_due_us > now_us):
-            return Claims([], [], next_due_us)
+            return Claims([], [], next_due_us, posted)
         claims = await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
         if presence := self._open().presence:
             presence.came(in_vain=not claims.outputs and not claims.inputs)
         return claims
+
+    async def relay(self, limit: int) -> Relayed:
+        relay = self._open().relay
+        async with self._translated():
+            return await relay.relay(limit)
 
     async def restore_output(self, dead_letter: int) -> bool:
         now_us = self._given_us()
@@ -233,8 +244,14 @@ class PostgresStore:
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         return await reads.instances(self._ask, where, limit, after)
 
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        return await searching.search(self._ask, where, limit, after, newest)
+
     async def attributes(self, ref: Ref) -> list[AttributeRow]:
         return await reads.attributes(self._ask, ref)
+
+    async def attribute_names(self) -> list[AttributeName]:
+        return await searching.attribute_names(self._ask)
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return await reads.stream(self._ask, ref, after, limit)
@@ -251,6 +268,9 @@ class PostgresStore:
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await reads.outputs(self._ask, ref, timers, limit)
 
+    async def timers(self, limit: int) -> list[OutputClaim]:
+        return await searching.timers(self._ask, limit)
+
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         return await reads.dead_letters(self._ask, limit, after, ids)
 
@@ -262,6 +282,9 @@ class PostgresStore:
 
     async def stats(self) -> Stats:
         return await reads.stats(self._ask, self.now_us())
+
+    async def tally(self) -> Tally:
+        return await reads.tally(self._ask)
 
     async def examine(self) -> Examination:
         return await Examiner(self._address).examine()

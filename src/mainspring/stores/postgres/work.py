@@ -30,8 +30,8 @@ async def claim(
         return Claims([], [], None)
     outputs = await _claim_outputs(transaction, worker, destinations, limit, now_us) if destinations else []
     inputs = await _claim_inputs(transaction, worker, workflows, limit) if workflows else []
-    ((next_due_us, *_, transaction.xid),) = await transaction.rows("next_due", destinations, (), worker)
-    return Claims(outputs, inputs, next_due_us)
+    ((next_due_us, *_, posted, transaction.xid),) = await transaction.rows("next_due", destinations, (), worker)
+    return Claims(outputs, inputs, next_due_us, posted)
 
 
 async def _claim_outputs(

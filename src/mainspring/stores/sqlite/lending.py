@@ -13,14 +13,14 @@ import time
 from collections.abc import Sequence
 from importlib import resources
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 import apsw
 
 from mainspring.errors import LendingError
-from mainspring.port.lending import Connection
+from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.projections import Advance
-from mainspring.port.records import Outcome, Unit
+from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
 from mainspring.stores.sqlite.projections import advance
 from mainspring.stores.sqlite.sql import execute
@@ -117,13 +117,20 @@ class Moving(Answer[bool]):
         self.move = move
 
 
-class LentJob(Answer[Outcome | None]):
-    """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was rolled back."""
+class Ending(NamedTuple):
+    """What a lent transaction ends with; `repeats` says that it is committed even if inputs of it are there already."""
+
+    units: Sequence[Unit]
+    repeats: bool
+
+
+class LentJob(Answer[list[Outcome] | None]):
+    """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was given up."""
 
     def __init__(self, worker: int, limit_seconds: float) -> None:
         super().__init__()
         self.began: Answer[None] = Answer()
-        self.requests: SimpleQueue[Statement | Moving | Unit | None] = SimpleQueue()
+        self.requests: SimpleQueue[Statement | Moving | Ending | None] = SimpleQueue()
         self._worker = worker
         self._limit_seconds = limit_seconds
 
@@ -131,17 +138,18 @@ class LentJob(Answer[Outcome | None]):
     def weight(self) -> int:
         return 1
 
-    def run(self, transaction: OpenTransaction) -> Outcome | None:
-        """Serve the handler. Called in the writer's thread, inside a transaction."""
+    def run(self, transaction: OpenTransaction) -> tuple[list[Outcome] | None, bool]:
+        """Serve the handler, in the writer's thread, inside a transaction. Return whether that is to be committed."""
         deliver((self.began,))
-        unit = self._serve(transaction, time.monotonic() + self._limit_seconds)
-        if unit is None:
-            return None
-        outcomes, news = commit_units(transaction.connection, transaction.now_us, [(self._worker, unit)])
+        ending = self._serve(transaction, time.monotonic() + self._limit_seconds)
+        if ending is None:
+            return None, False
+        owned = [(self._worker, unit) for unit in ending.units]
+        outcomes, news = commit_units(transaction.connection, transaction.now_us, owned)
         transaction.news |= news
-        return outcomes[0]
+        return outcomes, lasts(outcomes, repeats=ending.repeats)
 
-    def _serve(self, transaction: OpenTransaction, deadline: float) -> Unit | None:
+    def _serve(self, transaction: OpenTransaction, deadline: float) -> Ending | None:
         """Run statements until the handler has ended, and return what is to be committed with them."""
         connection = transaction.connection
         connection.set_authorizer(self._allows)
@@ -160,7 +168,7 @@ class LentJob(Answer[Outcome | None]):
                     return request
                 if not connection.in_transaction:
                     # Some failures undo everything: what came now would be committed by itself.
-                    raise LendingError("SQLite undid the handler's transaction", "See the error of its statement.")
+                    raise LendingError("SQLite undid the transaction", "See the error of its statement.")
         finally:
             connection.set_progress_handler(None)
             connection.set_authorizer(None)
@@ -187,8 +195,8 @@ class LentJob(Answer[Outcome | None]):
 
     def _late(self) -> LendingError:
         return LendingError(
-            f"The handler's transaction took more than {self._limit_seconds:g} s and was rolled back",
-            "Do less in it, call nobody over a network, or give `transaction` more time.",
+            f"The transaction took more than {self._limit_seconds:g} s and was rolled back",
+            "Do less in it, call nobody over a network, or give it more time.",
         )
 
     def _allows(self, action: int, first: str | None, second: str | None, *_: str | None) -> int:
@@ -214,16 +222,22 @@ class SqliteLoan:
         return await self._asked(Moving(move))
 
     async def commit(self, unit: Unit) -> Outcome:
+        return (await self._finish(Ending([unit], repeats=False)))[0]
+
+    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
+        return await self._finish(Ending(accepting(rows), repeats=True))
+
+    async def _finish(self, ending: Ending) -> list[Outcome]:
         try:
             self.connection.finish()
         except LendingError:
             await self.roll_back()
             raise
-        self._job.requests.put(unit)
-        outcome = await self._job.future
-        if outcome is None:
-            raise LendingError("The handler's transaction was rolled back", "Commit it before.")
-        return outcome
+        self._job.requests.put(ending)
+        outcomes = await self._job.future
+        if outcomes is None:
+            raise LendingError("The transaction was rolled back", "Commit it before.")
+        return outcomes
 
     async def roll_back(self) -> None:
         self.connection.end("it was rolled back")

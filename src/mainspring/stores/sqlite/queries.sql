@@ -492,74 +492,6 @@ SELECT
     owner, checksum
 FROM inbox INDEXED BY inbox_by_instance WHERE workflow = ?1 AND instance = ?2 ORDER BY position LIMIT ?3;
 
--- name: instances
--- Instances that match, in the order of their beginning, without tombstones. A filter that is NULL does not filter.
-SELECT
-    key, workflow, id, version, status, state, error, definition_version, context, created_us, updated_us, purged_us,
-    born, moved
-FROM instances
-WHERE key > ?1 AND purged_us IS NULL
-    AND (?2 IS NULL OR workflow = ?2)
-    AND (?3 IS NULL OR status = ?3)
-    AND (?4 IS NULL OR state = ?4)
-    AND (?5 IS NULL OR substr(id, 1, length(?5)) = ?5)
-    AND (?6 IS NULL OR instr(error, ?6) > 0)
-    AND (?7 IS NULL OR created_us >= ?7)
-    AND (?8 IS NULL OR created_us < ?8)
-    AND (?9 IS NULL OR updated_us >= ?9)
-    AND (?10 IS NULL OR updated_us < ?10)
-ORDER BY key LIMIT ?11;
-
--- name: instances_by_text
--- The same, of instances with an attribute that is a text, and with others: [name, kind, text, low, high].
-SELECT
-    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us, i.purged_us, i.born, i.moved
-FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON i.key = a.instance
-WHERE a.name = ?13 AND a.text = ?14 AND a.instance > ?1 AND i.purged_us IS NULL
-    AND (?2 IS NULL OR i.workflow = ?2)
-    AND (?3 IS NULL OR i.status = ?3)
-    AND (?4 IS NULL OR i.state = ?4)
-    AND (?5 IS NULL OR substr(i.id, 1, length(?5)) = ?5)
-    AND (?6 IS NULL OR instr(i.error, ?6) > 0)
-    AND (?7 IS NULL OR i.created_us >= ?7)
-    AND (?8 IS NULL OR i.created_us < ?8)
-    AND (?9 IS NULL OR i.updated_us >= ?9)
-    AND (?10 IS NULL OR i.updated_us < ?10)
-    AND NOT EXISTS (
-        SELECT 1 FROM json_each(?12) AS j WHERE NOT EXISTS (
-            SELECT 1 FROM attributes AS b
-            WHERE b.instance = i.key AND b.name = j.value ->> 0 AND b.kind = j.value ->> 1
-                AND (b.text = j.value ->> 2 OR b.number BETWEEN j.value ->> 3 AND j.value ->> 4)
-        )
-    )
-ORDER BY a.instance LIMIT ?11;
-
--- name: instances_by_number
--- The same, of instances with an attribute whose number lies between two.
-SELECT
-    i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context, i.created_us,
-    i.updated_us, i.purged_us, i.born, i.moved
-FROM attributes AS a INDEXED BY attributes_by_number CROSS JOIN instances AS i ON i.key = a.instance
-WHERE a.name = ?13 AND a.kind = ?14 AND a.number BETWEEN ?15 AND ?16 AND a.instance > ?1 AND i.purged_us IS NULL
-    AND (?2 IS NULL OR i.workflow = ?2)
-    AND (?3 IS NULL OR i.status = ?3)
-    AND (?4 IS NULL OR i.state = ?4)
-    AND (?5 IS NULL OR substr(i.id, 1, length(?5)) = ?5)
-    AND (?6 IS NULL OR instr(i.error, ?6) > 0)
-    AND (?7 IS NULL OR i.created_us >= ?7)
-    AND (?8 IS NULL OR i.created_us < ?8)
-    AND (?9 IS NULL OR i.updated_us >= ?9)
-    AND (?10 IS NULL OR i.updated_us < ?10)
-    AND NOT EXISTS (
-        SELECT 1 FROM json_each(?12) AS j WHERE NOT EXISTS (
-            SELECT 1 FROM attributes AS b
-            WHERE b.instance = i.key AND b.name = j.value ->> 0 AND b.kind = j.value ->> 1
-                AND (b.text = j.value ->> 2 OR b.number BETWEEN j.value ->> 3 AND j.value ->> 4)
-        )
-    )
-ORDER BY a.instance LIMIT ?11;
-
 -- name: attributes
 -- Those of one instance.
 SELECT name, kind, text, number FROM attributes
@@ -604,6 +536,10 @@ SELECT workflow, instance, position FROM inbox WHERE owner = ?1 ORDER BY positio
 -- name: status_counts
 -- How many instances have each status.
 SELECT status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY status;
+
+-- name: tally
+-- How many instances each workflow has in each status. By rows as they lie there: the index by name has no statuses.
+SELECT workflow, status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY +workflow, status;
 
 -- name: depths
 -- How much waits, and since when the oldest due output does.

@@ -26,6 +26,7 @@ from mainspring.port.records import (
     Stats,
     WorkerRow,
 )
+from mainspring.port.store import Tally
 from mainspring.stores.rows import (
     check_behind,
     check_complete,
@@ -36,6 +37,7 @@ from mainspring.stores.rows import (
     read_snapshot,
 )
 from mainspring.stores.sqlite.outputs import checked_output
+from mainspring.stores.sqlite.searching import LAST_KEY, few_of, of_few
 from mainspring.stores.sqlite.sql import packed, rows, savepoint
 
 Row: TypeAlias = tuple[Any, ...]
@@ -97,20 +99,27 @@ def inbox(connection: apsw.Connection, ref: Ref, limit: int) -> list[InputRow]:
 def instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[InstanceRow]:
     """Return instances that match."""
     page = Page[Row, InstanceRow](limit, read_instance)
-    while page.wants:
-        page.take(_instances(connection, where, page.wants, page.last[0] if page.last else after))
+    with savepoint(connection):  # one read transaction: what an index has found is still there
+        few = few_of(connection, where)
+        while page.wants:
+            behind = page.last[0] if page.last else after
+            page.take(_instances(connection, where, page.wants, behind, few))
     return page.records
 
 
-def _instances(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int) -> list[Row]:
-    asked = (after, *where.plain, limit)
+def _instances(
+    connection: apsw.Connection, where: InstanceFilter, limit: int, after: int, few: list[int] | None
+) -> list[Row]:
+    if few is not None:
+        return of_few(connection, few, where, limit, after)
+    asked = (after, *where.plain, limit, LAST_KEY)
     if not where.attributes:
-        return rows(connection, "instances", *asked)
+        return rows(connection, "search", *asked, packed(()))
     first, *others = sorted(where.attributes, key=_is_number)
     rest = packed([astuple(other) for other in others])
     if first.text is None:
-        return rows(connection, "instances_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
-    return rows(connection, "instances_by_text", *asked, rest, first.name, first.text)
+        return rows(connection, "search_by_number", *asked, rest, first.name, first.kind, first.low, first.high)
+    return rows(connection, "search_by_text", *asked, rest, first.name, first.text)
 
 
 def attributes(connection: apsw.Connection, ref: Ref) -> list[AttributeRow]:
@@ -164,6 +173,11 @@ def stats(connection: apsw.Connection, now_us: int) -> Stats:
     with savepoint(connection):
         counts = dict(rows(connection, "status_counts"))
         return Stats(counts, *rows(connection, "depths", now_us)[0])
+
+
+def tally(connection: apsw.Connection) -> Tally:
+    """Return how many instances there are by workflow and status."""
+    return {(workflow, status): count for workflow, status, count in rows(connection, "tally")}
 
 
 def _after(loaded: Loaded) -> int:

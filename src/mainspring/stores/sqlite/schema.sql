@@ -133,6 +133,10 @@ CREATE TABLE instances (
     context_version INTEGER
 , purged_us INTEGER, born INTEGER, moved INTEGER) STRICT;
 
+CREATE INDEX instances_by_status ON instances (status, key) WHERE status NOT IN ('running', 'completed');
+
+CREATE INDEX instances_with_error ON instances (key) WHERE error IS NOT NULL;
+
 CREATE UNIQUE INDEX instances_by_name ON instances (workflow, id);
 
 CREATE TRIGGER instances_moved_by_older AFTER UPDATE OF version, status, state, error, updated_us ON instances

@@ -4,38 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from typing import Any, Final
 
 import apsw
 from msgspec import json
 
+from mainspring.stores.statements import backwards, read
+
 # apsw keeps a statement prepared only if its text is no longer than this; a longer one would be parsed at every batch.
 CACHEABLE_BYTES: Final = 16_384
 ROWS_AT_ONCE: Final = 256
 
-_MARK: Final = "-- name: "
+FILES: Final = ("queries.sql", "search.sql", "tasks.sql", "damage.sql")
 
+QUERIES: Final = read("mainspring.stores.sqlite", FILES)
 
-def named(text: str) -> Iterator[tuple[str, str]]:
-    r"""Return the statements of a file, each with the name that stands in the comment before it.
-
-    >>> list(named("-- name: one\n-- What it is for.\nSELECT 1;\n"))
-    [('one', 'SELECT 1;')]
-    """
-    for part in text.split(_MARK)[1:]:
-        name, _, rest = part.partition("\n")
-        lines = (line for line in rest.splitlines() if line and not line.startswith("--"))
-        yield name.strip(), "\n".join(lines)
-
-
-FILES: Final = ("queries.sql", "tasks.sql", "damage.sql")
-
-QUERIES: Final[Mapping[str, str]] = {
-    name: statement
-    for file in FILES
-    for name, statement in named(resources.files("mainspring.stores.sqlite").joinpath(file).read_text("utf-8"))
-}
+BOTH_WAYS: Final = ("search", "search_keys", "search_by_text", "nth_by_text")
+NEWEST: Final[Mapping[str, str]] = {name: backwards(QUERIES[name]) for name in BOTH_WAYS}
+"""Searches with the newest first."""
 
 
 def execute(connection: Any, statement: str, values: Sequence[Any] = ()) -> Any:

@@ -30,14 +30,16 @@ from mainspring.port.records import (
     OutputClaim,
     OutputKey,
     Ref,
+    Relayed,
     Remembered,
     Stats,
     Unit,
     WorkerRow,
 )
-from mainspring.port.store import TaskSpot
+from mainspring.port.searching import AttributeName, Found
+from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.stores.sqlite import projections, purge, reads, tasks, work
+from mainspring.stores.sqlite import projections, purge, reads, searching, tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints, written
@@ -157,6 +159,9 @@ class SqliteStore:
     async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
         return await self._write(lambda transaction: work.claim(transaction, worker, destinations, workflows, limit))
 
+    async def relay(self, limit: int) -> Relayed:
+        return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us
+
     async def restore_output(self, dead_letter: int) -> bool:
         return await self._write(lambda transaction: work.restore_output(transaction, dead_letter))
 
@@ -181,8 +186,14 @@ class SqliteStore:
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         return await self._read(lambda connection: reads.instances(connection, where, limit, after))
 
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        return await self._read(lambda connection: searching.search(connection, where, limit, after, newest))
+
     async def attributes(self, ref: Ref) -> list[AttributeRow]:
         return await self._read(lambda connection: reads.attributes(connection, ref))
+
+    async def attribute_names(self) -> list[AttributeName]:
+        return await self._read(searching.attribute_names)
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
         return await self._read(lambda connection: reads.stream(connection, ref, after, limit))
@@ -199,6 +210,9 @@ class SqliteStore:
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await self._read(lambda connection: reads.outputs(connection, ref, timers, limit))
 
+    async def timers(self, limit: int) -> list[OutputClaim]:
+        return await self._read(lambda connection: searching.timers(connection, limit))
+
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         return await self._read(lambda connection: reads.dead_letters(connection, limit, after, ids))
 
@@ -211,6 +225,9 @@ class SqliteStore:
     async def stats(self) -> Stats:
         now_us = self.now_us()
         return await self._read(lambda connection: reads.stats(connection, now_us))
+
+    async def tally(self) -> Tally:
+        return await self._read(reads.tally)
 
     # ---- purging
 

@@ -13,7 +13,7 @@ import apsw
 
 from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError, StoreError
 from mainspring.port.clock import Clock
-from mainspring.port.records import Committed, Outcome, Unit
+from mainspring.port.records import Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
 from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
 from mainspring.stores.sqlite.damage import refuse_broken_trees
@@ -273,12 +273,12 @@ class Writer:
         transaction = Transaction(connection, self._clock.now_us())
         try:
             execute(connection, "BEGIN IMMEDIATE")
-            outcome = job.run(transaction)
-            if isinstance(outcome, Committed):
+            outcomes, lasts = job.run(transaction)
+            if lasts:
                 execute(connection, "COMMIT")
             else:
                 _roll_back(transaction)
-            job.keep(outcome)
+            job.keep(outcomes)
         except Exception as cause:  # noqa: BLE001  the handler gets an answer, whatever happened
             _roll_back(transaction)
             job.keep(None, cause if isinstance(cause, MainspringError) else self._place.error(cause))

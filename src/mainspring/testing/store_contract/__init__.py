@@ -18,10 +18,12 @@ from mainspring.testing.store_contract.dead_letters import DeadLetterTests
 from mainspring.testing.store_contract.duplicates import DuplicateTests
 from mainspring.testing.store_contract.durability import DurabilityTests
 from mainspring.testing.store_contract.inboxes import InboxTests
+from mainspring.testing.store_contract.lending import LendingTests
 from mainspring.testing.store_contract.outlines import OutlineTests
 from mainspring.testing.store_contract.projections import ProjectionTests
 from mainspring.testing.store_contract.purging import PurgingTests
 from mainspring.testing.store_contract.reading import ReadingTests
+from mainspring.testing.store_contract.searching import SearchTests
 from mainspring.testing.store_contract.settlements import SettlementTests
 from mainspring.testing.store_contract.streams import StreamTests
 from mainspring.testing.store_contract.tasks import TaskTests
@@ -44,10 +46,12 @@ class StoreContract(
     WorkerTests,
     DeadLetterTests,
     ReadingTests,
+    SearchTests,
     OutlineTests,
     PurgingTests,
     ProjectionTests,
     TrimmingTests,
+    LendingTests,
     DurabilityTests,
 ):
     """All the tests. Override `make_store`, and `durable` or `second_handle` where the store cannot do that.

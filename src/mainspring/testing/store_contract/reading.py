@@ -141,6 +141,13 @@ class ReadingTests(Suite):
         assert {status: count for status, count in counted.items() if count} == {"running": 2, "completed": 1}
 
     @behaviour
+    async def test_the_tally_counts_instances_by_workflow_and_status(self, rig: Rig) -> None:
+        assert await rig.store.tally() == {}
+        await rig.done(step("m-1"), step("m-1", on="o-2"), step("m-1", on="o-3", status="completed"))
+        await rig.done(replace(step("m-1", on="o-4", status="suspended"), workflow="Others"))
+        assert await rig.store.tally() == {(ORDERS, "running"): 2, (ORDERS, "completed"): 1, ("Others", "suspended"): 1}
+
+    @behaviour
     async def test_stats_tell_the_depths(self, rig: Rig) -> None:
         await rig.begun(send(), send(claimed=True), timer())
         await rig.done(accept("w-1", "w-2"), accept("w-1", on="o-2"), Unit(ORDERS, "o-1", dead_letters=(letter(),)))

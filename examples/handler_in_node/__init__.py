@@ -1,0 +1,1 @@
+"""A handler in another language: Node. See README.md."""

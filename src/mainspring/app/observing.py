@@ -1,0 +1,189 @@
+"""What an app tells of itself: turned on by code or by the environment, and looked at when somebody reads it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from mainspring.app.services import Source
+from mainspring.engine.observer import Observer
+from mainspring.engine.runners import Runner
+from mainspring.engine.runtime import Runtime
+from mainspring.errors import OperationError, SettingError, told
+from mainspring.port.records import EDGE, InstanceFilter, Stats
+from mainspring.telemetry.instruments import Instruments
+from mainspring.telemetry.telemetry import PARTS, Telemetry
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+VARIABLE: Final = "MAINSPRING_TELEMETRY"
+LOOK_SECONDS: Final = 5.0
+"""So long what was seen of the database is told again, or so many times as long as the look took."""
+LOOK_SHARE: Final = 20
+METER_SECONDS: Final = 15.0
+SELDOM_SECONDS: Final = 60.0
+OUTPUTS_LOOKED_AT: Final = 1_000
+OVERDUE_LOOKED_AT: Final = 1_000
+SOURCE_OUTCOMES: Final = ("accepted", "duplicates", "skipped", "undelivered")
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+log = logging.getLogger("mainspring.telemetry")
+
+
+def telemetry_of_environment() -> Telemetry | None:
+    """Return what MAINSPRING_TELEMETRY asks for: some of traces, metrics, meter and logs, separated by commas."""
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if unknown := [part for part in parts if part not in PARTS]:
+        raise SettingError(VARIABLE, text, f"It knows no {unknown[0]}: name some of {', '.join(PARTS)}, with commas.")
+    return Telemetry(**dict.fromkeys(parts, True))  # pyright: ignore[reportArgumentType]  PARTS names only these
+
+
+class Looks:
+    """Looks at how much there is of everything, when somebody wants to read it and not more often than is cheap."""
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+        self._looking: asyncio.Task[None] | None = None
+        self._next_us = 0
+        self._seldom_us = 0
+        self._seen_us: int | None = None
+
+    @property
+    def _instruments(self) -> Instruments:
+        telemetry = self._app.telemetry
+        assert telemetry is not None and telemetry.instruments is not None  # noqa: PT018, S101  whoever looks has asked
+        return telemetry.instruments
+
+    def begin(self) -> None:
+        """Begin to count; and look now and then for OpenTelemetry's meter, which cannot wait when it reads."""
+        self._next_us = self._seldom_us = 0
+        self._looking = None
+        telemetry, runtime = self._app.telemetry, self._app.engine.runtime
+        if telemetry is not None and telemetry.instruments is not None:
+            # From nothing, a counter has no increase: alerts would miss the first.
+            telemetry.instruments.takeovers.add((), 0)
+            for workflow in (*self._app.registry.workflows, EDGE):
+                telemetry.instruments.buried.add((workflow,), 0)
+        # A simulation of the app has a runtime of its own, which nobody observes.
+        if telemetry is not None and telemetry.meters and runtime.observer is not None:
+            runtime.every(METER_SECONDS, self.look, "mainspring-meter")
+
+    async def look(self) -> None:
+        """Let the gauges be as new as they can be. Many who want that at once share one look."""
+        self._look_at_this_process()
+        if self._now_us() >= self._next_us:
+            if self._looking is None or self._looking.done():
+                self._looking = self._app.engine.runtime.spawn(self._look_at_the_database(), "mainspring-look")
+            await asyncio.shield(self._looking)
+        if self._seen_us is not None:
+            self._instruments.depths_age.set({(): (self._now_us() - self._seen_us) / 1e6})
+
+    async def _look_at_the_database(self) -> None:
+        begun_us = self._now_us()
+        try:
+            self._take(await self._app.stats())
+            self._instruments.instances.set(await self._app.engine.store.tally())
+            if begun_us >= self._seldom_us:
+                self._seldom_us = begun_us + int(SELDOM_SECONDS * 1e6)
+                await self._look_for_what_is_wrong()
+            self._seen_us = begun_us
+        except Exception as error:  # noqa: BLE001  the database may be away: what was seen last is told, and its age
+            log.warning("the database cannot be looked at for metrics: %s", told(error))
+        took_us = self._now_us() - begun_us
+        self._next_us = begun_us + max(int(LOOK_SECONDS * 1e6), LOOK_SHARE * took_us)
+        self._instruments.source_lag.set(await self._lags())
+
+    def _take(self, stats: Stats) -> None:
+        told, now_us = self._instruments, self._app.engine.store.now_us()
+        told.inbox.set({(): stats.inbox})
+        told.outbox.set({(): stats.outbox})
+        told.timers.set({(): stats.timers})
+        told.dead_letters.set({(): stats.dead_letters})
+        told.workers.set({(): stats.workers})
+        late_us = 0 if stats.oldest_due_us is None else max(0, now_us - stats.oldest_due_us)
+        told.oldest_due.set({(): late_us / 1e6})
+
+    async def _look_for_what_is_wrong(self) -> None:
+        """Count what waits for code that this app does not have, and what runs longer than its workflow expects."""
+        registry, store = self._app.registry, self._app.engine.store
+        orphans: dict[tuple[str, ...], float] = {}
+        for claim in await store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT):
+            if not registry.knows(claim.destination) and claim.type not in registry.external:
+                orphans[claim.type,] = orphans.get((claim.type,), 0) + 1
+        self._instruments.orphans.set(orphans)
+        overdue: dict[tuple[str, ...], float] = {}
+        for name, entry in registry.workflows.items():
+            within = entry.definition.expected_within
+            # Where an instance may begin anew, its row does not say when it did.
+            if within is not None and entry.definition.again != "anew":
+                before_us = store.now_us() - within // _MICROSECOND
+                where = InstanceFilter(workflow=name, status="running", created_to_us=before_us)
+                overdue[name,] = len(await store.instances(where, OVERDUE_LOOKED_AT))
+        self._instruments.overdue.set(overdue)
+
+    async def _lags(self) -> dict[tuple[str, ...], float]:
+        sources = self._app.services.sources
+        # All at once: each may take its time where its broker is away, and somebody waits for all of them.
+        lags = await asyncio.gather(*(self._lag(name, source) for name, source in sources.items()))
+        return {(name,): lag for name, lag in zip(sources, lags, strict=True) if lag is not None}
+
+    async def _lag(self, name: str, source: Source) -> int | None:
+        try:
+            return await source.lag()
+        except Exception as error:  # noqa: BLE001  a broker that is away keeps nobody from hearing of the others
+            log.warning("nobody can say how much waits for the source %s: %s", name, told(error))
+            return None
+
+    def _look_at_this_process(self) -> None:
+        engine, told = self._app.engine, self._instruments
+        runners = engine.dispatcher.runners()
+        told.in_hand.set({("commands",): engine.dispatcher.in_hand, ("inputs",): engine.stepper.in_hand})
+        told.handler_in_hand.set(_by_handler(runners, lambda runner: runner.in_hand))
+        told.breaker_open.set(_by_handler(runners, lambda runner: runner.breaker.since_us is not None))
+        figures = [source.figures for source in self._app.services.sources.values()]
+        told.source_messages.values = {
+            (each.name, outcome): getattr(each, outcome) for each in figures for outcome in SOURCE_OUTCOMES
+        }
+        told.source_failing.set({(each.name,): each.state == "failing" for each in figures})
+
+    def _now_us(self) -> int:
+        return self._app.engine.runtime.clock.now_us()
+
+
+def _by_handler(runners: list[Runner], read: Callable[[Runner], int]) -> dict[tuple[str, ...], float]:
+    values: dict[tuple[str, ...], float] = {}
+    for runner in runners:  # one function may carry out several types
+        name = (runner.handler.name,)
+        values[name] = max(values.get(name, 0), read(runner))
+    return values
+
+
+def observing(runtime: Runtime, telemetry: Telemetry | None) -> Telemetry | None:
+    """Let a runtime have somebody who hears of everything, if something is to be told. Return what that is.
+
+    >>> observing(Runtime(), None) is None
+    True
+    """
+    if telemetry is not None:
+        runtime.observer = Observer(telemetry, runtime.clock.now_us)
+    return telemetry
+
+
+async def exposition(app: Mainspring, accept: str = "") -> tuple[bytes, str]:
+    """Return what there is to be scraped of a running app, and its content type."""
+    telemetry = app.telemetry
+    if telemetry is None or telemetry.instruments is None or not telemetry.exposes:
+        advice = f"app.observe(metrics=True), or {VARIABLE}=metrics, turns it on."
+        raise OperationError("Metrics", "are not counted here", advice)
+    from mainspring.telemetry.prometheus import exposition as exposed  # noqa: PLC0415  an extra
+
+    await app.looks.look()
+    return exposed(telemetry.instruments, accept)

@@ -1,0 +1,24 @@
+"""What goes wrong while something is closed or given back keeps nothing else from it; it stands in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from mainspring.errors import told
+
+log = logging.getLogger("mainspring.brokers")
+
+
+@contextmanager
+def going_on(what: str) -> Generator[None]:
+    """Go on behind something that may fail, because what is lost by that is found out by the broker itself.
+
+    >>> with going_on("closing a channel"):
+    ...     raise OSError("the line is cut")
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  a client's own errors have no common base
+        log.debug("%s: %s", what, told(error))

@@ -1,0 +1,84 @@
+"""A project to start from, whose own tests pass."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from importlib import metadata, resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Final
+
+import click
+
+from mainspring.cli.failures import MisuseError
+from mainspring.cli.options import examples, json_option
+from mainspring.cli.output import write_json
+
+NAME_CHARACTERS: Final = 50
+SUFFIX: Final = ".txt"
+# A file of the starter that could not have its own name there.
+RENAMED: Final = {"gitignore": ".gitignore"}
+
+
+@click.command(epilog=examples("mainspring new leave", "mainspring new leave --into services/leave"))
+@click.argument("name")
+@click.option("--into", type=click.Path(path_type=Path), help="The folder to make.  [default: ./NAME]")
+@json_option
+def new(name: str, into: Path | None, as_json: bool) -> None:
+    """Make a project to start from: a workflow, handlers, tests, an API, a compose file.
+
+    NAME is that of the Python package, as `leave` or `group_checkout`. Nothing that exists is written over.
+    """
+    folder = into or Path(name)
+    files = write_project(checked_name(name), folder)
+    if as_json:
+        write_json({"folder": str(folder), "files": files})
+        return
+    click.echo(f"{folder} is made. Next:\n")
+    for command in (f"cd {folder}", "pip install -e '.[dev]'", "pytest", f"mainspring studio {name}.app:app --work"):
+        click.echo(f"  {command}")
+
+
+def checked_name(name: str) -> str:
+    """Return a name that a package can have.
+
+    >>> checked_name("group_checkout")
+    'group_checkout'
+    """
+    taken = {"mainspring", "tests", "test"}
+    if not name.isidentifier() or keyword.iskeyword(name) or name in taken or len(name) > NAME_CHARACTERS:
+        raise MisuseError(
+            f"{name!r} cannot name a package: use letters, digits and underscores, {NAME_CHARACTERS} at most, as "
+            "in group_checkout."
+        )
+    return name
+
+
+def write_project(name: str, folder: Path) -> list[str]:
+    """Write the starter into a folder, which must be new or empty. Return the files' names."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise MisuseError(f"{folder} is there already: name another folder with --into, or empty it.")
+    words = {
+        "__NAME__": name,
+        "__TITLE__": name.replace("_", " ").capitalize(),
+        "__VERSION__": metadata.version("mainspring"),
+    }
+    written: list[str] = []
+    for place, text in _files(resources.files("mainspring.cli") / "starter", ""):
+        for word, value in words.items():
+            text = text.replace(word, value)  # noqa: PLW2901  all words, one after the other
+        written.append(place.replace("package/", f"{name}/", 1))
+        path = folder / written[-1]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return written
+
+
+def _files(folder: Traversable, place: str) -> Iterator[tuple[str, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from _files(entry, f"{place}{entry.name}/")
+        elif entry.name.endswith(SUFFIX):
+            name = entry.name.removesuffix(SUFFIX)
+            yield f"{place}{RENAMED.get(name, name)}", entry.read_text(encoding="utf-8")

@@ -1,0 +1,13 @@
+"""Handlers and webhooks elsewhere: what another service carries out or is told, over HTTP (extra `webhooks`).
+
+addresses   which addresses may be called
+targets     which URLs: no more than one meaning, and on the allow-list
+client      the client that goes there and nowhere else
+service     a service that carries out commands, in whatever language
+webhooks    what others want to hear of, signed
+"""
+
+from mainspring.remote.service import Service
+from mainspring.remote.webhooks import Webhooks
+
+__all__ = ["Service", "Webhooks"]

@@ -1,0 +1,73 @@
+"""Webhooks that other services call. A signature is their proof; there is no token, and no role.
+
+A page from elsewhere may make a browser call one, too: that is why other routes ask where a request comes from. Here it
+gains nothing by it, for a browser sends along nothing that would count: no cookie, no address, only a signature does,
+and the page cannot make one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path, Request, Response
+
+from mainspring.app.hooks import Hook, Outcome
+from mainspring.web import models
+from mainspring.web.asgi import headers_of
+from mainspring.web.problems import Problem, Refusal, responses
+from mainspring.web.served import Served, answer
+
+Name = Annotated[str, Path(description="The name of a hook, as the app declares it.", examples=["payments"])]
+PAYLOAD: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "description": "Whatever its sender sends, signed as the hook's scheme has it.",
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {"type": "paid", "order_id": "o-1"}}},
+    }
+}
+# Whoever cannot prove to be the sender learns nothing else: not what was wrong, nor what would have been right.
+_REFUSALS: Final[dict[Outcome, tuple[int, str, str, str]]] = {
+    "unproven": (401, "not proven", "Its signature does not prove who sent it.", "NotProven"),
+    "stale": (400, "stale", "It was signed too long ago, or by a clock that is wrong.", "Stale"),
+    "too often": (429, "too often", "Send it again after a while.", "TooOften"),
+}
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["webhooks"])
+
+    @router.post(
+        "/hooks/{name}",
+        response_model=None,
+        responses={
+            200: {"model": models.HookTaken},
+            202: {"model": models.HookTaken, "description": "Kept as a dead letter: it cannot be read."},
+            **responses(400, 401, 404, 413, 429, 503),
+        },
+        openapi_extra=PAYLOAD,
+    )
+    async def hook(request: Request, name: Name) -> Response:
+        """Take what another service tells. Anything but 2xx says that nothing was kept, and to send it again."""
+        found = served.app.hook.named(name)
+        if found is None:
+            raise Refusal(Problem(404, "no such hook", f"There is no hook {name[:100]!r}.", "NoSuchHook"))
+        outcome = await found.take(headers_of(request.scope), await _body(request, found))
+        if outcome in _REFUSALS:
+            problem = Problem(*_REFUSALS[outcome])
+            after = {"retry-after": str(found.retry_seconds)} if outcome == "too often" else {}
+            return Response(problem.body, problem.status, {**problem.headers, **after})
+        return answer({"status": outcome}, 200 if outcome == "taken" else 202)
+
+    return router
+
+
+async def _body(request: Request, hook: Hook) -> bytes:
+    """Return the raw bytes of a request, no more of them than the hook takes."""
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > hook.body_bytes:
+            detail = f"A body has at most {hook.body_bytes:,} bytes here."
+            raise Refusal(Problem(413, "too large", detail, "BodyTooLarge"))
+    return bytes(body)

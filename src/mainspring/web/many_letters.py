@@ -1,0 +1,158 @@
+"""Many dead letters at once: which kinds there are, and one kind, or some of them, retried or removed together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from hashlib import blake2b
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Path, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from mainspring.app import Mainspring
+from mainspring.errors import MainspringError, SettingError
+from mainspring.port.records import DeadLetter
+from mainspring.web import models
+from mainspring.web.letters import LARGEST_ID
+from mainspring.web.problems import responses
+from mainspring.web.served import PIECE, Actor, Served, answer
+
+LOOKED_AT: Final = 10_000
+"""So many dead letters are sorted into kinds, the oldest ones."""
+KINDS: Final = 1_000
+AT_ONCE: Final = 1_000
+"""So many are retried or removed by one request; `left` says that there are more."""
+REFUSALS_SHOWN: Final = 100
+ERROR_CHARACTERS: Final = 200
+KIND_BYTES: Final = 12
+
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NUMBER: Final = re.compile(r"\d+")
+
+Operation = Literal["retry", "discard"]
+Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
+
+
+class Order(BaseModel):
+    """Which dead letters: some by their ids, or all of a kind. Unless `dry_run` is false, they are only counted."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ids": [17, 18], "dry_run": False}]})
+
+    ids: list[Id] | None = Field(default=None, min_length=1, max_length=AT_ONCE)
+    kind: str | None = Field(default=None, max_length=2 * KIND_BYTES, description="As /api/dead-letter-kinds names it.")
+    dry_run: bool = True
+
+
+def alike(error: str) -> str:
+    """Return an error without what differs between errors of one kind: numbers, and texts in quotes.
+
+    >>> alike("order 17 of 'ann' was refused")
+    "order # of '…' was refused"
+    """
+    return _NUMBER.sub("#", _QUOTED.sub("'…'", error[:ERROR_CHARACTERS]))
+
+
+def kind_of(letter: DeadLetter) -> str:
+    """Return a name for all dead letters like this one: of one workflow and type, with one reason and like errors."""
+    parts = (letter.workflow, letter.type, alike(letter.reason), alike(letter.error or ""))
+    return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=KIND_BYTES).hexdigest()
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = APIRouter(tags=["dead letters"])
+
+    @router.get(
+        "/dead-letter-kinds",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: {"model": models.LetterKinds}, **responses(401, 403, 503)},
+    )
+    async def kinds() -> Response:
+        """Return what kinds of dead letters there are, the most frequent first, among the 10,000 oldest."""
+        return answer(await _kinds(served))
+
+    @router.post(
+        "/dead-letter-operations/{operation}",
+        response_model=None,
+        dependencies=[served.needs("act")],
+        responses={200: {"model": models.ManySettled}, **responses(401, 403, 409, 422, 503)},
+    )
+    async def operate(
+        operation: Annotated[Operation, Path(description="What is to be done.")], order: Order, actor: Actor
+    ) -> Response:
+        """Retry or discard many dead letters: those with some ids, or all of a kind; a thousand at most by a request.
+
+        Unless `dry_run` is false they are only counted. One that refuses does not stop the others.
+        """
+        if (order.ids is None) == (order.kind is None):
+            raise SettingError("The order", "either ids or a kind", "Give one of the two.")
+        return answer(await _operated(served, operation, order, actor))
+
+    return router
+
+
+async def _kinds(served: Served) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {}
+    looked_at, others = 0, 0
+    async for letter in _letters(served.app):
+        looked_at += 1
+        kind = kind_of(letter)
+        known = found.get(kind)
+        if known is not None:
+            known["count"] += 1
+        elif len(found) < KINDS:
+            found[kind] = {
+                "kind": kind,
+                "workflow": letter.workflow,
+                "type": letter.type,
+                "reason": served.text(letter.reason),
+                "error": served.text(letter.error),
+                "count": 1,
+                "first": letter.id,
+            }
+        else:
+            others += 1
+    kinds = sorted(found.values(), key=lambda each: (-each["count"], each["first"]))
+    return {"kinds": kinds, "others": others, "looked_at": looked_at, "cut": looked_at == LOOKED_AT}
+
+
+async def _letters(app: Mainspring) -> AsyncIterator[DeadLetter]:
+    """Yield the oldest dead letters, read some at a time: each may be large."""
+    after, seen = 0, 0
+    while seen < LOOKED_AT and (page := await app.dead_letters(min(PIECE, LOOKED_AT - seen), after)):
+        for letter in page:
+            yield letter
+        after, seen = page[-1].id, seen + len(page)
+
+
+async def _operated(served: Served, operation: Operation, order: Order, actor: str | None) -> dict[str, Any]:
+    app = served.app
+    ids = await _wanted(app, order)
+    chosen = ids[:AT_ONCE]
+    done, refused = 0, list[dict[str, Any]]()
+    for id in () if order.dry_run else chosen:
+        try:
+            if operation == "retry":
+                await app.retry_dead_letter(id, actor=actor)
+            else:
+                await app.discard_dead_letter(id)
+            done += 1
+        except MainspringError as error:
+            refused.append({"id": id, "why": served.redaction.text(str(error))})
+    return {
+        "operation": operation,
+        "dry_run": order.dry_run,
+        "matched": len(ids),
+        "done": done,
+        "left": 0 if order.dry_run else len(ids) - len(chosen),
+        "refusals": len(refused),
+        "refused": refused[:REFUSALS_SHOWN],
+    }
+
+
+async def _wanted(app: Mainspring, order: Order) -> list[int]:
+    if order.ids is not None:
+        return sorted(set(order.ids))
+    return [letter.id async for letter in _letters(app) if kind_of(letter) == order.kind]

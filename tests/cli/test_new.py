@@ -1,0 +1,68 @@
+"""The project to start from is one whose own tests pass, and that our own checks find nothing in."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from mainspring.cli.new import new
+
+HERE = Path(sys.executable).parent
+
+
+def made(folder: Path, name: str = "day_off") -> Path:
+    outcome = CliRunner().invoke(new, [name, "--into", str(folder / name)])
+    assert outcome.exit_code == 0, outcome.output
+    assert f"mainspring studio {name}.app:app" in outcome.output
+    return folder / name
+
+
+def run(folder: Path, *command: str) -> str:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST", "MAINSPRING"))}
+    done = subprocess.run(  # noqa: S603  ours
+        [HERE / command[0], *command[1:]],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_a_new_projects_own_tests_pass(tmp_path: Path) -> None:
+    project = made(tmp_path)
+    assert " passed" in run(project, "python", "-m", "pytest", "-q")
+    assert "nothing found" in run(project, "mainspring", "lint", "day_off.app:app")
+
+
+def test_a_new_project_is_tidy_and_typed(tmp_path: Path) -> None:
+    project = made(tmp_path)
+    run(project, "ruff", "check", "--isolated", "--line-length", "120", ".")
+    run(project, "ruff", "format", "--isolated", "--line-length", "120", "--check", ".")
+    run(project, "basedpyright", "--level", "error", "--pythonpath", sys.executable, "day_off")
+    leftovers = [path for path in project.rglob("*") if path.is_file() and b"__NAME__" in path.read_bytes()]
+    assert leftovers == []
+
+
+@pytest.mark.parametrize("name", ["day-off", "class", "mainspring", "tests", "", "1st", "x" * 51])
+def test_what_cannot_name_a_package_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = CliRunner().invoke(new, [name])
+    assert outcome.exit_code != 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
+    project = made(tmp_path)
+    (project / "day_off/app.py").write_text("mine")
+    outcome = CliRunner().invoke(new, ["day_off", "--into", str(project)])
+    assert outcome.exit_code != 0
+    assert (project / "day_off/app.py").read_text() == "mine"
