@@ -1,5 +1,7 @@
 // What the server answers: docs/reference/http.md, and the models in src/mainspring/web.
 
+export type * from "./described";
+
 export interface InstanceDocument {
   instance: string;
   workflow: string;
@@ -11,6 +13,43 @@ export interface InstanceDocument {
   began: string;
   updated: string;
   key: number;
+}
+
+export type AttributeValue = string | number | boolean;
+
+export interface AttributeName {
+  name: string;
+  kind: "text" | "number" | "flag" | "time";
+}
+
+export interface LetterKind {
+  kind: string;
+  workflow: string;
+  type: string;
+  reason: string;
+  error: string | null;
+  count: number;
+  first: number;
+}
+
+export interface LetterKinds {
+  kinds: LetterKind[];
+  others: number;
+  looked_at: number;
+  cut: boolean;
+}
+
+export interface ManySettled {
+  matched: number;
+  done: number;
+  left: number;
+  refusals: number;
+  refused: { id: number; why: string }[];
+}
+
+export interface AttributesDocument {
+  instance: string;
+  attributes: Record<string, AttributeValue>;
 }
 
 export interface EventDocument {
@@ -146,6 +185,11 @@ export interface ScheduleDocument {
   next: string | null;
 }
 
+export interface NextTimes {
+  name: string;
+  times: string[];
+}
+
 export interface WorkflowDocument {
   name: string;
   version: number;
@@ -162,6 +206,13 @@ export interface StatsDocument {
   dead_letters: number;
   workers: number;
   oldest_due: string | null;
+}
+
+export interface StateDocument {
+  version: number;
+  type: string | null;
+  state: unknown;
+  problem: string | null;
 }
 
 export interface StateShown {
@@ -292,36 +343,6 @@ export interface LogLine {
   seconds: number | null;
 }
 
-export interface DiagramStep {
-  message: string;
-  seen: "both" | "code" | "history";
-  guards: string[];
-  outputs: string[];
-  places: string[];
-  count: number | null;
-  then: string | null;
-}
-
-export interface DiagramNode {
-  name: string;
-  kind: "state" | "begin" | "end" | "unknown";
-  seen: "both" | "code" | "history";
-  ends: string[];
-  doc: string;
-  visits: number | null;
-  now: number | null;
-  dwell_seconds: number | null;
-}
-
-export interface DiagramDocument {
-  workflow: string;
-  source: string;
-  nodes: DiagramNode[];
-  arrows: { source: string; target: string; steps: DiagramStep[] }[];
-  instances: number | null;
-  notes: string[];
-}
-
 export interface BulkDocument {
   id: string;
   operation: string;
@@ -341,95 +362,4 @@ export interface WorkerDocument {
   heard: string;
   until: string;
   lease_seconds: number;
-}
-
-export interface FindingDocument {
-  level: "error" | "warning" | "note";
-  code: string;
-  rule: string;
-  about: string[];
-  file: string;
-  line: number;
-  what: string;
-  fix: string;
-}
-
-export interface FindingsDocument {
-  workflow: string;
-  findings: FindingDocument[];
-  intended: (FindingDocument & { reason: string })[];
-}
-
-export interface Spread {
-  count: number;
-  p50: number;
-  p90: number;
-  p99: number;
-  longest: number;
-  total: number;
-}
-
-export interface WorkflowFigures {
-  workflow: string;
-  statuses: Record<string, number>;
-  begun: number;
-  ended: Record<string, number>;
-  failure_rate: number | null;
-  throughput: { width: string; intervals: { begin: string; begun: number; ended: Record<string, number> }[] };
-  durations: Record<string, Spread>;
-  faults: number;
-  states: { state: string; dwell: Spread | null; share: number; waiting: number; again: number }[];
-  commands: {
-    type: string;
-    sent: number;
-    answered: number;
-    failed: number;
-    failure_rate: number | null;
-    retry_rate: number | null;
-    handling: Spread | null;
-    until_answer: Spread | null;
-  }[];
-  variants: { top: { steps: [string, string][]; count: number; share: number }[]; distinct: number; others: number };
-  events: number;
-}
-
-export interface Figures {
-  at: string;
-  instances: number;
-  events: number;
-  workflows: WorkflowFigures[];
-}
-
-export interface StuckFound {
-  at: string;
-  shown: {
-    instance: string;
-    workflow: string;
-    id: string;
-    status: string;
-    state: string;
-    by: "bound" | "dwell";
-    running_seconds: number;
-    state_seconds: number;
-    limit_seconds: number;
-    usual_seconds: number | null;
-    stays: number;
-    reason: { cause: string; texts: string[] };
-  }[];
-  found: number;
-  looked_at: number;
-}
-
-export interface SubjectDocument {
-  machine: {
-    workflow: string;
-    doc: string;
-    states: { name: string; doc: string; initial: boolean }[];
-  };
-  settings: [string, string][];
-  handlers: { name: string; message: string; results: string[]; doc: string; policies: string[]; subscribes: boolean }[];
-  schedules: { name: string; calendar: string; message: string; catch_up: string }[];
-  takers: Record<string, string[]>;
-  senders: Record<string, string[]>;
-  external: string[];
 }

@@ -3,13 +3,15 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { ask, path, type Page, type Problem } from "./api";
-import type { EventDocument, MomentDocument, MomentPage, StateShown } from "./documents";
-import { problemOf } from "./hooks";
+import type { EventDocument, MomentDocument, MomentPage, StateDocument, StateShown } from "./documents";
+import { passes, problemOf, RETRY_MS, useSettled } from "./hooks";
+import { whenBack } from "./live";
 
 const PAGE_EVENTS = 200;
 const PAGE_MOMENTS = 200;
 // So close to the edge of what is there, the next piece is asked for.
 const AHEAD = 40;
+const PAUSE_MS = 60;
 // More moments than that are not kept: whoever looks at them again asks again.
 const MOMENTS_KEPT = 20_000;
 
@@ -19,31 +21,50 @@ export interface Stream {
   problem: Problem | undefined;
 }
 
+/** Counts the turns in which something is asked for: again when the server is back, and a while after it did not answer. */
+function useTurns(problem: Problem | undefined): number {
+  const [turn, again] = useState(0);
+  useEffect(() => whenBack(() => again((n) => n + 1)), []);
+  useEffect(() => {
+    if (!problem || !passes(problem)) return;
+    const timer = setTimeout(() => again((n) => n + 1), RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [problem]);
+  return turn;
+}
+
 /** The events of an instance by their versions, which are 1 to `count`. */
 export function useStream(workflow: string, id: string, count: number): Stream {
   const events = useRef(new Map<number, EventDocument>());
   const asked = useRef(new Map<number, number>());
   const [, drawn] = useState(0);
   const [problem, fail] = useState<Problem>();
+  const turn = useTurns(problem);
   const need = useCallback(
     (first: number, last: number) => {
       for (let page = Math.floor((Math.max(1, first) - 1) / PAGE_EVENTS); page * PAGE_EVENTS < Math.min(last, count); page += 1) {
         const until = Math.min(count, (page + 1) * PAGE_EVENTS);
         if ((asked.current.get(page) ?? 0) >= until) continue;
         asked.current.set(page, until);
-        ask<Page<EventDocument>>(`streams/${path(workflow, id)}`, { query: { after: page * PAGE_EVENTS, limit: PAGE_EVENTS } })
-          .then((found) => {
+        const read = async () => {
+          // Large messages make an answer short: the rest is asked for behind it.
+          for (let after: number | null = page * PAGE_EVENTS; after !== null && after < until; ) {
+            const found: Page<EventDocument> = await ask(`streams/${path(workflow, id)}`, { query: { after, limit: until - after } });
             for (const event of found.items) events.current.set(event.version, event);
-            fail(undefined);
+            after = found.next;
             drawn((n) => n + 1);
-          })
+          }
+          fail(undefined);
+        };
+        read()
           .catch((error: unknown) => {
             asked.current.delete(page);
             fail(problemOf(error));
           });
       }
     },
-    [workflow, id, count],
+    // Whoever needs something asks again in another turn.
+    [workflow, id, count, turn],
   );
   return { event: (version) => events.current.get(version), need, problem };
 }
@@ -54,6 +75,8 @@ export interface Told extends MomentDocument {
 
 export interface Moments {
   at: (version: number) => Told | undefined;
+  /** The state at the version that is looked at, where nothing more of it is known yet. */
+  early: StateShown | null;
   stopped: { version: number; problem: string } | null;
   problem: Problem | undefined;
 }
@@ -62,41 +85,66 @@ export interface Moments {
 export function useMoments(workflow: string, id: string, version: number, count: number): Moments {
   const known = useRef(new Map<number, Told>());
   const busy = useRef(new Set<number>());
+  const [early, show] = useState<{ version: number; shown: StateShown | null }>();
   const [, drawn] = useState(0);
   const [failed, fail] = useState<Problem>();
   const [stopped, stop] = useState<MomentPage["stopped"]>(null);
-  const load = (from: number) => {
+  const turn = useTurns(failed);
+  // Whoever scrubs over what is not there yet does not want all of it.
+  const settled = useSettled(version, PAUSE_MS);
+  const has = (one: number) => one < 1 || one > count || known.current.has(one);
+  const load = async (from: number, signal: AbortSignal | null = null) => {
     if (busy.current.has(from)) return;
     busy.current.add(from);
-    if (known.current.size > MOMENTS_KEPT) known.current.clear();
-    ask<MomentPage>(`moments/${path(workflow, id)}`, { query: { after: from, limit: PAGE_MOMENTS } })
-      .then((page) => {
-        let before = page.before;
-        for (const moment of page.items) {
-          const told = { ...moment, before };
-          for (let each = moment.version; each <= moment.last; each += 1) known.current.set(each, told);
-          before = moment.after;
-        }
-        if (page.stopped) stop(page.stopped);
-        fail(undefined);
-        drawn((n) => n + 1);
-      })
-      .catch((error: unknown) => fail(problemOf(error)))
-      .finally(() => busy.current.delete(from));
+    try {
+      keep(known.current, await ask<MomentPage>(`moments/${path(workflow, id)}`, { query: { after: from, limit: PAGE_MOMENTS }, ...(signal ? { signal } : {}) }), stop);
+      fail(undefined);
+      drawn((n) => n + 1);
+    } catch (error) {
+      if (!signal?.aborted) fail(problemOf(error));
+    } finally {
+      busy.current.delete(from);
+    }
   };
+  const beyond = stopped !== null && version >= stopped.version;
+  const jumped = !beyond && !has(version) && settled === version ? version : 0;
   useEffect(() => {
-    const has = (one: number) => one < 1 || one > count || known.current.has(one);
-    const beyond = stopped !== null && version >= stopped.version;
-    if (beyond) return;
-    if (!has(version)) load(Math.max(0, version - AHEAD - 1));
-    else if (!has(version + AHEAD)) load(nextMissing(known.current, version) - 1);
-    else if (!has(version - AHEAD)) load(Math.max(0, version - PAGE_MOMENTS));
-  }, [version, count, stopped]);
-  return { at: (one) => known.current.get(one), stopped, problem: failed };
+    if (!jumped) return;
+    const abort = new AbortController();
+    const jump = async () => {
+      // In a long stream a state is there long before what changed in it; and if there is none, the moments say why.
+      const { type, state } = await ask<StateDocument>(`states/${path(workflow, id)}`, { query: { at: jumped }, signal: abort.signal });
+      show({ version: jumped, shown: type === null ? null : { type, state } });
+    };
+    void jump()
+      .catch(() => undefined)
+      .then(() => (abort.signal.aborted ? undefined : load(Math.max(0, jumped - AHEAD - 1), abort.signal)));
+    return () => abort.abort();
+  }, [workflow, id, jumped, turn]);
+  useEffect(() => {
+    if (beyond || !has(version)) return;
+    if (!has(version + AHEAD)) void load(missing(known.current, version, 1) - 1);
+    else if (!has(version - AHEAD)) void load(Math.max(0, missing(known.current, version, -1) - PAGE_MOMENTS));
+  }, [version, count, beyond, turn, has(version)]);
+  return { at: (one) => known.current.get(one), early: early?.version === version ? early.shown : null, stopped, problem: failed };
 }
 
-function nextMissing(known: Map<number, Told>, from: number): number {
+function keep(known: Map<number, Told>, page: MomentPage, stop: (at: MomentPage["stopped"]) => void): void {
+  // A reset changes what was told of the moments before it.
+  const reset = page.items.some((moment) => !known.has(moment.version) && moment.events.some((event) => event.event === "Reset"));
+  if (reset || known.size > MOMENTS_KEPT) known.clear();
+  let before = page.before;
+  for (const moment of page.items) {
+    const told = { ...moment, before };
+    for (let each = moment.version; each <= moment.last; each += 1) known.set(each, told);
+    before = moment.after;
+  }
+  if (page.stopped) stop(page.stopped);
+}
+
+/** The first version in a direction that is not known: the same wherever somebody stands, so that it is asked for once. */
+function missing(known: Map<number, Told>, from: number, step: 1 | -1): number {
   let version = from;
-  while (known.has(version)) version += 1;
+  while (known.has(version)) version += step;
   return version;
 }

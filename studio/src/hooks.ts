@@ -2,18 +2,23 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "./api";
+import type { StatsDocument } from "./documents";
+import { useLive, whenBack } from "./live";
 
 export interface Loaded<T> {
   data: T | undefined;
   problem: Problem | undefined;
   loading: boolean;
   reload: () => void;
+  /** Load it again, unless that goes on already: a slow answer is worth waiting for. */
+  poll: () => void;
 }
 
-const RETRY_MS = 2_000;
+export const RETRY_MS = 2_000;
 
-/** Load something, again when `keys` change. What was there stays visible meanwhile; a server that does not answer is asked again. */
-export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: unknown[]): Loaded<T> {
+/** Load something, and something else when `keys` change; once more when the server is back. Where `fresh` changes it is loaded
+ * again, and what was there stays visible meanwhile. A server that does not answer is asked again. */
+export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: unknown[], fresh: unknown = 0): Loaded<T> {
   const [found, set] = useState<{ data?: T; problem?: Problem; of?: string }>({});
   const [turn, again] = useState(0);
   const [loading, busy] = useState(true);
@@ -29,7 +34,7 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: unkn
         const problem = problemOf(error);
         // What belongs to another question must not stand beside this problem.
         set((before) => (before.of === of && problem.status === 0 ? { ...before, problem } : { problem, of }));
-        if (problem.status === 0 || problem.status === 503) timer = window.setTimeout(() => again((n) => n + 1), RETRY_MS);
+        if (passes(problem)) timer = window.setTimeout(() => again((n) => n + 1), RETRY_MS);
       })
       .finally(() => {
         if (!abort.signal.aborted) busy(false);
@@ -38,10 +43,19 @@ export function useLoad<T>(load: (signal: AbortSignal) => Promise<T>, keys: unkn
       abort.abort();
       clearTimeout(timer);
     };
-  }, [of, turn]);
+  }, [of, turn, fresh]);
   const reload = useCallback(() => again((n) => n + 1), []);
+  useEffect(() => whenBack(reload), [reload]);
   const ours = found.of === of;
-  return { data: ours ? found.data : undefined, problem: ours ? found.problem : undefined, loading, reload };
+  const poll = () => {
+    if (!loading) reload();
+  };
+  return { data: ours ? found.data : undefined, problem: ours ? found.problem : undefined, loading, reload, poll };
+}
+
+/** Whether a question that failed so is worth asking again. */
+export function passes(problem: Problem): boolean {
+  return problem.status === 0 || problem.status === 503;
 }
 
 export function problemOf(error: unknown): Problem {
@@ -58,6 +72,43 @@ export function useEvery(seconds: number, call: () => void): void {
     }, seconds * 1_000);
     return () => clearInterval(timer);
   }, [seconds]);
+}
+
+const TICK_MS = 5_000;
+const ticking = new Set<() => void>();
+setInterval(() => {
+  if (!document.hidden) for (const draw of ticking) draw();
+}, TICK_MS);
+
+/** Draw something again every few seconds: all that tells how long ago something was ticks together. */
+export function useTick(): void {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    const tick = () => draw((n) => n + 1);
+    ticking.add(tick);
+    return () => ticking.delete(tick);
+  }, []);
+}
+
+export interface Changes {
+  changed: boolean;
+  /** What there is now was looked at. */
+  seen: () => void;
+}
+
+/** Whether a part of the app's figures has changed since it was looked at. */
+export function useChanges(part: (stats: StatsDocument) => unknown): Changes {
+  const [now, set] = useState<string>();
+  const [before, look] = useState<string>();
+  useLive("live", {}, (event) => {
+    if (event.type !== "stats") return;
+    const found = JSON.stringify(part(event.data as StatsDocument));
+    set(found);
+    look((known) => known ?? found);
+  });
+  // Lists begin anew then, and the first figures that come belong to them.
+  useEffect(() => whenBack(() => look(undefined)), []);
+  return { changed: before !== undefined && now !== before, seen: () => look(now) };
 }
 
 /** A value as it was when it had not changed for a while. */

@@ -20,11 +20,14 @@ function isWriting(target: EventTarget | null): boolean {
 }
 
 /** Listen to keys; `onHelp` is called for "?". */
-export function listenToKeys(onHelp: () => void): () => void {
+export function listenToKeys({ onHelp, onEscape }: { onHelp: () => void; onEscape: () => void }): () => void {
   let begun = 0;
   const pressed = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
-    if (event.key === "Escape" && isWriting(event.target)) (event.target as HTMLElement).blur();
+    if (event.key === "Escape") {
+      if (isWriting(event.target)) (event.target as HTMLElement).blur();
+      else onEscape();
+    }
     if (isWriting(event.target)) return;
     if (begun && event.timeStamp - begun < SECOND_KEY_MS) {
       begun = 0;

@@ -1,7 +1,7 @@
 // The page: what is around the views, and which of them is shown.
 
 import { render, type JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import "./style.css";
 import { PLACES, listenToKeys } from "./keys";
 import { useRoute, type Route } from "./route";
@@ -32,13 +32,18 @@ function view(route: Route): JSX.Element {
     case "dead-letters":
       return <LettersView route={route} />;
     case "schedules":
-      return <SchedulesView />;
+      return <SchedulesView route={route} />;
     case "workers":
       return <WorkersView />;
     case "settings":
       return <SettingsView />;
     default:
-      return <Empty>There is no such place here. The menu leads to those that there are.</Empty>;
+      return (
+        <>
+          <h1>Nowhere</h1>
+          <Empty>There is no such place here. The menu leads to those that there are.</Empty>
+        </>
+      );
   }
 }
 
@@ -85,9 +90,21 @@ function Help({ onClose }: { onClose: () => void }): JSX.Element {
         </div>
         <div>
           <dt>
+            <kbd>Home</kbd> <kbd>End</kbd>
+          </dt>
+          <dd>its first and its last event</dd>
+        </div>
+        <div>
+          <dt>
             <kbd>/</kbd>
           </dt>
           <dd>search</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>Esc</kbd>
+          </dt>
+          <dd>out of a field, a dialog, this list</dd>
         </div>
       </dl>
       <button type="button" onClick={onClose}>
@@ -97,15 +114,32 @@ function Help({ onClose }: { onClose: () => void }): JSX.Element {
   );
 }
 
+/** Another place begins at its top; and if the link that led there is gone, its content has the focus. */
+function useArrival(place: string): void {
+  const before = useRef(place);
+  useEffect(() => {
+    if (before.current === place) return;
+    before.current = place;
+    scrollTo(0, 0);
+    if (document.activeElement === document.body) document.getElementById("content")?.focus({ preventScroll: true });
+  }, [place]);
+}
+
 function App(): JSX.Element {
   const route = useRoute();
   const [help, showHelp] = useState(false);
-  useEffect(() => listenToKeys(() => showHelp((shown) => !shown)), []);
+  const [menu, showMenu] = useState(false);
+  useEffect(() => {
+    showMenu(false);
+    showHelp(false);
+  }, [route.parts.join("/")]);
+  useEffect(() => listenToKeys({ onHelp: () => showHelp((shown) => !shown), onEscape: () => showHelp(false) }), []);
   const here = `#/${route.parts[0] ?? ""}`;
   const title = PLACES.find(([, , where]) => where === here)?.[1] ?? "mainspring";
   useEffect(() => {
     document.title = [route.parts.slice(1).join("/"), title, "mainspring studio"].filter(Boolean).join(" · ");
   }, [route]);
+  useArrival(route.parts.join("/"));
   const toContent = (event: Event) => {
     // Its link has no address of its own here: what stands behind the # is where one is.
     event.preventDefault();
@@ -116,20 +150,25 @@ function App(): JSX.Element {
       <a class="skip" href="#content" onClick={toContent}>
         To the content
       </a>
-      <nav class="places" aria-label="Places">
+      <nav class={menu ? "places open" : "places"} aria-label="Places">
         <span class="brand">mainspring</span>
+        <button type="button" class="menu" aria-expanded={menu} onClick={() => showMenu(!menu)}>
+          {title} ▾
+        </button>
         {PLACES.map(([key, name, where]) => (
           <a key={key} href={where} aria-current={where === here ? "page" : undefined} title={`g ${key}`}>
             {name}
           </a>
         ))}
         <span class="grow" />
-        <button type="button" onClick={() => showHelp(!help)} aria-label="Keys" title="Keys: ?">
-          ?
-        </button>
-        <ThemeSwitch />
+        <div class="tools">
+          <button type="button" onClick={() => showHelp(!help)} aria-label="Keys" aria-expanded={help} title="Keys: ?">
+            ?
+          </button>
+          <ThemeSwitch />
+        </div>
       </nav>
-      <main id="content" tabIndex={-1}>
+      <main id="content" tabIndex={-1} aria-label={title}>
         {view(route)}
       </main>
       {help && <Help onClose={() => showHelp(false)} />}

@@ -39,6 +39,22 @@ export function instanceLink(identity: string, query: Record<string, string | nu
   return link(["instances", identity.slice(0, cut), identity.slice(cut + 1)], query);
 }
 
+let cameFrom: string | undefined;
+
+interface Navigations {
+  addEventListener(type: "navigate", call: (event: { navigationType: string }) => void): void;
+}
+
+// It is told before the address changes. Browsers that do not tell begin at the top of a list.
+(window as { navigation?: Navigations }).navigation?.addEventListener("navigate", (event) => {
+  cameFrom = event.navigationType === "traverse" ? location.hash : undefined;
+});
+
+/** Where somebody was before, if they came here by going back or forth. */
+export function returnedFrom(): string | undefined {
+  return cameFrom;
+}
+
 export function go(where: string): void {
   location.hash = where;
 }

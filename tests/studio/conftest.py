@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, ViewportSize, WebError, expect, sync_playwright
 
 from tests.studio.shop import stocked
 from tests.studio.support import CHROMIUM, Studio, served
@@ -16,6 +17,8 @@ from tests.studio.support import CHROMIUM, Studio, served
 EXPECTED = re.compile(r"Failed to load resource: (the server responded with a status of|net::ERR)")
 # Of a busy machine; where a page is slow by itself, its own test says so.
 PATIENCE_MS = 30_000
+BLANK = "about:blank"
+VIEWPORT: ViewportSize = {"width": 1280, "height": 860}
 
 
 @pytest.fixture(scope="module")
@@ -29,19 +32,34 @@ def browser() -> Generator[Browser]:
 
 
 @pytest.fixture(scope="session")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Generator[Studio]:
-    folder = tmp_path_factory.mktemp("studio")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a shop with something of everything, to copy."""
+    folder = tmp_path_factory.mktemp("stock")
     stocked(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def studio(stock: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[Studio]:
+    folder = tmp_path_factory.mktemp("studio")
+    shutil.copytree(stock, folder, dirs_exist_ok=True)
     with served(folder) as found:
         yield found
 
 
-@pytest.fixture
-def page(browser: Browser) -> Generator[Page]:
-    context = browser.new_context(viewport={"width": 1280, "height": 860})
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Generator[Page]:
+    """One tab for a module: it keeps what it has loaded of the page."""
+    context = browser.new_context(viewport=VIEWPORT, timezone_id="UTC")
     context.set_default_timeout(PATIENCE_MS)
     expect.set_options(timeout=PATIENCE_MS)
-    found = context.new_page()
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def page(tab: Page) -> Generator[Page]:
+    """The tab as it was in the beginning. Whatever the browser complains about fails the test."""
     complaints: list[str] = []
 
     def complain(line: ConsoleMessage) -> None:
@@ -52,15 +70,29 @@ def page(browser: Browser) -> Generator[Page]:
         complaints.append(f"dialog {dialog.message}")
         dialog.dismiss()
 
-    found.on("pageerror", lambda error: complaints.append(str(error)))
-    found.on("dialog", dismiss)
-    found.on("console", complain)
-    yield found
-    context.close()
+    def fail(error: WebError) -> None:
+        complaints.append(str(error.error))
+
+    tab.context.on("weberror", fail)
+    tab.context.on("dialog", dismiss)
+    tab.context.on("console", complain)
+    yield tab
+    if tab.url != BLANK:
+        tab.evaluate("localStorage.clear(); sessionStorage.clear()")
+    for another in tab.context.pages:
+        if another is not tab:
+            another.close()
+    tab.goto(BLANK)
+    tab.set_viewport_size(VIEWPORT)
+    tab.emulate_media(reduced_motion="null")
+    tab.context.remove_listener("weberror", fail)
+    tab.context.remove_listener("dialog", dismiss)
+    tab.context.remove_listener("console", complain)
     assert complaints == []
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder for a shop of its own."""
+def folder(stock: Path, tmp_path: Path) -> Path:
+    """A folder with a shop of its own, stocked."""
+    shutil.copytree(stock, tmp_path, dirs_exist_ok=True)
     return tmp_path

@@ -1,9 +1,9 @@
-"""A shop for the studio's tests: orders whose cards are charged, and leave that a manager grants."""
+"""A shop for the studio's tests: orders whose cards are charged, boxes that are carried, leave to be granted."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +21,7 @@ from mainspring import (
     Retry,
     Schedule,
     Send,
+    StartChild,
     Workflow,
 )
 from mainspring.testing.samples import LeaveRequests, RequestLeave
@@ -102,6 +103,13 @@ class Orders(Workflow[OrderInput, OrderState, ChargeCard]):
             case AwaitingPayment(amount), Received(CardCharged()):
                 return Paid(amount)
 
+    def attributes(self, state: OrderState) -> Mapping[str, str | int]:
+        match state:
+            case AwaitingPayment(amount) | Paid(amount):
+                return {"amount": amount, "size": "very, very big" if amount >= 1_500 else "small"}
+            case New():
+                return {}
+
 
 @dataclass(frozen=True)
 class Tick:
@@ -132,6 +140,63 @@ class Meters(Workflow[Tick, Reading, Never]):
                 return Reading(state.ticks + 1, state.total + value)
 
 
+@dataclass(frozen=True)
+class MoveHouse:
+    house: str
+
+
+@dataclass(frozen=True)
+class CarryBox:
+    box: str
+
+
+@dataclass(frozen=True)
+class BoxCarried:
+    box: str
+
+
+@dataclass(frozen=True)
+class Busy:
+    pass
+
+
+class Moves(Workflow[MoveHouse | BoxCarried, Busy, CarryBox]):
+    """Lets somebody carry a box."""
+
+    begins = MoveHouse
+    initial_state = Busy()
+
+    def route(self, message: MoveHouse | BoxCarried) -> str | None:
+        return message.house if isinstance(message, MoveHouse) else None
+
+    def decide(
+        self, message: MoveHouse | BoxCarried, state: Busy
+    ) -> Decisions[MoveHouse | BoxCarried, CarryBox] | None:
+        match message:
+            case MoveHouse(house):
+                return [StartChild(CarryBox(f"box of {house}"))]
+            case BoxCarried():
+                return [Complete()]
+
+    def evolve(self, state: Busy, event: Event[MoveHouse | BoxCarried, CarryBox]) -> Busy | None:
+        return None
+
+
+class Carriers(Workflow[CarryBox, Busy, BoxCarried]):
+    """Carries a box."""
+
+    initial_state = Busy()
+
+    def route(self, message: CarryBox) -> str | None:
+        return message.box
+
+    def decide(self, message: CarryBox, state: Busy) -> Decisions[CarryBox, BoxCarried] | None:
+        return [Complete(BoxCarried(message.box))]
+
+    def evolve(self, state: Busy, event: Event[CarryBox, BoxCarried]) -> Busy | None:
+        return None
+
+
 class CardRefusedError(Exception):
     """The bank says no."""
 
@@ -139,7 +204,9 @@ class CardRefusedError(Exception):
 def shop(folder: Path) -> Mainspring:
     """Return the app, on the file in a folder."""
     app = Mainspring(f"sqlite:///{folder / 'shop.db'}")
-    app.add(Orders(), Meters(), LeaveRequests())
+    app.add(Orders(), Meters(), Moves(), Carriers(), LeaveRequests())
+    # A day that is far away, whenever the tests run.
+    app.schedules.add("leap-day", cron="0 3 29 2 *", message=Tick("night", 1))
 
     # No bank is spared here: its breaker would let the tests wait.
     @app.handler(retry=Retry(max_attempts=1), breaker=Breaker(failures=1_000))
@@ -178,6 +245,6 @@ def stocked(folder: Path) -> None:
     """Fill a shop with something of everything."""
     orders: list[Sent] = [(PlaceOrder(f"o-{number}", number * 100, "please"), None) for number in range(1, 21)]
     refused: list[Sent] = [(PlaceOrder(f"refused-{number}", -number, f"card {number}"), None) for number in range(1, 4)]
-    leave: list[Sent] = [(RequestLeave(f"l-{number}"), "ann") for number in range(1, 4)]
+    leave: list[Sent] = [(RequestLeave(f"l-{who}"), who) for who in ("ann", "kim", "mia", "tom")]
     ticks: list[Sent] = [(Tick("m-1", number), None) for number in range(1, 61)]
-    fill(folder, [*orders, *refused, *leave, *ticks])
+    fill(folder, [*orders, *refused, *leave, *ticks, (MoveHouse("h-1"), None)])

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from playwright.sync_api import Page, expect
+from playwright.sync_api import TimeoutError as TooLateError
 
 from mainspring.web import studio
 from mainspring.web.server import Server, bound
@@ -74,3 +76,32 @@ def served(folder: Path, **settings: Any) -> Generator[Studio]:
         yield found
     finally:
         found.stop()
+
+
+def settled(page: Page) -> None:
+    """Wait until a view has loaded what it shows."""
+    page.get_by_role("main").wait_for()
+    # A frame for the view to begin with its questions.
+    page.evaluate("() => new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+def pressed(page: Page, keys: str, title: str) -> None:
+    """Press two keys that lead to a place; again, where a busy machine lets too much time pass between them."""
+    for _ in range(10):
+        for key in keys:
+            page.keyboard.press(key)
+        try:
+            page.get_by_role("heading", level=1, name=title).wait_for(timeout=3_000)
+        except TooLateError:
+            continue
+        return
+    raise AssertionError(f"{keys} does not lead to {title}")
+
+
+def named(page: Page, studio: Studio, name: str) -> None:
+    """Say in the settings who one is."""
+    page.goto(studio.at("#/settings"))
+    page.get_by_label("Name").fill(name)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("The server lets you in.")).to_be_visible()

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.studio.support import Studio, needs_browser, needs_page
+from tests.studio.support import Studio, named, needs_browser, needs_page, pressed, settled
 
 pytestmark = [needs_page, needs_browser]
 
@@ -23,7 +23,10 @@ def test_the_overview_shows_what_runs_and_leads_to_it(page: Page, studio: Studio
 
 def test_instances_are_searched_and_the_address_keeps_the_search(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/instances"))
+    expect(page.get_by_role("status").filter(has_text="in all")).to_be_visible()
+    settled(page)  # a key before the page listens is nobody's
     page.keyboard.press("/")
+    expect(page.get_by_label("Id begins with")).to_be_focused()
     page.keyboard.type("o-1")
 
     expect(page.get_by_role("status").filter(has_text="11 instances")).to_be_visible()
@@ -60,8 +63,30 @@ def test_what_would_have_been_is_told_beside_what_was(page: Page, studio: Studio
     page.get_by_role("button", name="Tell the other story").click()
 
     expect(page.get_by_text("it would have gone otherwise")).to_be_visible()
-    expect(page.get_by_role("region", name="As it would have gone")).to_contain_text('"amount":5000')
+    expect(page.get_by_role("region", name="As it would have gone")).to_contain_text("amount 5000")
     expect(page.get_by_role("list", name="What differs")).to_contain_text("5000")
+
+
+def test_attributes_are_shown_and_lead_to_those_with_the_same(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/instances/Orders/o-16"))
+    page.get_by_role("link", name="very, very big").click()
+
+    expect(page.get_by_label("Attributes")).to_have_value("size='very, very big'")
+    expect(page.get_by_role("status").filter(has_text="6 instances")).to_be_visible()
+    page.get_by_label("Attributes").fill("size='very, very big', amount>=1900")
+    expect(page.get_by_role("status").filter(has_text="2 instances")).to_be_visible()
+
+
+def test_linked_instances_are_drawn_and_followed_further(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/instances/Carriers/box%20of%20h-1?tab=links"))
+    graph = page.get_by_role("figure", name="Instances linked with Carriers/box of h-1")
+
+    expect(graph).to_contain_text("Moves/h-1")
+    expect(graph).not_to_contain_text("CarryBox")
+    page.get_by_role("button", name="Look further").click()
+    expect(graph).to_contain_text("CarryBox")
+    graph.get_by_role("link", name="Moves/h-1").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Moves/h-1")
 
 
 def test_a_step_can_be_copied_as_a_test(page: Page, studio: Studio) -> None:
@@ -79,10 +104,7 @@ def test_what_an_instance_waits_for_is_shown(page: Page, studio: Studio) -> None
 
 
 def test_an_operation_is_asked_about_and_recorded_with_who_did_it(page: Page, studio: Studio) -> None:
-    page.goto(studio.at("#/settings"))
-    page.get_by_label("Name").fill("olga")
-    page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("The server lets you in.")).to_be_visible()
+    named(page, studio, "olga")
     page.goto(studio.at("#/instances/Orders/o-20"))
     page.get_by_role("button", name="Suspend …").click()
     page.get_by_label("Reason").fill("stocktaking")
@@ -109,24 +131,31 @@ def test_many_are_counted_before_they_are_operated_on(page: Page, studio: Studio
 
 
 def test_a_task_is_answered_by_its_form_and_its_maker_is_told_why_not(page: Page, studio: Studio) -> None:
-    page.goto(studio.at("#/settings"))
-    page.get_by_label("Name").fill("ann")
-    page.get_by_role("button", name="Save").click()
+    named(page, studio, "mia")
     page.goto(studio.at("#/tasks"))
-    page.get_by_role("link", name="Leave for ann?").first.click()
+    page.get_by_role("link", name="Leave for mia?").click()
     page.get_by_label("granted").select_option("yes")
     page.get_by_role("button", name="Leave", exact=True).click()
 
     expect(page.get_by_role("alert")).to_be_visible()
-    expect(page.get_by_text("ann may not answer it")).to_be_visible()
+    expect(page.get_by_text("mia may not answer it")).to_be_visible()
     where = page.url
-    page.goto(studio.at("#/settings"))
-    page.get_by_label("Name").fill("bob")
-    page.get_by_role("button", name="Save").click()
+    named(page, studio, "bob")
     page.goto(where)
     page.get_by_label("granted").select_option("yes")
     page.get_by_role("button", name="Leave", exact=True).click()
     expect(page.get_by_text("Answered with Leave by bob")).to_be_visible()
+
+
+def test_the_next_task_of_a_role_is_taken_and_given_back(page: Page, studio: Studio) -> None:
+    named(page, studio, "pia")
+    page.goto(studio.at("#/tasks"))
+    page.get_by_role("button", name="Take the next of manager").click()
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Leave for")
+    expect(page.get_by_role("definition").filter(has_text="pia")).to_be_visible()
+    page.get_by_role("button", name="Give it back").click()
+    expect(page.get_by_role("definition").filter(has_text="nobody")).to_be_visible()
 
 
 def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, studio: Studio) -> None:
@@ -143,11 +172,16 @@ def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, studio: 
     expect(page.get_by_role("dialog")).to_contain_text("Retry 2 dead letters?")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Discard 2").click()
+    with page.expect_response("**/dead-letter-operations/discard") as many:
+        page.get_by_role("dialog").get_by_role("button", name="Discard 2 for good").click()
+    assert many.value.json()["done"] == 2
+    expect(page.get_by_text("No dead letters: everything was carried out.")).to_be_visible()
 
 
 def test_a_workflow_is_drawn_checked_and_documented(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/workflows/Orders"))
-    diagram = page.get_by_role("img", name="The states of Orders")
+    diagram = page.get_by_role("figure", name="The states of Orders")
     expect(diagram).to_contain_text("AwaitingPayment")
     expect(diagram).to_contain_text("CardCharged ×")
     page.get_by_role("link", name="Bottlenecks").click()
@@ -156,6 +190,9 @@ def test_a_workflow_is_drawn_checked_and_documented(page: Page, studio: Studio) 
     expect(page.get_by_text("PlaceOrder → AwaitingPayment").first).to_be_visible()
     page.get_by_role("link", name="Findings").click()
     expect(page.get_by_role("main")).to_contain_text(re.compile("MS\\d+|Nothing is wrong"))
+    page.get_by_role("navigation", name="About this workflow").get_by_role("link", name="What if").click()
+    page.get_by_role("button", name="Ask today's code").click()
+    expect(page.get_by_role("status")).to_contain_text("would have gone as they went")
     page.get_by_role("link", name="Documentation").click()
     expect(page.get_by_role("region", name="States")).to_contain_text("The card is being charged.")
 
@@ -163,17 +200,14 @@ def test_a_workflow_is_drawn_checked_and_documented(page: Page, studio: Studio) 
 def test_keys_go_from_place_to_place_and_from_row_to_row(page: Page, studio: Studio) -> None:
     page.goto(studio.at(""))
     page.get_by_role("heading", name="Overview").wait_for()
-    page.keyboard.press("g")
-    page.keyboard.press("i")
-    page.get_by_role("link", name="Orders/o-1", exact=True).wait_for()
+    pressed(page, "gi", "Instances")
+    page.get_by_role("table", name="Instances").get_by_role("link").first.wait_for()
     for key in "jjk":
         page.keyboard.press(key)
     page.keyboard.press("Enter")
 
     expect(page.get_by_role("heading", level=1)).to_contain_text("/")
-    page.keyboard.press("g")
-    page.keyboard.press("d")
-    expect(page.get_by_role("heading", name="Dead letters")).to_be_visible()
+    pressed(page, "gd", "Dead letters")
 
 
 def test_a_problem_is_shown_as_the_server_tells_it(page: Page, studio: Studio) -> None:
@@ -194,11 +228,18 @@ def test_the_theme_can_be_chosen_and_is_kept(page: Page, studio: Studio) -> None
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
 
 
-def test_a_phone_shows_it_without_scrolling_sideways(page: Page, studio: Studio) -> None:
-    page.set_viewport_size({"width": 390, "height": 800})
-    for place in ("", "instances", "instances/Orders/o-5", "workflows/Orders", "tasks", "dead-letters"):
-        page.goto(studio.at(f"#/{place}"))
-        page.get_by_role("heading", level=1).wait_for()
-        expect(page.locator(".loading")).to_have_count(0)
+def test_a_schedule_is_looked_at_stopped_and_goes_on(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/schedules"))
+    card = page.get_by_role("region", name="leap-day")
+    card.get_by_text("The next times").click()
 
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390, place
+    expect(card.get_by_role("listitem").first).to_contain_text(re.compile(r"\d{4}-02-29 0?3:00"))
+    card.get_by_role("button", name="Pause").click()
+    expect(card).to_contain_text("paused")
+    card.get_by_role("button", name="Resume").click()
+    expect(card).to_contain_text("active")
+    card.get_by_role("button", name="Remove …").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(card).to_contain_text("removed")
+    card.get_by_role("button", name="Resume").click()
+    expect(card).to_contain_text("active")

@@ -3,9 +3,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
-import type { Doing, Loaded } from "../hooks";
+import { useTick, type Doing, type Loaded } from "../hooks";
+import type { LiveState } from "../live";
 import { link } from "../route";
-import { ago, clock, pretty } from "../text";
+import { ago, clock, pretty, words } from "../text";
 
 export function Loading({ what = "Loading" }: { what?: string }): JSX.Element {
   return (
@@ -41,13 +42,26 @@ export function Shown<T>({ of, children, what }: { of: Loaded<T>; children: (dat
   );
 }
 
+const LIVE_WORDS = { connecting: "connecting", live: "live", away: "away: trying again", refused: "not let in" };
+
+/** Whether what happens is shown at once. */
+export function LiveSign({ state }: { state: LiveState }): JSX.Element {
+  return (
+    <span class={`live ${state}`} role="status" title={state === "live" ? "What happens is shown at once" : "What is shown may be old"}>
+      {LIVE_WORDS[state]}
+    </span>
+  );
+}
+
 const KNOWN = new Set(["running", "completed", "failed", "suspended", "cancelled", "terminated", "compensating"]);
 
 export function Status({ status }: { status: string }): JSX.Element {
   return <span class={`status ${KNOWN.has(status) ? status : ""}`}>{status}</span>;
 }
 
+/** How long ago, or how soon; it goes on while it is looked at. */
 export function When({ time }: { time: string | null }): JSX.Element {
+  useTick();
   return time ? (
     <time dateTime={time} title={clock(time)}>
       {ago(time)}
@@ -62,6 +76,22 @@ export function Json({ value, label }: { value: unknown; label?: string }): JSX.
     <pre class="json" tabIndex={0} aria-label={label ?? "JSON"}>
       {typeof value === "string" ? value : pretty(value)}
     </pre>
+  );
+}
+
+/** What a record says: its fields where they are plain, JSON where they are not. */
+export function Fields({ of }: { of: Record<string, unknown> }): JSX.Element {
+  const plain = Object.values(of).every((value) => typeof value !== "object" || value === null);
+  if (!plain) return <Json value={of} />;
+  return (
+    <dl class="facts">
+      {Object.entries(of).map(([name, value]) => (
+        <div key={name}>
+          <dt>{words(name)}</dt>
+          <dd class="break">{value === null ? "–" : String(value)}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
@@ -95,14 +125,21 @@ interface Confirmed {
   danger?: boolean;
   doing: Doing;
   disabled?: boolean;
+  /** What the button that does nothing says. */
+  leave?: string;
   onConfirm: () => void;
   onClose: () => void;
 }
 
 /** A question before something is done. The element brings focus, the key Escape, and what is behind it out of reach. */
-export function Dialog({ title, children, action, danger, doing, disabled, onConfirm, onClose }: Confirmed): JSX.Element {
+export function Dialog({ title, children, action, danger, doing, disabled, leave = "Do nothing", onConfirm, onClose }: Confirmed): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => element.current?.showModal(), []);
+  useEffect(() => {
+    const before = document.activeElement;
+    element.current?.showModal();
+    // As long as the dialog is in the page, nothing else can have the focus.
+    return () => queueMicrotask(() => before instanceof HTMLElement && before.isConnected && before.focus());
+  }, []);
   return (
     <dialog ref={element} aria-label={title} onClose={onClose}>
       <form
@@ -116,7 +153,7 @@ export function Dialog({ title, children, action, danger, doing, disabled, onCon
         <ProblemBox problem={doing.problem} />
         <div class="actions">
           <button type="button" onClick={onClose}>
-            Do nothing
+            {leave}
           </button>
           <button type="submit" class={danger ? "danger" : "main"} disabled={doing.busy || disabled}>
             {doing.busy ? "…" : action}
@@ -124,6 +161,15 @@ export function Dialog({ title, children, action, danger, doing, disabled, onCon
         </div>
       </form>
     </dialog>
+  );
+}
+
+/** Asks for a list once more; says so if it has changed meanwhile. */
+export function LookAgain({ changed, onLook, busy }: { changed?: boolean; onLook: () => void; busy?: boolean }): JSX.Element {
+  return (
+    <button type="button" class={changed ? "main" : ""} onClick={onLook} disabled={busy}>
+      {changed ? "Changed: look again" : "Look again"}
+    </button>
   );
 }
 

@@ -1,49 +1,102 @@
 // The diagram of a workflow: its states and the steps between them, as the code says, as they happened, or both.
 
 import type { JSX } from "preact";
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { ask, path } from "../api";
 import type { DiagramDocument, DiagramNode, DiagramStep } from "../documents";
 import { useLoad } from "../hooks";
 import { link } from "../route";
-import { amount, duration } from "../text";
+import { amount, duration, shortType } from "../text";
 import { Shown } from "./basics";
-import { GraphView, type Graph } from "./graph";
+import { expectGraph, GraphView, type Graph } from "./graph";
 
 interface Asked {
   name: string;
   source?: string;
   from?: string | undefined;
   at?: string | undefined;
+  /** A map in a small place: where it stands stays in sight, and there are no words beside it. */
+  follow?: boolean;
 }
 
-export function WorkflowDiagram({ name, source = "code", from, at }: Asked): JSX.Element {
+export function WorkflowDiagram({ name, source = "code", from, at, follow }: Asked): JSX.Element {
+  useEffect(expectGraph, []);
   const diagram = useLoad((signal) => ask<{ diagram: DiagramDocument }>(`workflows/${path(name)}/diagram`, { query: { from: source, format: "json" }, signal }), [name, source]);
-  return <Shown of={diagram}>{(found) => <Drawn diagram={found.diagram} from={from} at={at} />}</Shown>;
+  return <Shown of={diagram}>{(found) => <Drawn diagram={found.diagram} from={from} at={at} follow={follow ?? false} />}</Shown>;
 }
 
-function Drawn({ diagram, from, at }: { diagram: DiagramDocument; from?: string | undefined; at?: string | undefined }): JSX.Element {
+interface Told {
+  diagram: DiagramDocument;
+  from: string | undefined;
+  at: string | undefined;
+  follow: boolean;
+}
+
+function Drawn({ diagram, from, at, follow }: Told): JSX.Element {
   const graph = useMemo(() => graphOf(diagram), [diagram]);
   return (
     <>
-      <GraphView graph={graph} label={`The states of ${diagram.workflow}`} at={at} from={from} />
-      {diagram.notes.map((note) => (
-        <p key={note} class="faint">
-          {note}
-        </p>
-      ))}
+      <GraphView graph={graph} label={`The states of ${diagram.workflow}`} at={at} from={from} follow={follow} />
+      {!follow && <AsTable diagram={diagram} />}
+      {!follow &&
+        diagram.notes.map((note) => (
+          <p key={note} class="faint">
+            {note}
+          </p>
+        ))}
     </>
   );
 }
 
+/** The same in words: for who does not see it, or wants to read all of a long label. */
+function AsTable({ diagram }: { diagram: DiagramDocument }): JSX.Element {
+  const known = new Map(diagram.nodes.map((node) => [node.name, node.kind === "begin" ? "the beginning" : node.name]));
+  return (
+    <details>
+      <summary>As a table</summary>
+      <div class="scroll">
+        <table aria-label="Steps">
+          <thead>
+            <tr>
+              <th>From</th>
+              <th>By</th>
+              <th>To</th>
+              <th>Decides</th>
+              <th class="number">happened</th>
+            </tr>
+          </thead>
+          <tbody>
+            {diagram.arrows.flatMap((arrow) =>
+              arrow.steps.map((step, index) => (
+                <tr key={`${arrow.source} ${arrow.target} ${index}`}>
+                  <td>{known.get(arrow.source)}</td>
+                  <td>
+                    {step.message}
+                    {step.guards.length > 0 && <div class="faint">{step.guards.join(" · ")}</div>}
+                  </td>
+                  <td>{known.get(arrow.target)}</td>
+                  <td>{step.outputs.join(", ") || "–"}</td>
+                  <td class="number">{step.seen === "code" && diagram.source !== "code" ? "never" : amount(step.count)}</td>
+                </tr>
+              )),
+            )}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
 export function graphOf(diagram: DiagramDocument): Graph {
+  const often = (steps: DiagramStep[]) => steps.reduce((sum, step) => sum + (step.count ?? 0), 0);
+  const most = Math.max(1, ...diagram.arrows.map((arrow) => often(arrow.steps)));
   return {
     nodes: diagram.nodes.map((node) => ({
       id: node.name,
       title: node.kind === "begin" ? "" : node.name,
       lines: node.kind === "state" ? figures(node) : [],
-      kind: node.kind === "state" ? node.seen : node.kind,
-      hint: [node.doc, node.seen === "code" && "never visited", node.seen === "history" && "not in the code any more"].filter(Boolean).join("\n"),
+      kind: node.kind === "state" ? `${node.seen} ${node.ends.length ? "ending" : ""}` : node.kind,
+      hint: [node.doc, node.ends.length > 0 && `may end here: ${node.ends.join(", ")}`, node.seen === "code" && "never visited", node.seen === "history" && "not in the code any more"].filter(Boolean).join("\n"),
       ...(node.kind === "state" ? { href: link(["instances"], { workflow: diagram.workflow, state: node.name }) } : {}),
     })),
     edges: diagram.arrows.map((arrow) => ({
@@ -51,6 +104,7 @@ export function graphOf(diagram: DiagramDocument): Graph {
       to: arrow.target,
       labels: arrow.steps.map(label),
       kind: seen(arrow.steps),
+      weight: often(arrow.steps) / most,
       hint: arrow.steps.map(told).join("\n"),
     })),
   };
@@ -66,12 +120,12 @@ function figures(node: DiagramNode): string[] {
 }
 
 function label(step: DiagramStep): string {
-  return `${step.message}${step.then ? ` → ${step.then}` : ""}${step.count ? ` ×${amount(step.count)}` : ""}${step.guards.length === 1 ? ` [${step.guards[0]}]` : ""}`;
+  return `${shortType(step.message)}${step.then ? ` → ${step.then}` : ""}${step.count ? ` ×${amount(step.count)}` : ""}${step.guards.length === 1 ? ` [${step.guards[0]}]` : ""}`;
 }
 
 function told(step: DiagramStep): string {
   const never = { code: "never happened", history: "not in the code: older code did it", both: "" }[step.seen];
-  return [label(step), ...(step.guards.length > 1 ? step.guards : []), ...step.outputs, ...step.places, never].filter(Boolean).join(" · ");
+  return [label(step), step.message !== shortType(step.message) && step.message, ...(step.guards.length > 1 ? step.guards : []), ...step.outputs, ...step.places, never].filter(Boolean).join(" · ");
 }
 
 function seen(steps: DiagramStep[]): string {

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { Problem } from "../api";
 import type { FormDocument, FormField, Schema } from "../documents";
-import { pretty } from "../text";
+import { pretty, words } from "../text";
 
 export type Values = Record<string, string>;
 type Kind = "text" | "integer" | "number" | "boolean" | "choice" | "json" | "date" | "date-time";
@@ -94,22 +94,34 @@ interface Shown {
   onChange: (name: string, value: string) => void;
 }
 
+/** What is asked for, and folded away what is known already. */
 export function FormFields({ form, values, onChange }: Shown): JSX.Element {
+  const known = form.fields.filter((field) => field.value !== null);
+  const shown = (fields: FormField[]) =>
+    fields.map((field) => (
+      <label key={field.name}>
+        <span>
+          {words(field.name)}
+          {!field.required && <span class="faint"> (may be left out)</span>}
+        </span>
+        <Input
+          field={field}
+          schema={resolved(field.schema, form.definitions)}
+          value={values[field.name] ?? ""}
+          onChange={(value) => onChange(field.name, value)}
+        />
+        {field.schema.description && <small>{field.schema.description}</small>}
+      </label>
+    ));
   return (
     <>
-      {form.fields.map((field) => (
-        <label key={field.name}>
-          {field.name}
-          {!field.required && <span class="faint"> (may be left out)</span>}
-          <Input
-            field={field}
-            schema={resolved(field.schema, form.definitions)}
-            value={values[field.name] ?? ""}
-            onChange={(value) => onChange(field.name, value)}
-          />
-          {field.schema.description && <small>{field.schema.description}</small>}
-        </label>
-      ))}
+      {shown(form.fields.filter((field) => field.value === null))}
+      {known.length > 0 && (
+        <details>
+          <summary>Known already: {known.map((field) => words(field.name)).join(", ")}</summary>
+          <div class="fields">{shown(known)}</div>
+        </details>
+      )}
     </>
   );
 }

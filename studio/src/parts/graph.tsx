@@ -1,7 +1,7 @@
 // Boxes and lines. Where they lie is computed by dagre, which is loaded when the first graph is looked at.
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Loading } from "./basics";
 
 export interface GraphNode {
@@ -19,6 +19,8 @@ export interface GraphEdge {
   labels: string[];
   kind?: string;
   hint?: string;
+  /** How often it was gone, of the most that any was: 0 to 1. */
+  weight?: number;
 }
 
 export interface Graph {
@@ -38,6 +40,9 @@ const LINE_PIXELS = 16;
 const LABELS_SHOWN = 4;
 const LABEL_CHARACTERS = 40;
 const MARGIN = 12;
+// Labels of lines are written smaller than those of boxes.
+const LABEL_SCALE = 0.9;
+const THICKEST_PIXELS = 3;
 
 function wide(texts: string[]): number {
   return Math.max(1, ...texts.map((text) => text.length)) * CHARACTER_PIXELS;
@@ -52,8 +57,10 @@ export function shownLabels(labels: string[]): string[] {
   return [...labels.slice(0, LABELS_SHOWN - 1).map(cut), `and ${labels.length - LABELS_SHOWN + 1} more`];
 }
 
+const layouter = () => import("@dagrejs/dagre");
+
 async function place(graph: Graph): Promise<Placed> {
-  const { graphlib, layout } = (await import("@dagrejs/dagre")).default;
+  const { graphlib, layout } = (await layouter()).default;
   const sheet = new graphlib.Graph({ multigraph: true });
   sheet.setGraph({ rankdir: "TB", nodesep: 36, ranksep: 44, marginx: MARGIN, marginy: MARGIN });
   for (const node of graph.nodes) {
@@ -64,7 +71,7 @@ async function place(graph: Graph): Promise<Placed> {
   }
   graph.edges.forEach((edge, index) => {
     const labels = shownLabels(edge.labels);
-    const size = labels.length ? { width: wide(labels) * 0.9 + 8, height: labels.length * 14 + 4 } : { width: 0, height: 0 };
+    const size = labels.length ? { width: wide(labels) * LABEL_SCALE + 8, height: labels.length * 14 + 4 } : { width: 0, height: 0 };
     sheet.setEdge(edge.from, edge.to, { ...size, labelpos: "c" }, String(index));
   });
   layout(sheet);
@@ -78,16 +85,20 @@ async function place(graph: Graph): Promise<Placed> {
       const middle = found.points[Math.floor(found.points.length / 2)] ?? { x: 0, y: 0 };
       const at = { x: found.x ?? middle.x, y: found.y ?? middle.y };
       const own = sheet.node(edge.from) as { x: number; y: number; width: number; height: number };
-      return { ...edge, ...at, path: edge.from === edge.to ? loop(own, at.x) : curve(found.points) };
+      return edge.from === edge.to ? { ...edge, ...loop(own, at, shownLabels(edge.labels)) } : { ...edge, ...at, path: curve(found.points) };
     }),
   };
 }
 
-/** A line from a box back to it, around its label to the right of it. */
-function loop(box: { x: number; y: number; width: number; height: number }, labelX: number): string {
+/** A line from a box back to it, with its label to the right of it. */
+function loop(box: { x: number; y: number; width: number; height: number }, at: { x: number; y: number }, labels: string[]): { path: string; x: number; y: number } {
   const side = box.x + box.width / 2;
-  const far = side + Math.max(24, (labelX - side) * 1.33);
-  return `M${side} ${box.y - box.height / 4}C${far} ${box.y - box.height} ${far} ${box.y + box.height} ${side} ${box.y + box.height / 4}`;
+  const half = (wide(labels) * LABEL_SCALE) / 2;
+  // A curve goes three quarters of the way to where it is drawn to.
+  const reach = Math.max(18, at.x - half - side - 4);
+  const far = side + reach / 0.75;
+  const path = `M${side} ${box.y - box.height / 4}C${far} ${box.y - box.height * 0.8} ${far} ${box.y + box.height * 0.8} ${side} ${box.y + box.height / 4}`;
+  return { path, x: side + reach + half + 4, y: box.y };
 }
 
 /** A line through points, rounded at each of them. */
@@ -103,15 +114,23 @@ export function curve(points: { x: number; y: number }[]): string {
   return said.join("");
 }
 
+/** Something is going to be drawn: what draws it may come meanwhile. */
+export function expectGraph(): void {
+  void layouter().catch(() => undefined);
+}
+
 interface Drawn {
   graph: Graph;
   label: string;
   /** The node that is emphasised, and where it was come from. */
   at?: string | undefined;
   from?: string | undefined;
+  /** Keep that node in sight. */
+  follow?: boolean;
 }
 
-export function GraphView({ graph, label, at, from }: Drawn): JSX.Element {
+export function GraphView({ graph, label, at, from, follow }: Drawn): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
   const [placed, set] = useState<Placed>();
   const [failed, fail] = useState("");
   useEffect(() => {
@@ -124,13 +143,17 @@ export function GraphView({ graph, label, at, from }: Drawn): JSX.Element {
       current = false;
     };
   }, [graph]);
+  useEffect(() => {
+    const node = follow && placed?.nodes.find((one) => one.id === at);
+    if (node && box.current) centre(box.current, node);
+  }, [placed, at, follow]);
   if (failed) return <p class="problem">It cannot be drawn: {failed}</p>;
   if (!placed) return <Loading what="Drawing" />;
   return (
-    <div class="graph" tabIndex={0} role="group" aria-label={label}>
-      <svg viewBox={`0 0 ${placed.width} ${placed.height}`} width={placed.width} height={placed.height} role="img" aria-label={label}>
+    <div class="graph" ref={box} tabIndex={0} role="figure" aria-label={label}>
+      <svg viewBox={`0 0 ${placed.width} ${placed.height}`} width={placed.width} height={placed.height}>
         <defs>
-          <marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="8" markerHeight="8" orient="auto">
+          <marker id="tip" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="9" markerHeight="9" markerUnits="userSpaceOnUse" orient="auto">
             <path d="M0 0L8 4L0 8z" class="tip" />
           </marker>
         </defs>
@@ -145,12 +168,19 @@ export function GraphView({ graph, label, at, from }: Drawn): JSX.Element {
   );
 }
 
+/** Scroll a box, and nothing around it, so that a node is in its middle. */
+function centre(box: HTMLElement, node: { x: number; y: number }): void {
+  const drawing = box.querySelector("svg");
+  const scale = drawing ? drawing.getBoundingClientRect().width / drawing.viewBox.baseVal.width : 1;
+  box.scrollTo(node.x * scale - box.clientWidth / 2, node.y * scale - box.clientHeight / 2);
+}
+
 function Line({ edge, taken }: { edge: Placed["edges"][number]; taken: boolean }): JSX.Element {
   const labels = shownLabels(edge.labels);
   return (
     <g class={`line ${edge.kind ?? ""} ${taken ? "taken" : ""}`}>
       <title>{edge.hint ?? edge.labels.join("\n")}</title>
-      <path d={edge.path} marker-end="url(#tip)" />
+      <path d={edge.path} marker-end="url(#tip)" {...(edge.weight ? { "stroke-width": 1 + (THICKEST_PIXELS - 1) * edge.weight } : {})} />
       {labels.map((text, index) => (
         <text key={index} x={edge.x} y={edge.y + (index - (labels.length - 1) / 2) * 14 + 4}>
           {text}

@@ -41,6 +41,7 @@ function Why({ why }: { why: ExplanationDocument }): JSX.Element {
     <>
       {!why.asked && <p class="note">It was decided under another version of the workflow; today's code was not asked.</p>}
       {why.asked && !why.agrees && <p class="note bad">Today's code decides otherwise{why.error ? `: ${why.error}` : ""}.</p>}
+      {why.asked && !why.decide.length && <p class="faint">decide needed no case for it.</p>}
       <Branches branches={why.decide} />
       {why.cut && <p class="faint">decide ran for too long to be followed to its end.</p>}
       {!why.agrees && why.decided.length > 0 && (

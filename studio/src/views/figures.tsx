@@ -6,7 +6,7 @@ import type { Spread, WorkflowFigures } from "../documents";
 import { Card, Empty } from "../parts/basics";
 import { Lines, Meter } from "../parts/chart";
 import { link } from "../route";
-import { amount, duration, percent, several } from "../text";
+import { amount, duration, percent, several, shortType } from "../text";
 
 export function Bottlenecks({ figures }: { figures: WorkflowFigures }): JSX.Element {
   return (
@@ -53,7 +53,7 @@ function Durations({ figures }: { figures: WorkflowFigures }): JSX.Element {
       )}
       {ends.length ? (
         <div class="scroll">
-          <table>
+          <table aria-label="How long it takes">
             <thead>
               <tr>
                 <th>Ended</th>
@@ -83,7 +83,7 @@ function States({ figures }: { figures: WorkflowFigures }): JSX.Element {
   return (
     <Card title="Where the time goes" wide>
       <div class="scroll">
-        <table>
+        <table aria-label="Where the time goes">
           <thead>
             <tr>
               <th>State</th>
@@ -100,7 +100,9 @@ function States({ figures }: { figures: WorkflowFigures }): JSX.Element {
                   <a href={link(["instances"], { workflow: figures.workflow, state: state.state })}>{state.state}</a>
                 </td>
                 <td>
-                  <Meter share={state.share} label={percent(state.share)} /> {percent(state.share)}
+                  <span class="share">
+                    <Meter share={state.share} label={percent(state.share)} /> {percent(state.share)}
+                  </span>
                 </td>
                 <td class="number">{amount(state.waiting)}</td>
                 <td class="number">{amount(state.again)}</td>
@@ -119,7 +121,7 @@ function Commands({ figures }: { figures: WorkflowFigures }): JSX.Element | null
   return (
     <Card title="Commands" wide>
       <div class="scroll">
-        <table>
+        <table aria-label="Commands">
           <thead>
             <tr>
               <th>Command</th>
@@ -134,7 +136,7 @@ function Commands({ figures }: { figures: WorkflowFigures }): JSX.Element | null
           <tbody>
             {figures.commands.map((command) => (
               <tr key={command.type}>
-                <td>{command.type}</td>
+                <td title={command.type}>{shortType(command.type)}</td>
                 <td class="number">{amount(command.sent)}</td>
                 <td class="number">{amount(command.answered)}</td>
                 <td class="number">{percent(command.failure_rate)}</td>
@@ -164,7 +166,7 @@ export function Variants({ figures }: { figures: WorkflowFigures }): JSX.Element
             <div class="path">
               {variant.steps.map(([message, state], step) => (
                 <span key={step}>
-                  {message} → <b>{state}</b>
+                  {shortType(message)} → <b>{state}</b>
                 </span>
               ))}
             </div>

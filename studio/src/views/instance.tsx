@@ -6,9 +6,10 @@ import { ask, path } from "../api";
 import type { InstanceDocument } from "../documents";
 import { useLoad } from "../hooks";
 import { useLive } from "../live";
-import { Shown, Status, Tabs, When } from "../parts/basics";
+import { LiveSign, Shown, Status, Tabs, When } from "../parts/basics";
 import { amend, link, type Route } from "../route";
 import { amount } from "../text";
+import { Attributes } from "./attributes";
 import { LinksPanel } from "./links";
 import { LogPanel } from "./log";
 import { Operations } from "./operations";
@@ -36,62 +37,69 @@ interface Asked {
 
 export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
   const instance = useLoad((signal) => ask<InstanceDocument>(`instances/${path(workflow, id)}`, { signal }), [workflow, id]);
+  const [told, tell] = useState<InstanceDocument>();
   const live = useLive("live", { instance: `${workflow}/${id}` }, (event) => {
-    if (event.type === "instance") instance.reload();
+    if (event.type !== "instance") return;
+    const now = event.data as InstanceDocument;
+    if (now.version > (instance.data?.version ?? 0)) tell(now);
+    else if (JSON.stringify(now) !== JSON.stringify(instance.data)) instance.reload();
   });
+  const found = told && told.version > (instance.data?.version ?? 0) ? told : instance.data;
   return (
-    <Shown of={instance}>
-      {(found) => (
-        <>
-          <header class="title">
-            <h1>
-              <a href={link(["workflows", workflow])}>{workflow}</a>/<span class="break">{id}</span>
-            </h1>
-            <Status status={found.status} />
-            <span class={`live ${live}`} role="status" title={live === "live" ? "What happens is shown at once" : "Waiting for the server"}>
-              {live}
-            </span>
-          </header>
-          <Facts instance={found} />
-          <Operations instance={found} onDone={instance.reload} />
-          <Inside instance={found} route={route} />
-        </>
-      )}
-    </Shown>
+    <>
+      <header class="title">
+        <h1>
+          <a href={link(["workflows", workflow])}>{workflow}</a>/<span class="break">{id}</span>
+        </h1>
+        {found && <Status status={found.status} />}
+        <LiveSign state={live} />
+      </header>
+      <Shown of={{ ...instance, data: found }}>
+        {(shown) => (
+          <>
+            <div class="top">
+              <Facts instance={shown} />
+              <Operations instance={shown} onDone={instance.reload} />
+            </div>
+            {shown.error && (
+              <div class="problem" role="alert">
+                <pre>{shown.error}</pre>
+                {shown.status === "suspended" && <a href={link(["dead-letters"])}>Look at the dead letters</a>}
+              </div>
+            )}
+            <Inside instance={shown} route={route} />
+          </>
+        )}
+      </Shown>
+    </>
   );
 }
 
 function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
   return (
-    <>
-      <dl class="facts">
-        <div>
-          <dt>State</dt>
-          <dd>{instance.state ?? "–"}</dd>
-        </div>
-        <div>
-          <dt>Version</dt>
-          <dd>{amount(instance.version)}</dd>
-        </div>
-        <div>
-          <dt>Began</dt>
-          <dd>
-            <When time={instance.began} />
-          </dd>
-        </div>
-        <div>
-          <dt>Moved</dt>
-          <dd>
-            <When time={instance.updated} />
-          </dd>
-        </div>
-      </dl>
-      {instance.error && (
-        <pre class="problem" role="alert">
-          {instance.error}
-        </pre>
-      )}
-    </>
+    <dl class="facts">
+      <div>
+        <dt>State</dt>
+        <dd>{instance.state ?? "–"}</dd>
+      </div>
+      <div>
+        <dt>Version</dt>
+        <dd>{amount(instance.version)}</dd>
+      </div>
+      <div>
+        <dt>Began</dt>
+        <dd>
+          <When time={instance.began} />
+        </dd>
+      </div>
+      <div>
+        <dt>Moved</dt>
+        <dd>
+          <When time={instance.updated} />
+        </dd>
+      </div>
+      <Attributes workflow={instance.workflow} id={instance.id} version={instance.version} />
+    </dl>
   );
 }
 

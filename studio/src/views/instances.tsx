@@ -3,15 +3,16 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ask, type Query } from "../api";
-import type { InstanceDocument, StatsDocument, WorkflowDocument } from "../documents";
-import { useLoad, useSettled } from "../hooks";
-import { Empty, ProblemBox, Status, When } from "../parts/basics";
+import type { AttributeName, InstanceDocument, StatsDocument, WorkflowDocument } from "../documents";
+import { useChanges, useLoad, useSettled } from "../hooks";
+import { Empty, Loading, LookAgain, ProblemBox, Status, When } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
 import { amend, link, type Route } from "../route";
 import { amount, brief, several } from "../text";
-import { BulkDialog } from "./bulk";
+import { conditions } from "./attributes";
+import { BulkDialog, BulkUnderWay } from "./bulk";
+import { STATUSES } from "./statuses";
 
-export const STATUSES = ["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"];
 const TEXTS = ["prefix", "state", "error", "attribute", "since", "until", "began_since", "began_until"] as const;
 const TYPING_MS = 250;
 
@@ -21,7 +22,7 @@ export function searchOf(query: URLSearchParams): Query {
   for (const name of ["workflow", "status", ...TEXTS]) {
     const value = query.get(name)?.trim();
     if (!value) continue;
-    if (name === "attribute") found[name] = value.split(",").map((one) => one.trim()).filter(Boolean);
+    if (name === "attribute") found[name] = conditions(value);
     else if (/since|until/.test(name)) found[name] = moment(value);
     else found[name] = value;
   }
@@ -37,9 +38,16 @@ function moment(value: string): string {
 export function InstancesView({ route }: { route: Route }): JSX.Element {
   const search = searchOf(route.query);
   const [bulk, operate] = useState(false);
-  const list = usePages<InstanceDocument>("instances", search);
+  const list = usePages<InstanceDocument>("instances", { ...search, newest: route.query.get("order") !== "oldest" });
   const stats = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
+  const changes = useChanges((now) => now.instances);
   const total = Object.values(stats.data?.instances ?? {}).reduce((sum, count) => sum + count, 0);
+  const look = () => {
+    changes.seen();
+    stats.reload();
+    list.restart();
+  };
+  const narrowed = Object.keys(search).length > 0;
   return (
     <>
       <h1>Instances</h1>
@@ -49,24 +57,28 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
           {list.more ? `the first ${amount(list.items.length)} found` : several(list.items.length, "instance")}
           {stats.data && <span class="faint"> of {amount(total)} in all</span>}
         </span>
+        {narrowed && <a href={link(["instances"])}>Show all</a>}
         <span class="grow" />
-        <button type="button" onClick={list.restart} disabled={list.loading}>
-          Look again
-        </button>
+        <select aria-label="Order" value={route.query.get("order") ?? ""} onChange={(event) => amend(route, { order: event.currentTarget.value || undefined })}>
+          <option value="">newest first</option>
+          <option value="oldest">oldest first</option>
+        </select>
+        <LookAgain changed={changes.changed} onLook={look} busy={list.loading} />
         <button type="button" onClick={() => operate(true)} disabled={!list.items.length}>
           Operate on all found …
         </button>
       </div>
+      <BulkUnderWay />
       <ProblemBox problem={list.problem} />
-      {list.items.length > 0 && <Found list={list} />}
-      {!list.items.length && !list.more && <Empty>No instance is like that.</Empty>}
-      {!list.items.length && list.more && !list.problem && <p role="status">Looking …</p>}
+      {list.items.length > 0 && <Found list={list} known={route.query.toString()} />}
+      {!list.items.length && !list.more && <Empty>{narrowed ? "No instance is like that." : "There are no instances yet: a message that begins one makes the first."}</Empty>}
+      {!list.items.length && list.more && !list.problem && <Loading what="Looking" />}
       {bulk && (
         <BulkDialog
           search={search}
           onClose={() => {
             operate(false);
-            list.restart();
+            look();
           }}
         />
       )}
@@ -74,7 +86,7 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   );
 }
 
-function Found({ list }: { list: ReturnType<typeof usePages<InstanceDocument>> }): JSX.Element {
+function Found({ list, known }: { list: ReturnType<typeof usePages<InstanceDocument>>; known: string }): JSX.Element {
   const seen = (_: number, last: number) => {
     if (last > list.items.length - 50) list.load();
   };
@@ -82,12 +94,9 @@ function Found({ list }: { list: ReturnType<typeof usePages<InstanceDocument>> }
     <VirtualRows
       count={list.items.length}
       label="Instances"
+      known={`instances ${known}`}
       onSeen={seen}
-      head={["Instance", "Status", "State", "Version", "Updated", "Error"].map((title) => (
-        <span key={title} role="columnheader">
-          {title}
-        </span>
-      ))}
+      head={["Instance", "Status", "State", "Version", "Updated", "Error"]}
       row={(index) => <Row instance={list.items[index]} />}
     />
   );
@@ -122,6 +131,8 @@ function Row({ instance }: { instance: InstanceDocument | undefined }): JSX.Elem
 
 function Filters({ route }: { route: Route }): JSX.Element {
   const workflows = useLoad((signal) => ask<WorkflowDocument[]>("workflows", { signal }), []);
+  const attributes = useLoad((signal) => ask<AttributeName[]>("attributes", { signal }), []);
+  const hint = attributes.data ? example(attributes.data) : "amount>=1000, zip='0815'";
   const change = (name: string, value: string) => amend(route, { [name]: value || undefined });
   return (
     <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
@@ -155,7 +166,12 @@ function Filters({ route }: { route: Route }): JSX.Element {
       </label>
       <label>
         Attributes
-        <Typed name="attribute" route={route} placeholder="amount>=1000, zip='0815'" />
+        <Typed name="attribute" route={route} placeholder={hint} list="attributes" />
+        <datalist id="attributes">
+          {attributes.data?.map((one) => (
+            <option key={one.name} value={`${one.name}=`} />
+          ))}
+        </datalist>
       </label>
       <details open={TEXTS.slice(4).some((name) => route.query.has(name))}>
         <summary>Times</summary>
@@ -163,6 +179,13 @@ function Filters({ route }: { route: Route }): JSX.Element {
       </details>
     </form>
   );
+}
+
+const EXAMPLES = { text: "='…'", number: ">=100", flag: "=true", time: ">=2026-01-31T09:00Z" };
+
+/** How conditions are written, with the names that there are. */
+function example(names: AttributeName[]): string {
+  return names.slice(0, 2).map((one) => `${one.name}${EXAMPLES[one.kind]}`).join(", ") || "there are none";
 }
 
 function Times({ route, onChange }: { route: Route; onChange: (name: string, value: string) => void }): JSX.Element {
@@ -180,7 +203,7 @@ function Times({ route, onChange }: { route: Route; onChange: (name: string, val
 }
 
 /** A text that is asked for when the typing pauses. */
-function Typed({ name, route, placeholder, search }: { name: string; route: Route; placeholder: string; search?: boolean }): JSX.Element {
+function Typed({ name, route, placeholder, search, list }: { name: string; route: Route; placeholder: string; search?: boolean; list?: string }): JSX.Element {
   const given = route.query.get(name) ?? "";
   const [text, set] = useState(given);
   const settled = useSettled(text, TYPING_MS);
@@ -197,6 +220,7 @@ function Typed({ name, route, placeholder, search }: { name: string; route: Rout
       spellcheck={false}
       autocomplete="off"
       {...(search ? { "data-search": true } : {})}
+      {...(list ? { list } : {})}
     />
   );
 }

@@ -3,76 +3,85 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ask, Problem, send } from "../api";
-import type { LetterDocument } from "../documents";
-import { useDoing } from "../hooks";
-import { Card, Dialog, Empty, Json, ProblemBox, When } from "../parts/basics";
+import type { LetterDocument, LetterKind, LetterKinds, ManySettled } from "../documents";
+import { useChanges, useDoing, useLoad } from "../hooks";
+import { Card, Dialog, Empty, Json, Loading, LookAgain, ProblemBox, When } from "../parts/basics";
 import { usePages } from "../parts/list";
 import { amend, instanceLink, type Route } from "../route";
-import { amount, brief, pretty, several } from "../text";
+import { amount, brief, pretty, several, shortType } from "../text";
 
 const SHOWN_PER_GROUP = 50;
 const ERROR_CHARACTERS = 200;
+const AT_ONCE = 1_000;
 
-export interface LetterGroup {
-  key: string;
-  type: string;
-  reason: string;
-  error: string;
+interface LetterGroup extends LetterKind {
+  /** Those that are loaded. */
   letters: LetterDocument[];
 }
 
-/** Errors that differ in numbers and quoted texts only are of one kind. */
-export function alike(error: string): string {
+/** Errors that differ in numbers and quoted texts only are of one kind, as they are for the server. */
+function alike(error: string): string {
   return error.slice(0, ERROR_CHARACTERS).replace(/'[^']*'|"[^"]*"/g, "'…'").replace(/\d+/g, "#");
 }
 
-export function grouped(letters: LetterDocument[]): LetterGroup[] {
-  const groups = new Map<string, LetterGroup>();
-  for (const letter of letters) {
-    const error = letter.error ?? letter.reason;
-    const key = `${letter.type}\n${letter.reason}\n${alike(error)}`;
-    const group = groups.get(key) ?? { key, type: letter.type, reason: letter.reason, error, letters: [] };
-    group.letters.push(letter);
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((one, other) => other.letters.length - one.letters.length);
+function keyOf(workflow: string, of: { type: string; reason: string; error: string | null }): string {
+  return JSON.stringify([workflow, of.type, alike(of.reason), alike(of.error ?? "")]);
 }
 
-type Asked = { what: "retry" | "discard"; letters: LetterDocument[] } | { what: "edit"; letter: LetterDocument };
+/** The kinds, each with those of its letters that are loaded. */
+function grouped(kinds: LetterKind[], letters: LetterDocument[]): LetterGroup[] {
+  const found = new Map<string, LetterDocument[]>();
+  for (const letter of letters) {
+    const key = keyOf(letter.instance.slice(0, letter.instance.indexOf("/")), letter);
+    found.set(key, [...(found.get(key) ?? []), letter]);
+  }
+  return kinds.map((kind) => ({ ...kind, letters: found.get(keyOf(kind.workflow, kind)) ?? [] }));
+}
+
+type Many = { what: "retry" | "discard"; count: number } & ({ kind: string } | { ids: number[] });
+type Asked = Many | { what: "edit"; letter: LetterDocument };
 
 export function LettersView({ route }: { route: Route }): JSX.Element {
   const list = usePages<LetterDocument>("dead-letters", {});
+  const kinds = useLoad((signal) => ask<LetterKinds>("dead-letter-kinds", { signal }), []);
+  const changes = useChanges((stats) => stats.dead_letters);
   const [asked, ask_] = useState<Asked>();
-  const groups = useMemo(() => grouped(list.items), [list.items]);
-  const open = route.query.get("letter");
+  const groups = useMemo(() => grouped(kinds.data?.kinds ?? [], list.items), [kinds.data, list.items]);
+  const look = () => {
+    changes.seen();
+    kinds.reload();
+    list.restart();
+  };
   const close = () => {
     ask_(undefined);
-    list.restart();
+    look();
   };
   return (
     <>
       <h1>Dead letters</h1>
       <div class="bar">
-        <span role="status">
-          {list.more ? `the first ${amount(list.items.length)}` : several(list.items.length, "dead letter")}, {several(groups.length, "kind")}
-        </span>
+        {kinds.data && (
+          <span role="status">
+            {several(kinds.data.looked_at, "dead letter")}
+            {kinds.data.cut ? " and more" : ""}, {several(groups.length, "kind")}
+          </span>
+        )}
         <span class="grow" />
-        {list.more && (
+        {list.more && list.items.length > 0 && (
           <button type="button" onClick={list.load} disabled={list.loading}>
             Load more
           </button>
         )}
-        <button type="button" onClick={list.restart}>
-          Look again
-        </button>
+        <LookAgain changed={changes.changed} onLook={look} busy={list.loading} />
       </div>
-      <ProblemBox problem={list.problem} />
-      {!list.items.length && !list.more && <Empty>No dead letters: everything was carried out.</Empty>}
+      <ProblemBox problem={list.problem ?? kinds.problem} />
+      {!kinds.data && !kinds.problem && <Loading what="Looking" />}
+      {kinds.data?.looked_at === 0 && <Empty>No dead letters: everything was carried out.</Empty>}
       {groups.map((group) => (
-        <Group key={group.key} group={group} open={open} onOpen={(id) => amend(route, { letter: id })} onAsk={ask_} />
+        <Group key={group.kind} group={group} open={route.query.get("letter")} onOpen={(id) => amend(route, { letter: id })} onAsk={ask_} />
       ))}
       {asked?.what === "edit" && <EditDialog letter={asked.letter} onClose={close} />}
-      {asked && asked.what !== "edit" && <ManyDialog what={asked.what} letters={asked.letters} onClose={close} />}
+      {asked && asked.what !== "edit" && <ManyDialog many={asked} onClose={close} />}
     </>
   );
 }
@@ -87,17 +96,17 @@ interface Grouped {
 function Group({ group, open, onOpen, onAsk }: Grouped): JSX.Element {
   const side = (
     <span class="actions">
-      <button type="button" onClick={() => onAsk({ what: "retry", letters: group.letters })}>
-        Retry {amount(group.letters.length)}
+      <button type="button" onClick={() => onAsk({ what: "retry", kind: group.kind, count: group.count })}>
+        Retry {amount(group.count)}
       </button>
-      <button type="button" class="danger" onClick={() => onAsk({ what: "discard", letters: group.letters })}>
-        Discard {amount(group.letters.length)}
+      <button type="button" class="danger" onClick={() => onAsk({ what: "discard", kind: group.kind, count: group.count })}>
+        Discard {amount(group.count)}
       </button>
     </span>
   );
   return (
-    <Card title={`${group.type} · ${group.reason}`} side={side} wide>
-      <p class="error-text break">{brief(group.error, 400)}</p>
+    <Card title={`${shortType(group.type)} of ${group.workflow}: ${group.reason}`} side={side} wide>
+      {group.error && <p class="error-text break">{brief(group.error, 400)}</p>}
       <ul class="plain">
         {group.letters.slice(0, SHOWN_PER_GROUP).map((letter) => (
           <li key={letter.id}>
@@ -110,7 +119,12 @@ function Group({ group, open, onOpen, onAsk }: Grouped): JSX.Element {
           </li>
         ))}
       </ul>
-      {group.letters.length > SHOWN_PER_GROUP && <p class="faint">and {amount(group.letters.length - SHOWN_PER_GROUP)} more like these</p>}
+      {group.count > Math.min(group.letters.length, SHOWN_PER_GROUP) && (
+        <p class="faint">
+          {group.letters.length ? "and " : ""}
+          {amount(group.count - Math.min(group.letters.length, SHOWN_PER_GROUP))} {group.letters.length ? "more like these" : "of them, further down in the list"}
+        </p>
+      )}
     </Card>
   );
 }
@@ -128,10 +142,10 @@ function Letter({ letter, onAsk }: { letter: LetterDocument; onAsk: (asked: Aske
         <button type="button" onClick={() => onAsk({ what: "edit", letter })}>
           Edit and retry …
         </button>
-        <button type="button" onClick={() => onAsk({ what: "retry", letters: [letter] })}>
+        <button type="button" onClick={() => onAsk({ what: "retry", ids: [letter.id], count: 1 })}>
           Retry …
         </button>
-        <button type="button" class="danger" onClick={() => onAsk({ what: "discard", letters: [letter] })}>
+        <button type="button" class="danger" onClick={() => onAsk({ what: "discard", ids: [letter.id], count: 1 })}>
           Discard …
         </button>
       </div>
@@ -167,30 +181,33 @@ function EditDialog({ letter, onClose }: { letter: LetterDocument; onClose: () =
   );
 }
 
-/** One after the other, so that what fails can be told, and the rest is done. */
-function ManyDialog({ what, letters, onClose }: { what: "retry" | "discard"; letters: LetterDocument[]; onClose: () => void }): JSX.Element {
-  const [done, count] = useState(0);
+/** A thousand by a question at most: what refuses is told, and the rest is done. */
+function ManyDialog({ many, onClose }: { many: Many; onClose: () => void }): JSX.Element {
+  const { what, count, ...which } = many;
+  const [done, tell] = useState(0);
   const doing = useDoing();
-  const one = (letter: LetterDocument) =>
-    what === "retry" ? ask<{ left: boolean }>(`dead-letters/${letter.id}/retry`, { method: "POST" }) : ask<{ left: boolean }>(`dead-letters/${letter.id}`, { method: "DELETE" });
   const confirm = async () => {
     const fine = await doing.run(async () => {
-      let left = 0;
-      for (const [index, letter] of letters.entries()) {
-        left += (await one(letter)).left ? 1 : 0;
-        count(index + 1);
+      let sum = 0;
+      // Those that fail once more come back: they are not tried for ever.
+      for (let turn = 0; turn <= count / AT_ONCE; turn += 1) {
+        const settled = await send<ManySettled>(`dead-letter-operations/${what}`, { ...which, dry_run: false });
+        sum += settled.done;
+        tell(sum);
+        const [first] = settled.refused;
+        if (first) throw new Problem(-1, "not all", `${several(settled.refusals, "letter")} stayed. The first: ${first.why}`);
+        if (!settled.left) break;
       }
-      if (left) throw new Problem(-1, "not all", `${several(left, "letter")} could not be carried out and stayed.`);
     });
     if (fine) onClose();
   };
-  const action = what === "retry" ? `Retry ${amount(letters.length)}` : `Discard ${amount(letters.length)} for good`;
+  const action = what === "retry" ? `Retry ${amount(count)}` : `Discard ${amount(count)} for good`;
   return (
-    <Dialog title={`${what === "retry" ? "Retry" : "Discard"} ${several(letters.length, "dead letter")}?`} action={action} danger={what === "discard"} doing={doing} onConfirm={confirm} onClose={onClose}>
+    <Dialog title={`${what === "retry" ? "Retry" : "Discard"} ${several(count, "dead letter")}?`} action={action} danger={what === "discard"} doing={doing} onConfirm={confirm} onClose={onClose}>
       <p>{what === "retry" ? "Each is carried out after all, with the id it had." : "They are removed, and cannot be had back."}</p>
       {doing.busy && (
         <p role="status">
-          {amount(done)} of {amount(letters.length)}
+          {amount(done)} of {amount(count)}
         </p>
       )}
     </Dialog>

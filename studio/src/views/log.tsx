@@ -1,25 +1,30 @@
 // The execution log: what happened, who did it, and how long it took.
 
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import { path } from "../api";
 import type { LogLine } from "../documents";
-import { Empty, ProblemBox } from "../parts/basics";
+import { Empty, Loading, LookAgain, ProblemBox } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
 import { link } from "../route";
 import { clock, duration } from "../text";
 
 export function LogPanel({ workflow, id, version }: { workflow: string; id: string; version: number }): JSX.Element {
   const list = usePages<LogLine>(`log/${path(workflow, id)}`, {});
+  const [seen, see] = useState(version);
+  const look = () => {
+    see(version);
+    list.restart();
+  };
   return (
     <>
       <div class="bar">
-        <span class="faint">as it was when this was opened, at version {version}</span>
+        <span class="faint">as it was at version {seen}</span>
         <span class="grow" />
-        <button type="button" onClick={list.restart}>
-          Look again
-        </button>
+        <LookAgain changed={version !== seen} onLook={look} busy={list.loading} />
       </div>
       <ProblemBox problem={list.problem} />
+      {!list.items.length && list.more && !list.problem && <Loading />}
       {!list.items.length && !list.more && <Empty>Nothing has happened.</Empty>}
       {list.items.length > 0 && (
         <VirtualRows
@@ -28,11 +33,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
           onSeen={(_, last) => {
             if (last > list.items.length - 50) list.load();
           }}
-          head={["Version", "Time", "What", "About", "State", "By", "Took"].map((title) => (
-            <span key={title} role="columnheader">
-              {title}
-            </span>
-          ))}
+          head={["Version", "Time", "What", "About", "State", "By", "Took"]}
           row={(index) => {
             const line = list.items[index];
             return line && <Line line={line} href={link(["instances", workflow, id], { at: line.version })} />;

@@ -13,6 +13,8 @@ interface Operation {
   tells: string;
   danger?: boolean;
   reason?: boolean;
+  /** What the version means to which it goes. */
+  to?: string;
 }
 
 export const OPERATIONS: Operation[] = [
@@ -23,7 +25,21 @@ export const OPERATIONS: Operation[] = [
   { name: "cancel", title: "Cancel", tells: "It ends, and what was done is compensated where the workflow says how.", danger: true, reason: true },
   { name: "terminate", title: "Terminate", tells: "It ends at once, and nothing is compensated.", danger: true, reason: true },
 ];
-const RESET: Operation = { name: "reset", title: "Reset", tells: "It goes back to a version; what came later does not count any more.", danger: true, reason: true };
+const RESET: Operation = {
+  name: "reset",
+  title: "Reset",
+  tells: "It goes back to a version; what came later does not count any more.",
+  danger: true,
+  reason: true,
+  to: "Back to version",
+};
+const MIGRATE: Operation = {
+  name: "migrate",
+  title: "Migrate",
+  tells: "It goes on under another version of its workflow's code. Each is asked first whether it could.",
+  to: "To version of the workflow",
+};
+export const MANY_OPERATIONS: Operation[] = [...OPERATIONS, RESET, MIGRATE];
 
 /** What makes sense for an instance of a status; the server knows better, and says so. */
 export function possible(status: string): Operation[] {
@@ -64,7 +80,7 @@ function OperationDialog({ instance, operation, onClose }: { instance: InstanceD
   const [to, choose] = useState(String(Math.max(1, instance.version - 1)));
   const doing = useDoing();
   const confirm = async () => {
-    const order = { ...(reason.trim() ? { reason: reason.trim() } : {}), ...(operation.name === "reset" ? { to: Number(to) } : {}) };
+    const order = { ...(reason.trim() ? { reason: reason.trim() } : {}), ...(operation.to ? { to: Number(to) } : {}) };
     const done = await doing.run(() => send(`operations/${operation.name}/${path(instance.workflow, instance.id)}`, order));
     if (done) onClose(true);
   };
@@ -78,9 +94,9 @@ function OperationDialog({ instance, operation, onClose }: { instance: InstanceD
       onClose={() => onClose(false)}
     >
       <p>{operation.tells}</p>
-      {operation.name === "reset" && (
+      {operation.to && (
         <label>
-          Back to version
+          {operation.to}
           <input type="number" min={1} max={instance.version} value={to} onInput={(event) => choose(event.currentTarget.value)} required />
         </label>
       )}

@@ -6,18 +6,18 @@ import { ask } from "../api";
 import type { Figures, OutputDocument, StatsDocument, StuckFound } from "../documents";
 import { useEvery, useLoad } from "../hooks";
 import { useLive } from "../live";
-import { Card, Empty, Figure, ProblemBox, Shown, Status, When } from "../parts/basics";
+import { Card, Empty, Figure, LiveSign, ProblemBox, Shown, Status, When } from "../parts/basics";
 import { Lines } from "../parts/chart";
 import { instanceLink, link } from "../route";
-import { amount, brief, duration, percent, several } from "../text";
+import { amount, duration, percent, several, shortType } from "../text";
+import { ENDED, STATUSES } from "./statuses";
 
 const SAMPLES = 120;
 // What happens is looked at once a second; a rate over a few of them does not jump between nothing and twice as much.
 const RATE_SAMPLES = 3;
 const SLOW_SECONDS = 30;
 const TIMERS_SHOWN = 10;
-const STUCK_SHOWN = 10;
-const ENDED = ["completed", "failed", "cancelled", "terminated"];
+const STUCK_SHOWN = 8;
 
 interface Sample {
   time: number;
@@ -41,18 +41,16 @@ export function OverviewView(): JSX.Element {
     <>
       <header class="title">
         <h1>Overview</h1>
-        <span class={`live ${state}`} role="status">
-          {state}
-        </span>
+        <LiveSign state={state} />
       </header>
       <ProblemBox problem={stats ? undefined : first.problem} />
       {stats && <Counts stats={stats} />}
-      <div class="cards">
-        <Throughput samples={samples} />
-        <Timers />
+      <Throughput samples={samples} />
+      <div class="two">
         <Stuck />
-        <Workflows />
+        <Timers />
       </div>
+      <Workflows />
     </>
   );
 }
@@ -66,22 +64,26 @@ function sample(stats: StatsDocument): Sample {
 function Counts({ stats }: { stats: StatsDocument }): JSX.Element {
   const count = (status: string) => stats.instances[status] ?? 0;
   return (
-    <div class="figures">
-      {["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"].map((status) => (
-        <Figure
-          key={status}
-          title={status}
-          value={amount(count(status))}
-          href={link(["instances"], { status })}
-          tone={count(status) === 0 ? "" : status === "failed" ? "bad" : status === "suspended" ? "warn" : ""}
-        />
-      ))}
-      <Figure title="dead letters" value={amount(stats.dead_letters)} href={link(["dead-letters"])} tone={stats.dead_letters ? "bad" : ""} />
-      <Figure title="inputs waiting" value={amount(stats.inbox)} />
-      <Figure title="commands waiting" value={amount(stats.outbox)} />
-      <Figure title="timers" value={amount(stats.timers)} />
-      <Figure title="workers" value={amount(stats.workers)} href={link(["workers"])} tone={stats.workers ? "" : "warn"} />
-    </div>
+    <>
+      <div class="figures" role="group" aria-label="Instances">
+        {STATUSES.map((status) => (
+          <Figure
+            key={status}
+            title={status}
+            value={amount(count(status))}
+            href={link(["instances"], { status })}
+            tone={count(status) === 0 ? "" : status === "failed" ? "bad" : status === "suspended" ? "warn" : ""}
+          />
+        ))}
+      </div>
+      <div class="figures" role="group" aria-label="Work">
+        <Figure title="dead letters" value={amount(stats.dead_letters)} href={link(["dead-letters"])} tone={stats.dead_letters ? "bad" : ""} />
+        <Figure title="inputs waiting" value={amount(stats.inbox)} />
+        <Figure title="commands waiting" value={amount(stats.outbox)} />
+        <Figure title="timers" value={amount(stats.timers)} />
+        <Figure title="workers" value={amount(stats.workers)} href={link(["workers"])} tone={stats.workers ? "" : "warn"} />
+      </div>
+    </>
   );
 }
 
@@ -106,7 +108,7 @@ function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
             ]}
           />
           <p>
-            {last.begun.toFixed(1)} begun, {last.ended.toFixed(1)} ended a second
+            {last.begun.toFixed(1)} begun <span class="faint">(blue)</span>, {last.ended.toFixed(1)} ended <span class="faint">(green)</span> a second
           </p>
         </>
       ) : (
@@ -118,7 +120,7 @@ function Throughput({ samples }: { samples: Sample[] }): JSX.Element {
 
 function Timers(): JSX.Element {
   const timers = useLoad((signal) => ask<OutputDocument[]>("timers", { query: { limit: TIMERS_SHOWN }, signal }), []);
-  useEvery(SLOW_SECONDS / 3, timers.reload);
+  useEvery(SLOW_SECONDS / 3, timers.poll);
   return (
     <Card title="Timers due next">
       <Shown of={timers}>
@@ -126,8 +128,14 @@ function Timers(): JSX.Element {
           found.length ? (
             <ul class="plain">
               {found.map((timer) => (
-                <li key={`${timer.instance} ${timer.version}`}>
-                  <When time={timer.due} /> <b>{timer.type}</b> <a href={instanceLink(timer.instance, { tab: "waiting" })}>{timer.instance}</a>
+                <li key={`${timer.instance} ${timer.version}`} class="sides">
+                  <span>
+                    <a href={instanceLink(timer.instance, { tab: "waiting" })} data-row>
+                      {timer.instance}
+                    </a>{" "}
+                    {shortType(timer.type)}
+                  </span>
+                  <When time={timer.due} />
                 </li>
               ))}
             </ul>
@@ -142,7 +150,7 @@ function Timers(): JSX.Element {
 
 function Stuck(): JSX.Element {
   const stuck = useLoad((signal) => ask<StuckFound>("stuck", { query: { limit: STUCK_SHOWN }, signal }), []);
-  useEvery(SLOW_SECONDS, stuck.reload);
+  useEvery(SLOW_SECONDS, stuck.poll);
   return (
     <Card title="Seem stuck">
       <Shown of={stuck} what="Looking">
@@ -151,9 +159,19 @@ function Stuck(): JSX.Element {
             <ul class="plain">
               {found.shown.map((one) => (
                 <li key={one.instance}>
-                  <a href={link(["instances", one.workflow, one.id])}>{one.instance}</a> <Status status={one.status} /> {duration(one.state_seconds)} in {one.state}
-                  <div class="faint" title={one.reason.texts.join("\n")}>
-                    {brief(one.reason.texts[0] ?? "", 120)}
+                  <div class="sides">
+                    <span>
+                      <a href={link(["instances", one.workflow, one.id])} data-row>
+                        {one.instance}
+                      </a>{" "}
+                      {one.status !== "running" && <Status status={one.status} />}
+                    </span>
+                    <span>
+                      {duration(one.state_seconds)} in {one.state}
+                    </span>
+                  </div>
+                  <div class="faint one-line" title={one.reason.texts.join("\n")}>
+                    {one.reason.texts[0]}
                   </div>
                 </li>
               ))}
@@ -170,14 +188,14 @@ function Stuck(): JSX.Element {
 
 function Workflows(): JSX.Element {
   const figures = useLoad((signal) => ask<Figures>("analytics", { query: { variants: 0 }, signal }), []);
-  useEvery(SLOW_SECONDS, figures.reload);
+  useEvery(SLOW_SECONDS, figures.poll);
   return (
     <Card title="How workflows do" wide>
       <Shown of={figures} what="Counting">
         {(found) =>
           found.workflows.length ? (
             <div class="scroll">
-              <table>
+              <table aria-label="Workflows">
                 <thead>
                   <tr>
                     <th>Workflow</th>

@@ -16,7 +16,7 @@ const SHOWN_CHARACTERS = 200_000;
 
 export function RawPanel({ workflow, id, at, version }: Asked): JSX.Element {
   const test = useLoad((signal) => ask<{ file: string; text: string }>(`tests/${path(workflow, id)}`, { query: { at }, signal }), [workflow, id, at]);
-  const raw = useLoad(async (signal) => await (await answered(`exports/${path(workflow, id)}`, { signal })).text(), [workflow, id, version]);
+  const raw = useLoad(async (signal) => await (await answered(`exports/${path(workflow, id)}`, { signal })).text(), [workflow, id], version);
   const doing = useDoing();
   const download = () =>
     doing.run(async () => {

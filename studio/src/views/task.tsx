@@ -5,10 +5,11 @@ import { useState } from "preact/hooks";
 import { ask, path, Problem, send } from "../api";
 import type { FormDocument, TaskOutcome, TaskWithForms } from "../documents";
 import { useDoing, useLoad, type Doing } from "../hooks";
-import { Card, Json, ProblemBox, Shown, When } from "../parts/basics";
+import { Card, Fields, ProblemBox, Shown, When } from "../parts/basics";
 import { FormFields, read, start, type Values } from "../parts/form";
 import { link } from "../route";
 import { settings } from "../settings";
+import { words } from "../text";
 
 export function TaskView({ id }: { id: string }): JSX.Element {
   const task = useLoad((signal) => ask<TaskWithForms>(`tasks/${path(id)}`, { signal }), [id]);
@@ -19,42 +20,47 @@ export function TaskView({ id }: { id: string }): JSX.Element {
     task.reload();
   };
   return (
-    <Shown of={task}>
-      {(found) => (
-        <>
-          <h1>{found.title}</h1>
-          <About task={found} />
-          {!settings.actor && !settings.token && (
-            <p class="note">
-              Say who you are in <a href={link(["settings"])}>the settings</a>: nobody can take or answer a task unnamed.
-            </p>
-          )}
-          <Refused doing={doing} task={found} />
-          {outcome && <Told outcome={outcome} />}
-          {found.status === "open" && <Claim task={found} doing={doing} act={act} />}
-          {Object.keys(found.data).length > 0 && (
-            <Card title="What it is about" wide>
-              <Json value={found.data} />
-            </Card>
-          )}
-          {found.status === "open" &&
-            found.forms.map((form) => (
-              <Answer
-                key={form.answer}
-                form={form}
-                doing={doing}
-                onAnswer={(fields) => act(async () => tell(await send<TaskOutcome>(`task-answers/${path(id)}`, { answer: form.answer, fields })))}
-              />
-            ))}
-          {found.status !== "open" && (
-            <p class="note">
-              {found.status === "answered" ? `Answered with ${found.answer ?? "?"} by ${found.answered_by ?? "?"}` : "Closed: its instance does not wait for it any more"}
-              , <When time={found.ended_at} />.
-            </p>
-          )}
-        </>
-      )}
-    </Shown>
+    <>
+      <h1>{task.data?.title ?? "Task"}</h1>
+      <Shown of={task}>
+        {(found) => (
+          <>
+            <About task={found} />
+            {!settings.actor && !settings.token && (
+              <p class="note">
+                Say who you are in <a href={link(["settings"])}>the settings</a>: nobody can take or answer a task unnamed.
+              </p>
+            )}
+            <Refused doing={doing} task={found} />
+            {outcome && <Told outcome={outcome} />}
+            {found.status === "open" && <Claim task={found} doing={doing} act={act} />}
+            {Object.keys(found.data).length > 0 && (
+              <Card title="What it is about" wide>
+                <Fields of={found.data} />
+              </Card>
+            )}
+            {found.status === "open" && (
+              <div class="two">
+                {found.forms.map((form) => (
+                  <Answer
+                    key={form.answer}
+                    form={form}
+                    doing={doing}
+                    onAnswer={(fields) => act(async () => tell(await send<TaskOutcome>(`task-answers/${path(id)}`, { answer: form.answer, fields })))}
+                  />
+                ))}
+              </div>
+            )}
+            {found.status !== "open" && (
+              <p class="note">
+                {found.status === "answered" ? `Answered with ${found.answer ?? "?"} by ${found.answered_by ?? "?"}` : "Closed: its instance does not wait for it any more"}
+                , <When time={found.ended_at} />.
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
+    </>
   );
 }
 
@@ -175,7 +181,7 @@ function Answer({ form, doing, onAnswer }: { form: FormDocument; doing: Doing; o
     }
   };
   return (
-    <Card title={form.answer} wide>
+    <Card title={words(form.answer)}>
       <form
         class="fields"
         onSubmit={(event) => {
@@ -187,7 +193,7 @@ function Answer({ form, doing, onAnswer }: { form: FormDocument; doing: Doing; o
         <ProblemBox problem={wrong} />
         <div class="actions">
           <button type="submit" class={form.rejects ? "danger" : "main"} disabled={doing.busy}>
-            {form.answer}
+            {words(form.answer)}
           </button>
         </div>
       </form>

@@ -5,7 +5,10 @@ import { useCallback } from "preact/hooks";
 import type { EventDocument } from "../documents";
 import type { Stream } from "../history";
 import { VirtualRows } from "../parts/list";
-import { brief, clock } from "../text";
+import { clock, duration, gist, shortType } from "../text";
+
+// Shorter pauses are the machine's, and of interest in the log only.
+const PAUSE_SECONDS = 1;
 
 interface Shown {
   stream: Stream;
@@ -23,36 +26,64 @@ export function Timeline({ stream, count, at, onGo }: Shown): JSX.Element {
         label="Events, the first at the top"
         current={at - 1}
         onSeen={seen}
-        head={["In", "Version", "Out"].map((title) => (
-          <span key={title} role="columnheader">
-            {title}
-          </span>
-        ))}
-        row={(index) => <Row event={stream.event(index + 1)} version={index + 1} onGo={onGo} />}
+        head={["In", "Version", "Out"]}
+        row={(index) => <Row event={stream.event(index + 1)} before={stream.event(index)} version={index + 1} here={index + 1 === at} onGo={onGo} />}
       />
     </section>
   );
 }
 
-function Row({ event, version, onGo }: { event: EventDocument | undefined; version: number; onGo: (version: number) => void }): JSX.Element {
-  const said = event && (
-    <button type="button" class={`event ${event.direction}`} data-row onClick={() => onGo(version)} title={`${clock(event.time)} ${event.event} ${event.type ?? ""}`}>
-      <b>{event.event}</b> {event.type}
-      <span class="faint"> {event.reason ?? (event.message === null ? "" : brief(event.message, 80))}</span>
+interface Told {
+  event: EventDocument | undefined;
+  before: EventDocument | undefined;
+  version: number;
+  here: boolean;
+  onGo: (version: number) => void;
+}
+
+function Row({ event, before, version, here, onGo }: Told): JSX.Element {
+  if (!event) {
+    return (
+      <span role="cell" class="middle whole">
+        {version} …
+      </span>
+    );
+  }
+  const { direction, type, reason } = event;
+  const gone = reason ?? (event.message === null ? "" : gist(event.message));
+  const said = (
+    <button
+      type="button"
+      class={`event ${direction}`}
+      data-row
+      aria-current={here ? "step" : undefined}
+      onClick={() => onGo(version)}
+      title={`${clock(event.time)} ${event.event} ${type ?? ""} ${gone}`}
+    >
+      {direction === "lifecycle" && <span class="number">{version} </span>}
+      <span class="faint">{event.event}</span> <b>{type === null ? "" : shortType(type)}</b> <span class="faint">{gone}</span>
     </button>
   );
-  const direction = event?.direction;
+  if (direction === "lifecycle") {
+    return (
+      <span role="cell" class="middle whole">
+        {said}
+      </span>
+    );
+  }
   return (
     <>
-      <span role="cell" class="in">
-        {direction === "input" && said}
-      </span>
+      <span role="cell">{direction === "input" && said}</span>
       <span role="cell" class="middle">
-        {direction === "lifecycle" ? said : version}
+        {version}
+        {before && <Pause from={before.time} to={event.time} />}
       </span>
-      <span role="cell" class="out">
-        {direction === "output" && said}
-      </span>
+      <span role="cell">{direction === "output" && said}</span>
     </>
   );
+}
+
+function Pause({ from, to }: { from: string; to: string }): JSX.Element | null {
+  const seconds = (Date.parse(to) - Date.parse(from)) / 1_000;
+  return seconds < PAUSE_SECONDS ? null : <small class="pause">+{duration(seconds)}</small>;
 }

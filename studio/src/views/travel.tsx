@@ -6,6 +6,7 @@ import type { StateChanged, StateShown } from "../documents";
 import { useMoments, useStream, type Stream, type Told } from "../history";
 import { Card, Empty, Json, Loading, ProblemBox } from "../parts/basics";
 import { WorkflowDiagram } from "../parts/diagram";
+import { link } from "../route";
 import { brief, clock, duration } from "../text";
 import { Decision } from "./decision";
 import { Timeline } from "./timeline";
@@ -23,11 +24,17 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
   const moments = useMoments(workflow, id, at, count);
   const moment = moments.at(at);
   const beyond = moments.stopped !== null && at >= moments.stopped.version;
-  useEffect(() => stream.need(at - 20, at + 20), [at, count]);
+  const state = moments.early;
+  useEffect(() => stream.need(at - 20, at + 20), [at, stream.need]);
   return (
     <div class="travel">
       <Scrubber at={at} count={count} onGo={onGo} />
-      <Timeline stream={stream} count={count} at={at} onGo={onGo} />
+      <div class="lead">
+        <Timeline stream={stream} count={count} at={at} onGo={onGo} />
+        <section class="card map" aria-label="Where it stands">
+          <WorkflowDiagram name={workflow} from={moment?.before?.type} at={moment?.after.type ?? state?.type} follow />
+        </section>
+      </div>
       <div class="pane">
         <ProblemBox problem={moments.problem ?? stream.problem} />
         {beyond && (
@@ -35,7 +42,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
             From version {moments.stopped?.version} on nothing can be told: {moments.stopped?.problem}
           </p>
         )}
-        <EventCard stream={stream} at={at} />
+        <EventCard workflow={workflow} id={id} stream={stream} at={at} />
         {moment ? (
           <>
             {moment.abandoned && <p class="note">A reset has left this behind: it does not count any more.</p>}
@@ -43,11 +50,14 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
             <Decision workflow={workflow} id={id} moment={moment} />
           </>
         ) : (
-          !moments.problem && !beyond && <Loading what="Folding" />
+          !moments.problem &&
+          !beyond && (
+            <Card title="State" side={<strong>{state?.type}</strong>}>
+              {state && <Json value={state.state} label="The state" />}
+              <Loading what="Telling what changed" />
+            </Card>
+          )
         )}
-        <Card title="Where it stands" wide>
-          <WorkflowDiagram name={workflow} from={moment?.before?.type} at={moment?.after.type} />
-        </Card>
       </div>
     </div>
   );
@@ -59,12 +69,13 @@ function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (versi
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const target = event.target as HTMLElement;
-      const step = event.key === "ArrowLeft" ? -1 : event.key === "ArrowRight" ? 1 : 0;
-      if (!step || event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "TEXTAREA", "SELECT", "PRE"].includes(target.tagName)) return;
+      const now = latest.current;
+      const places: Record<string, number> = { ArrowLeft: now.at - 1, ArrowRight: now.at + 1, Home: 1, End: now.count };
+      const to = places[event.key];
+      if (to === undefined || event.ctrlKey || event.metaKey || event.altKey || ["INPUT", "TEXTAREA", "SELECT", "PRE"].includes(target.tagName)) return;
       if (document.querySelector("dialog[open]")) return;
       event.preventDefault();
-      const now = latest.current;
-      now.onGo(Math.min(now.count, Math.max(1, now.at + step)));
+      now.onGo(Math.min(now.count, Math.max(1, to)));
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -96,7 +107,7 @@ function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (versi
   );
 }
 
-function EventCard({ stream, at }: { stream: Stream; at: number }): JSX.Element {
+function EventCard({ workflow, id, stream, at }: { workflow: string; id: string; stream: Stream; at: number }): JSX.Element {
   const event = stream.event(at);
   if (!event) return <Card title={`Event ${at}`}>{stream.problem ? <Empty>It cannot be read.</Empty> : <Loading />}</Card>;
   const facts: [string, string | null][] = [
@@ -125,6 +136,12 @@ function EventCard({ stream, at }: { stream: Stream; at: number }): JSX.Element 
         )}
       </dl>
       {event.message !== null && event.message !== undefined && <Json value={event.message} label="The message" />}
+      {event.direction === "input" && (
+        <p class="ways">
+          <a href={link(["instances", workflow, id], { tab: "what-if", at })}>What if it had been otherwise?</a>
+          <a href={link(["instances", workflow, id], { tab: "raw", at })}>As a test</a>
+        </p>
+      )}
     </Card>
   );
 }
@@ -139,7 +156,7 @@ function StateCard({ moment, at }: { moment: Told; at: number }): JSX.Element {
       {changed.length === 0 && <p class="faint">{moment.step ? "Not changed so far in this step." : "Not changed by this event."}</p>}
       {changed.map((event) => event.change && <Changes key={event.version} change={event.change} here={event.version === at} version={event.version} />)}
       {shown ? <Json value={shown.state} label="The state" /> : <p class="faint">In the middle of a step that changes it more than once: see the changes above.</p>}
-      {later.length > 0 && <p class="faint">Changed again at {later.map((event) => event.version).join(", ")}, in the same step.</p>}
+      {later.length > 0 && <p class="faint">Changed {changed.length > 0 && "again "}at {later.map((event) => event.version).join(", ")}, in the same step.</p>}
     </Card>
   );
 }

@@ -13,15 +13,16 @@ const TASKS_LOOKED_AT = 1_000;
 
 export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.Element {
   const { workflow, id, version } = instance;
-  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id, version]);
+  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id], version);
   const tasks = useLoad(
     async (signal) => {
       const page = await ask<Page<TaskDocument, string>>("tasks", { query: { workflow, limit: TASKS_LOOKED_AT }, signal });
       return { found: page.items.filter((task) => task.instance === id), all: page.next === null };
     },
-    [workflow, id, version],
+    [workflow, id],
+    version,
   );
-  useEvery(REFRESH_SECONDS, waiting.reload);
+  useEvery(REFRESH_SECONDS, waiting.poll);
   return (
     <Shown of={waiting}>
       {(found) => (

@@ -2,12 +2,12 @@
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { path, send } from "../api";
-import type { CounterfactualDocument, EventDocument, ToldEvent } from "../documents";
-import { useDoing } from "../hooks";
+import { ask, path, send } from "../api";
+import type { CounterfactualDocument, EventDocument, ToldEvent, WorkflowDocument } from "../documents";
+import { useDoing, useLoad } from "../hooks";
 import { useStream } from "../history";
 import { Card, Json, ProblemBox } from "../parts/basics";
-import { brief, pretty } from "../text";
+import { gist, pretty, shortType } from "../text";
 import { parsed } from "./letters";
 import { Changes } from "./travel";
 
@@ -23,7 +23,7 @@ type What = "replace" | "insert" | "drop";
 
 export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Element {
   const stream = useStream(workflow, id, count);
-  useEffect(() => stream.need(at - 50, at), [at, count]);
+  useEffect(() => stream.need(at - 50, at), [at, stream.need]);
   const input = inputAt(stream.event, at);
   return (
     <>
@@ -56,7 +56,9 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
   const [text, write] = useState(() => pretty(input.message));
   const [story, tell] = useState<CounterfactualDocument>();
   const doing = useDoing();
-  const ask = () =>
+  const workflows = useLoad((signal) => ask<WorkflowDocument[]>("workflows", { signal }), []);
+  const inputs = workflows.data?.find((one) => one.name === workflow)?.inputs ?? [];
+  const tellIt = () =>
     doing.run(async () => {
       const message = what === "drop" ? {} : { type: type.trim(), message: parsed(text) };
       tell(await send<CounterfactualDocument>(`counterfactuals/${path(workflow, id)}`, { what, at: input.version, ...message }));
@@ -67,11 +69,11 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
         class="card wide fields"
         onSubmit={(event) => {
           event.preventDefault();
-          void ask();
+          void tellIt();
         }}
       >
         <p>
-          Recorded at version {input.version}: <b>{input.type}</b> <span class="faint">{brief(input.message)}</span>
+          Recorded at version {input.version}: <b>{input.type}</b> <span class="faint">{gist(input.message)}</span>
         </p>
         <label>
           Instead
@@ -85,7 +87,12 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
           <>
             <label>
               Type
-              <input value={type} onInput={(event) => name(event.currentTarget.value)} required spellcheck={false} />
+              <input value={type} onInput={(event) => name(event.currentTarget.value)} list="inputs" required spellcheck={false} />
+              <datalist id="inputs">
+                {inputs.map((one) => (
+                  <option key={one} value={one} />
+                ))}
+              </datalist>
             </label>
             <label>
               Message
@@ -148,7 +155,8 @@ function Events({ title, events, differs }: { title: string; events: ToldEvent[]
       <ol class="plain story">
         {events.map((event) => (
           <li key={event.version} class={differs !== null && event.version >= differs ? "differs" : ""}>
-            <span class="faint">{event.version}</span> <b>{event.event}</b> {event.type} <span class="faint">{brief(event.message, 100)}</span>
+            <span class="faint">{event.version}</span> {event.event} <b>{event.type === null ? "" : shortType(event.type)}</b>{" "}
+            <span class="faint">{event.reason ?? (event.message === null ? "" : gist(event.message))}</span>
           </li>
         ))}
       </ol>

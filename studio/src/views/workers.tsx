@@ -11,14 +11,14 @@ const REFRESH_SECONDS = 2;
 
 export function WorkersView(): JSX.Element {
   const list = useLoad((signal) => ask<WorkerDocument[]>("workers", { signal }), []);
-  useEvery(REFRESH_SECONDS, list.reload);
+  useEvery(REFRESH_SECONDS, list.poll);
   return (
     <>
       <h1>Workers</h1>
       <Shown of={list}>
         {(workers) =>
           workers.length ? (
-            <table>
+            <table aria-label="Workers">
               <thead>
                 <tr>
                   <th>Name</th>

@@ -2,12 +2,13 @@
 
 import type { JSX } from "preact";
 import { ask, path } from "../api";
-import type { Figures, FindingDocument, FindingsDocument, SubjectDocument, WorkflowDocument, WorkflowFigures } from "../documents";
+import type { Figures, FindingDocument, FindingsDocument, MessageDescribed, SubjectDocument, WorkflowDocument, WorkflowFigures } from "../documents";
 import { useLoad } from "../hooks";
 import { Card, Empty, Shown, Tabs } from "../parts/basics";
 import { WorkflowDiagram } from "../parts/diagram";
 import { amend, link, type Route } from "../route";
 import { amount } from "../text";
+import { WhatIfSample } from "./sample";
 import { Bottlenecks, Variants } from "./figures";
 
 export function WorkflowsView(): JSX.Element {
@@ -43,6 +44,7 @@ const TABS = [
   { id: "bottlenecks", title: "Bottlenecks" },
   { id: "ways", title: "Ways" },
   { id: "findings", title: "Findings" },
+  { id: "what-if", title: "What if" },
   { id: "documentation", title: "Documentation" },
 ];
 
@@ -59,6 +61,7 @@ export function WorkflowView({ name, route }: { name: string; route: Route }): J
       {tab === "bottlenecks" && <WithFigures name={name}>{(figures) => <Bottlenecks figures={figures} />}</WithFigures>}
       {tab === "ways" && <WithFigures name={name}>{(figures) => <Variants figures={figures} />}</WithFigures>}
       {tab === "findings" && <Findings name={name} />}
+      {tab === "what-if" && <WhatIfSample name={name} />}
       {tab === "documentation" && <Documentation name={name} />}
     </>
   );
@@ -155,13 +158,15 @@ function Written({ subject }: { subject: SubjectDocument }): JSX.Element {
           {subject.machine.states.map((state) => (
             <div key={state.name}>
               <dt>
-                <b>{state.name}</b> {state.initial && <span class="faint">initial</span>}
+                <b>{state.name}</b> {state.initial && <span class="faint">initial</span>} {state.ended && <span class="faint">may be the end</span>}
               </dt>
               <dd>{state.doc}</dd>
             </div>
           ))}
         </dl>
       </Card>
+      <Messages title="Takes" messages={subject.machine.inputs} empty="It takes nothing." />
+      <Messages title="Gives" messages={subject.machine.outputs} empty="It sends, publishes and replies nothing." />
       <Card title="Handlers">
         {!subject.handlers.length && <Empty>Nothing of it is carried out by a handler of this app.</Empty>}
         <ul class="plain">
@@ -189,6 +194,27 @@ function Written({ subject }: { subject: SubjectDocument }): JSX.Element {
         <Neighbours title="takes" others={subject.senders} empty="No other workflow writes to it." />
       </Card>
     </div>
+  );
+}
+
+function Messages({ title, messages, empty }: { title: string; messages: MessageDescribed[]; empty: string }): JSX.Element {
+  return (
+    <Card title={title}>
+      {!messages.length && <Empty>{empty}</Empty>}
+      <dl>
+        {messages.map((message) => (
+          <div key={message.name}>
+            <dt>
+              <b>{message.name}</b>
+            </dt>
+            <dd>
+              {message.doc}
+              <div class="faint">{message.fields.map((field) => `${field.name}${field.required ? "" : "?"}: ${field.type}`).join(", ")}</div>
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Card>
   );
 }
 
