@@ -15,6 +15,7 @@ from bench.compare import compare
 from bench.core import core
 from bench.growth_axes import AXES
 from bench.measure import REPEATS, Figures
+from bench.page import put_result
 from bench.places import filesystem, on_disk
 from bench.report import emit, result
 from bench.rounds import one_round
@@ -64,6 +65,8 @@ def main() -> None:
                 plot = BENCHES[arguments.bench].plot if arguments.bench in BENCHES else None
                 if plot is not None and arguments.svg:
                     arguments.svg.write_text(plot(figures))
+                if section is not None and arguments.into:
+                    put_result(arguments.into, figures, section, plot)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
 
@@ -98,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
             "processes",
             "growth",
             "analytics",
+            "http",
         )
         stores = tuple(store for store in STORES if not (kept and store == "memory"))
         sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes
@@ -114,6 +118,8 @@ def _parser() -> argparse.ArgumentParser:
         bench.add_argument(
             "--tuned", action="store_true", help="set the process up as `mainspring worker` does its own"
         )
+        if name in BENCHES and BENCHES[name].section is not None:
+            bench.add_argument("--into", type=Path, help="a page to put the result into, as bench/RESULTS.md")
         if name in BENCHES and BENCHES[name].plot is not None:
             bench.add_argument("--svg", type=Path, help="where to write a picture of the result")
         if name == "growth":

@@ -65,3 +65,19 @@ def _check(alone: Counted, together: Counted, written: int) -> None:
         raise NotDoneError(f"{alone.events:,} events were counted, and {written:,} are there")
     if alone.workflows != together.workflows:
         raise NotDoneError("Several processes have other figures than one")
+
+
+def section(figures: Figures) -> str:
+    """Return a result as a few lines for a report."""
+    table = [
+        "| | events a second |",
+        "|---|---|",
+        f"| one process | {figures['one_process_events_per_s']:,.0f} |",
+        f"| {figures['processes']:.0f} processes, with their start | {figures['events_per_s']:,.0f} |",
+    ]
+    end = (
+        f"The figures of {figures['instances']:,.0f} finished orders, {figures['events']:,.0f} events; at least "
+        f"{EVENTS_PER_S:,} a second wanted. {figures['rss_mb']:.0f} MB of memory at most, "
+        f"{figures['rss_mb_before']:.0f} MB before. Medians of {figures['repeats']} runs."
+    )
+    return "\n".join([f"## `mainspring stats` on {figures['store']}", "", *table, "", end])

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+
+from bench.measure import Figures, machine
 
 TITLE = "# Results\n"
 
@@ -34,3 +38,18 @@ def with_section(text: str, name: str, section: str) -> str:
     if there.search(text):
         return there.sub(lambda _: marked, text, count=1)
     return f"{text.rstrip()}\n\n{marked}"
+
+
+def put_result(
+    page: Path, figures: Figures, section: Callable[[Figures], str], plot: Callable[[Figures], str] | None = None
+) -> None:
+    """Write what a measurement found into a page, with the day and the machine, and its picture beside the page."""
+    name = f"{figures['bench']}-{figures['store']}"
+    parts = [section(figures)]
+    if plot is not None:
+        picture = page.with_name(f"{name}.svg")
+        picture.write_text(plot(figures))
+        parts.append(f"![the same as curves]({picture.name})")
+    facts = machine()
+    parts.append(f"{datetime.now(UTC):%Y-%m-%d}, {facts['cores']} cores, {facts['machine']}, Python {facts['python']}.")
+    put(page, name, "\n\n".join(parts))

@@ -14,6 +14,7 @@ from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.what_if import Report
 
 PROCESSES = 2
+EVENTS_PER_CPU_S = 50_000
 
 
 def run(settings: Settings) -> Figures:
@@ -55,3 +56,20 @@ def _all_the_same(report: Report, n: int) -> None:
     assert report.events == n * EVENTS
     assert report.compared.decisions == n * 4
     assert not report.unchecked
+
+
+def section(figures: Figures) -> str:
+    """Return a result as a few lines for a report."""
+    table = [
+        "| | events a second |",
+        "|---|---|",
+        f"| one process | {figures['events_per_s']:,.0f} |",
+        f"| one process, by its CPU time | {figures['events_per_cpu_s']:,.0f} |",
+        f"| {PROCESSES} processes, with their start | {figures['events_per_s_by_two']:,.0f} |",
+    ]
+    end = (
+        f"{figures['n']:,} finished orders, {figures['events']:,.0f} events, decided and folded once more and held "
+        f"against what was recorded; at least {EVENTS_PER_CPU_S:,} a second and core wanted. "
+        f"Medians of {figures['repeats']} runs."
+    )
+    return "\n".join([f"## `mainspring what-if` on {figures['store']}", "", *table, "", end])

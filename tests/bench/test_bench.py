@@ -24,6 +24,8 @@ from bench.growth import curves, exponent, sizes_of
 from bench.growth import section as growth_section
 from bench.growth_axes import AXES
 from bench.growth_plot import plot
+from bench.http import LONG_READS, READS
+from bench.http import section as http_section
 from bench.isolation import section
 from bench.measure import cpu_seconds, machine, percentiles
 from bench.places import on_disk
@@ -36,15 +38,18 @@ from bench.w5_parts import effects_of
 from mainspring.port.records import InstanceFilter
 
 ROOT = Path(__file__).parent.parent.parent
-SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 30, "w6": 30, "fan-out": 30, "replay": 50}
-# Those that need no store, or only a real one.
-OTHER_SIZES = {"cold-start": 1, "processes": 3, "growth": 100}
+SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 200, "w6": 30, "fan-out": 30, "replay": 50}
+# Those that need no store, or only a real one. A kill needs so many that some are left behind it.
+OTHER_SIZES = {"w5-restart": 200, "cold-start": 1, "processes": 3, "growth": 100}
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("bench.http_parts.LONG_STREAM", 20)
+    for name, value in {"SAMPLES": 2, "LONG_SAMPLES": 1, "WARM": 0, "CONNECTIONS": 2, "SECONDS": 0.05}.items():
+        monkeypatch.setattr(f"bench.http.{name}", value)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
     monkeypatch.setattr("bench.computing.PASSES", 1)
@@ -101,6 +106,18 @@ def test_cold_starts_become_a_section_of_a_report(tmp_path: Path) -> None:
     assert lines[0] == "## Cold start"
     assert len(lines[4:-2]) == len(COMMANDS) - 1
     assert list(tmp_path.glob("tmp*")) == []
+
+
+def test_questions_over_http_become_a_section_of_a_report(tmp_path: Path) -> None:
+    figures = {f"{name} {each} ms": 1.0 for name in (*READS, *LONG_READS) for each in ("p50", "p99")}
+    first = {"first stats s": 1.0, "first stuck, of a hundred s": 2.0, "search of all s": 3.0, "worst_p99_ms": 1.0}
+    sent = {"sends_per_s": 999.0, "send_p50_ms": 1.0, "send_p99_ms": 2.0, "send_server_cpu_us_each": 300.0}
+    busy = {"reads_others_busy": 0.1, "sends_others_busy": 0.2}
+
+    lines = http_section({"store": "sqlite", "n": 30, **figures, **first, **sent, **busy}).splitlines()
+
+    assert lines[0] == "## HTTP on sqlite, 30 instances"
+    assert len(lines) == 4 + len(READS) + len(LONG_READS) + 4
 
 
 def test_growth_becomes_a_section_and_a_picture(tmp_path: Path) -> None:
