@@ -21,6 +21,13 @@ EXTRAS = (
     "opentelemetry",
     "fastapi",
     "uvicorn",
+    "nats",
+    "redis",
+    "aio_pika",
+    "aiokafka",
+    "httpcore",
+    "mainspring.brokers",
+    "mainspring.remote",
 )
 TESTING = ("hypothesis", "pytest", "mainspring.testing", "mainspring.purity")
 STORES = ("mainspring.stores.sqlite", "mainspring.stores.postgres", "mainspring.stores.memory")
