@@ -74,6 +74,7 @@ TAKES_MESSAGE_ID: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "request": lambda app, given: app.request(Note("bad"), id=given, timeout=NOW),
     "send_many": lambda app, given: app.send_many([Note("neighbour"), Note("bad")], ids=["fine", given]),
     "correlation": lambda app, given: app.send(Note("bad"), correlation_id=given),
+    "correlation of what is published": lambda app, given: app.publish(Note("bad"), correlation_id=given),
     "reply": lambda app, given: app.reply(given),
 }
 TAKES_INSTANCE_ID: Final[dict[str, Callable[[Any, Any], Any]]] = {

@@ -17,6 +17,7 @@ from mainspring import (
     Send,
     Workflow,
 )
+from mainspring.engine.pending import read_context
 from mainspring.port.records import Ref
 from tests.engine.conftest import MakeApp, run, until
 
@@ -221,7 +222,7 @@ def test_a_message_published_from_outside_reaches_functions_and_workflows_once(m
             heard.append(event.id)
 
         async with app:
-            [receipt] = await app.publish(Ordered("o-1", "A-1"), id="p-1")
+            [receipt] = await app.publish(Ordered("o-1", "A-1"), id="p-1", correlation_id="case-7")
             assert str(receipt) == "mainspring.Publication/p-1"
             [again] = await app.publish(Ordered("o-1", "A-1"), id="p-1")
             assert again.status == "duplicate"
@@ -229,6 +230,8 @@ def test_a_message_published_from_outside_reaches_functions_and_workflows_once(m
             assert heard == ["o-1"]
             assert await app.instance(Ledger, "ledger-A-1").state() == Stocked(1)
             assert await app.instance(Mail, "mail-o-1").state() == Stocked(1)
+            mail = await app.instance(Mail, "mail-o-1").row()
+            assert read_context(mail.context).correlation_id == "case-7"
 
     run(main)
 

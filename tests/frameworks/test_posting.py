@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from mainspring import Mainspring
 from mainspring.app.posting import Posted
+from mainspring.engine.pending import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
 from mainspring.stores.postgres.address import Address
 from tests.frameworks.support import (
@@ -181,11 +182,13 @@ def test_what_is_published_goes_to_all_who_want_it_or_to_nobody(url: str) -> Non
         async with connected(url) as connection, connection.transaction():
             with pytest.raises(WiringError, match="taken by several"):
                 await app.post(Place("o-1"), connection)
-            posted = await app.post(Place("o-1"), connection, publish=True)
+            posted = await app.post(Place("o-1"), connection, publish=True, correlation_id="visit-7")
             assert posted.instances == ("Orders/o-1", "Other/o-1")
         async with app:
             await until(lambda: same(app, {"o-1"}))
             assert await app.instance(Other, "o-1").result() is not None
+            for identity in posted.instances:
+                assert read_context((await app.instance_at(identity).row()).context).correlation_id == "visit-7"
 
     run(main)
 

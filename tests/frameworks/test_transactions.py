@@ -11,6 +11,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.engine.handlers import LONGEST_TRANSACTION
+from mainspring.engine.pending import read_context
 from mainspring.errors import (
     DuplicateIdError,
     EncodeError,
@@ -147,9 +148,11 @@ def test_what_is_published_goes_to_all_who_want_it(make_shop: MakeShop) -> None:
         app.add(Other())
         async with app:
             async with app.transaction() as transaction:
-                receipts = transaction.publish(Place("o-1"))
+                receipts = transaction.publish(Place("o-1"), correlation_id="visit-7")
             assert [str(receipt) for receipt in receipts] == ["Orders/o-1", "Other/o-1"]
             assert [await receipt.result() for receipt in receipts] == [Placed("o-1"), Placed("o-1")]
+            rows = [await receipt.row() for receipt in receipts]
+            assert {read_context(row.context).correlation_id for row in rows} == {"visit-7"}
 
     run(main)
 

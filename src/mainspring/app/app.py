@@ -354,14 +354,16 @@ class Mainspring:
         await engine.intake.all_answered(pendings)
         return [Receipt(self, pending) for pending in pendings]
 
-    async def publish(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Receipt[Any]]:
+    async def publish(
+        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> list[Receipt[Any]]:
         """Publish a message to all who want it: workflows that take it, and functions that subscribed to it.
 
         Returns when it is durable, with a receipt for each workflow's instance; with functions among those who want it,
         there is one receipt, for the publication that brings it to all of them.
         """
         engine = self.engine
-        wanted = engine.intake.published(message, id=id, actor=actor)
+        wanted = engine.intake.published(message, id=id, actor=actor, correlation_id=correlation_id)
         await asyncio.gather(*(engine.intake.answered(pending) for pending in wanted))
         return [Receipt(self, pending) for pending in wanted]
 

@@ -102,7 +102,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
     ) -> list[Pending]:
         envelopes = self._app.envelopes
         if publish:
-            pendings = envelopes.published(message, id=id, actor=actor)
+            pendings = envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id)
         else:
             pendings = [envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id)]
         envelopes.handed_over(pendings)

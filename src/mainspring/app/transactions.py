@@ -96,9 +96,12 @@ class Transaction:
         envelopes = self._app.engine.intake
         return self._take([envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id)])[0]
 
-    def publish(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Receipt[Any]]:
+    def publish(
+        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> list[Receipt[Any]]:
         """Publish a message to all who want it, if the transaction commits."""
-        return self._take(self._app.engine.intake.published(message, id=id, actor=actor))
+        envelopes = self._app.engine.intake
+        return self._take(envelopes.published(message, id=id, actor=actor, correlation_id=correlation_id))
 
     def _take(self, pendings: list[Pending]) -> list[Receipt[Any]]:
         self._connection.check()

@@ -113,7 +113,9 @@ class Envelopes:
             raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
         return pending
 
-    def published(self, message: Any, *, id: str | None = None, actor: str | None = None) -> list[Pending]:
+    def published(
+        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+    ) -> list[Pending]:
         """Return a published message as inputs of all that want it.
 
         Where functions are among them, it is the one input of the publication that brings it to everybody.
@@ -122,11 +124,21 @@ class Envelopes:
         registry = self._registry
         if registry.has_subscribers(message):
             registry.add_publication()
-            publication = registry.workflows[PUBLICATION]
-            found = [self.envelop(message, publication, id=own, kind=Kind.EVENT, actor=actor, instance=own)]
+            takers, instance = [registry.workflows[PUBLICATION]], own
         else:
-            takers = registry.takers(message)
-            found = [self.envelop(message, taker, id=own, kind=Kind.EVENT, actor=actor) for taker in takers]
+            takers, instance = registry.takers(message), None
+        found = (
+            self.envelop(
+                message,
+                taker,
+                id=own,
+                kind=Kind.EVENT,
+                actor=actor,
+                correlation_id=correlation_id,
+                instance=instance,
+            )
+            for taker in takers
+        )
         return [pending for pending in found if pending is not None]
 
 
