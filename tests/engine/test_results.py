@@ -36,6 +36,25 @@ def test_a_business_key_answers_a_repeated_command_from_memory(make_app: MakeApp
     assert calls == ["j-1"]
 
 
+def test_a_remembered_result_is_forgotten_when_its_time_is_over(make_app: MakeApp) -> None:
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        key = {"idempotency_key": lambda command: f"work:{command.part}", "remember": timedelta(seconds=10)}
+        async with job(make_app(clock), work, **key) as app:
+            for id, later_seconds in (("j-1", 9), ("j-2", 2), ("j-3", 0)):
+                await (await app.send(Start(id))).result()
+                clock.advance(later_seconds)
+
+    run(main)
+    assert calls == ["j-1", "j-3"]
+
+
 def test_a_batch_handler_takes_commands_of_many_instances_in_one_call(make_app: MakeApp) -> None:
     sizes: list[int] = []
 

@@ -277,7 +277,9 @@ class Dispatcher:
                 "Return one message that holds or names them.",
             )
         inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
-        remembers = () if handler.options.idempotency_key is None else (self._remembered(handler, job, inputs),)
+        # An answer from memory began no attempt, and lives no longer for being asked for.
+        is_new = handler.options.idempotency_key is not None and job.started_us
+        remembers = (self._remembered(handler, job, inputs),) if is_new else ()
         if job.claim.workflow == FAN_OUT:
             # What is remembered is the handler's own result: others ask for it who are no part of a fan-out.
             results = tuple((result.type, result.type_version, result.body.decode()) for result in inputs)
