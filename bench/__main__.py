@@ -102,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
             "growth",
             "analytics",
             "http",
+            "studio",
         )
         stores = tuple(store for store in STORES if not (kept and store == "memory"))
         sizes = BENCHES[name].sizes if name in BENCHES else BENCHES["w1"].sizes

@@ -30,6 +30,7 @@ BATCH = 500
 PATIENCE_SECONDS = 600.0
 LOOK_SECONDS = 0.005
 RABBITMQ = "MAINSPRING_TEST_RABBITMQ"
+KAFKA = "MAINSPRING_TEST_KAFKA"
 USUAL_RABBITMQ = "amqp://guest:guest@127.0.0.1:5672/"
 PADDING = "x" * 150
 
@@ -107,7 +108,7 @@ async def _run(settings: Settings) -> Figures:
     figures: Figures = {}
     busy: list[float] = []
     names: list[str] = []
-    for name, make in (("nats", _nats), ("redis", _redis), ("rabbitmq", _rabbitmq)):
+    for name, make in (("nats", _nats), ("redis", _redis), ("rabbitmq", _rabbitmq), ("kafka", _kafka)):
         async with AsyncExitStack() as exits:
             broker = make(exits)
             if broker is None:
@@ -251,6 +252,14 @@ def _rabbitmq(exits: AsyncExitStack) -> Broker | None:
     return RabbitBroker(url)
 
 
+def _kafka(exits: AsyncExitStack) -> Broker | None:
+    # The mock cluster of the tests answers at the end of each wait: what it would measure is that wait.
+    servers = os.environ.get(KAFKA)
+    from mainspring.brokers.kafka import KafkaBroker  # noqa: PLC0415  no other measurement is to have it in memory
+
+    return KafkaBroker(f"kafka://{servers}") if servers else None
+
+
 def _rabbitmq_url() -> str:
     return os.environ.get(RABBITMQ, USUAL_RABBITMQ)
 
@@ -279,7 +288,8 @@ def section(figures: Figures) -> str:
         f"{figures['n']:,.0f} messages of about 200 bytes, one worker; at least {PER_S:,} a second wanted on NATS and "
         "Redis. In: from the start of the worker to the last acknowledgement, each message accepted and stepped in an "
         "instance of its own. Out: from the first send to the last confirmation, each sent by a step of its own. "
-        "NATS with its defaults, Valkey with `appendfsync everysec`, RabbitMQ with quorum queues. Others took "
+        "NATS with its defaults, Valkey with `appendfsync everysec`, RabbitMQ with quorum queues"
+        f"{'' if 'kafka_in_per_s' in figures else f'; no Kafka ({KAFKA} names none)'}. Others took "
         f"{figures['others_busy']:.0%} of the machine meanwhile. Medians of {figures['repeats']} runs."
         f"{' Set up as `mainspring worker` is.' if figures.get('tuned') else ''}{_missed(figures)}"
     )

@@ -133,7 +133,7 @@ def _vary(settings: Settings) -> None:
 
 
 class Served:
-    """A server of the API in a process of its own, and where it is."""
+    """A server of the studio and its API in a process of its own, and where it is."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.pid = process.pid
@@ -171,12 +171,12 @@ def serve() -> None:
     import signal  # noqa: PLC0415  of this process only
 
     from mainspring.app.tuning import tune_process  # noqa: PLC0415  as above
-    from mainspring.web.api import api  # noqa: PLC0415  as above
     from mainspring.web.server import Server, bound  # noqa: PLC0415  as above
+    from mainspring.web.studio import studio  # noqa: PLC0415  as above
 
     async def main() -> None:
         app = app_at(os.environ[VARIABLE])
-        server = Server(api(app))
+        server = Server(studio(app))
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
         with bound("127.0.0.1", 0) as socket:
             sys.stdout.write("{}:{}\n".format(*socket.getsockname()))

@@ -34,8 +34,11 @@ from bench.profile import section as stages_section
 from bench.report import emit, result
 from bench.rounds import measured
 from bench.settings import Settings
+from bench.studio import PAGES
+from bench.studio import section as studio_section
 from bench.w5_parts import effects_of
 from mainspring.port.records import InstanceFilter
+from tests.studio.support import needs_browser, needs_page
 
 ROOT = Path(__file__).parent.parent.parent
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 200, "w6": 30, "fan-out": 30, "replay": 50}
@@ -50,6 +53,8 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.http_parts.LONG_STREAM", 20)
     for name, value in {"SAMPLES": 2, "LONG_SAMPLES": 1, "WARM": 0, "CONNECTIONS": 2, "SECONDS": 0.05}.items():
         monkeypatch.setattr(f"bench.http.{name}", value)
+    for name, value in {"SAMPLES": 1, "MOVES": 3, "JUMPS": 2}.items():
+        monkeypatch.setattr(f"bench.studio.{name}", value)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
     monkeypatch.setattr("bench.computing.PASSES", 1)
@@ -62,7 +67,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.isolation.SECONDS_BETWEEN_BURSTS", 0.05)
 
 
-@pytest.mark.parametrize("name", BENCHES)
+IN_A_BROWSER = {"studio": [needs_page, needs_browser]}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=IN_A_BROWSER.get(name, [])) for name in BENCHES])
 def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path) -> None:
     figures = measured(name, Settings(str(tmp_path), n=(SIZES | OTHER_SIZES).get(name, 30), chunk=10, batch=10))
 
@@ -118,6 +126,16 @@ def test_questions_over_http_become_a_section_of_a_report(tmp_path: Path) -> Non
 
     assert lines[0] == "## HTTP on sqlite, 30 instances"
     assert len(lines) == 4 + len(READS) + len(LONG_READS) + 4
+
+
+def test_pages_in_a_browser_become_a_section_of_a_report() -> None:
+    figures = {f"{name} {which}": 0.5 for name in PAGES for which in ("s", "worst s")}
+    moves = {f"{what}_{percent}_ms": 20.0 for what in ("scrub", "jump") for percent in ("p50", "p99")}
+
+    lines = studio_section({"n": 30, **figures, **moves}).splitlines()
+
+    assert lines[0] == "## The studio in a browser, 30 instances"
+    assert len(lines) == 4 + len(PAGES) + 2
 
 
 def test_growth_becomes_a_section_and_a_picture(tmp_path: Path) -> None:
