@@ -16,7 +16,7 @@ from mainspring.port.store import Store
 from mainspring.testing.samples import Count
 from mainspring.web import live as module
 from mainspring.web.live import HEARTBEAT, Live
-from mainspring.web.problems import Refusal
+from mainspring.web.problems import Problem, Refusal
 from mainspring.web.server import Server, address_of, bound
 from mainspring.web.slow import Slow
 from mainspring.web.studio import studio
@@ -206,6 +206,39 @@ def test_a_database_that_is_away_ends_the_streams(tmp_path: Path) -> None:
         await app.stop()
         async with asyncio.timeout(SOON_SECONDS):
             assert [text async for text in stream] == []
+
+    asyncio.run(use())
+
+
+def test_counting_that_takes_too_long_ends_the_streams(tmp_path: Path) -> None:
+    async def too_long(_: Any) -> Any:
+        raise Refusal(Problem(504, "not in time", "It takes longer than 30 s.", "AnalysisTimeout"))
+
+    async def use() -> None:
+        async with counters(tmp_path) as app, asyncio.timeout(SOON_SECONDS):
+            live = Live(app, look_seconds=0.01, beside=too_long)
+            assert [text async for text in live.listen() if not text.startswith(b"retry")] == []
+
+    asyncio.run(use())
+
+
+def test_events_that_are_not_there_any_more_are_not_looked_for_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.05)
+
+    async def none(*_: Any) -> list[Any]:
+        return []
+
+    async def use() -> None:
+        async with counters(tmp_path) as app, asyncio.timeout(SOON_SECONDS):
+            await app.send(Count("c-1"))
+            monkeypatch.setattr(app.engine.store, "stream", none)
+            live = Live(app, look_seconds=0.01)
+            stream = live.listen(Ref("Counter", "c-1"), after=1)
+            assert (await told(stream, 1))[0][0] == "instance"
+            assert await anext(stream) == HEARTBEAT
+            live.close()
 
     asyncio.run(use())
 

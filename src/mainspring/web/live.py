@@ -200,9 +200,11 @@ class Live:
         while self._listeners:
             try:
                 await self._look()
-            except MainspringError as error:
-                # The database is away, or the app has stopped. Who listens comes back, and is told what is wrong.
-                log.warning("nobody is told of changes: %s", told(error))
+            except Exception as error:
+                # The database is away or too slow, the app has stopped, or whatever else it is: nobody but this task
+                # looks for those who listen. They come back, and are told what is wrong.
+                foreseen = isinstance(error, MainspringError | Refusal)
+                log.warning("nobody is told of changes: %s", told(error), exc_info=None if foreseen else error)
                 self.close()
                 return
             await asyncio.sleep(self._look_seconds)
@@ -244,6 +246,7 @@ class Live:
             texts.append(event_text("events", documents, last))
         for listener in listeners:
             listener.after = last
-            listener.seen = row if last >= row.version else None
+            # Where none came, those that are missing were purged, or their history is not kept: none will come.
+            listener.seen = row if last >= row.version or not events else None
             for text in texts:
                 listener.tell(text)
