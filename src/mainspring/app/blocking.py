@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mainspring.app.instance import Instance
 from mainspring.app.posting import Post
+from mainspring.app.projections import ProjectionHandle, Projections
 from mainspring.app.schedules import Schedules
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import Transaction
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Blocking:
-    """An object whose async methods can be called without `await`: an app, an instance, a receipt.
+    """An object whose async methods can be called without `await`: an app, an instance, a receipt, a projection.
 
     It is not a second implementation: every call is made on the object itself, in the app's own event loop, which runs
     in a thread of its own.
@@ -37,11 +38,14 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        if isinstance(value, (Tasks, Schedules)):
+        if isinstance(value, Tasks | Schedules | Projections):
             return Blocking(value, self._loop)
         if isinstance(value, Post):
             return value.blocking  # it needs no event loop, but the connection's own thread
         return functools.partial(self._call, value) if inspect.ismethod(value) else value
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self._call(self._target, *args, **options)
 
     def __str__(self) -> str:
         return str(self._target)
@@ -55,7 +59,7 @@ class Blocking:
     def _wrapped(self, result: Any) -> Any:
         if isinstance(result, Transaction):
             return BlockingTransaction(result, self._loop)
-        if isinstance(result, Instance):
+        if isinstance(result, Instance | ProjectionHandle):
             return Blocking(result, self._loop)
         if isinstance(result, list):
             return [self._wrapped(item) for item in cast("list[Any]", result)]
