@@ -108,6 +108,16 @@ def test_django_with_its_own_command_for_a_worker(database: str) -> None:
         )
         assert done.stdout.splitlines()[:1] == ["System check identified no issues (0 silenced)."]
         assert done.stdout.splitlines()[1:] == ["['OrderConfirmation/o-1']", "500 1", "confirmed"]
+        for words in (["ls"], ["show", "o-1"], ["tasks", "list"]):
+            shown = subprocess.run(  # noqa: S603  ours
+                [sys.executable, "-m", "django", "mainspring", *words],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE_SECONDS,
+            )
+            assert shown.returncode == 0, shown.stderr
         # It serves, for the order is confirmed: so it hears signals.
         worker.terminate()
         assert worker.wait(PATIENCE_SECONDS) == 0

@@ -19,13 +19,12 @@ class Command(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Take all that follows as it is: the options are mainspring's, not Django's."""
-        command, *options = argv[2:] or ["--help"]
-        self.execute(command=command, options=options)
+        self.execute(words=argv[2:] or ["--help"])
 
     def execute(self, *_args: Any, **given: Any) -> None:
         """Become that command."""
-        address = [] if given["command"].startswith("-") else [ADDRESS]
-        arguments = [sys.executable, "-m", "mainspring.cli", given["command"], *address, *given["options"]]
+        # Before the command, where every one of them can be told its app.
+        arguments = [sys.executable, "-m", "mainspring.cli", "--app", ADDRESS, *given["words"]]
         paths = [str(Path(sys.path[0]).resolve()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
         sys.stdout.flush()
