@@ -3,13 +3,16 @@
 import asyncio
 import threading
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from msgspec import json
 
 from mainspring.analysis.figures import Figures
+from mainspring.analysis.rows import OutlinePage
 from mainspring.analysis.stuck import StuckFound
 from mainspring.analysis.what_if import Report
 from mainspring.port.store import Store
@@ -73,6 +76,32 @@ def test_figures_stuck_instances_and_what_if_are_told(tmp_path: Path) -> None:
     serve(tmp_path, use)
 
 
+def test_instances_whose_rows_have_the_time_of_another_clock_are_counted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        [row] = (await client.get("/api/instances")).json()["items"]
+        # By the clock of its events they may have happened since; by that of its row it has not moved since.
+        moved = datetime.fromisoformat(row["updated"])
+        monkeypatch.setattr("mainspring.analysis.account.Account.take", counted := Taken())
+        since = quote((moved + timedelta(seconds=1)).isoformat())
+        await client.get(f"/api/analytics?since={since}")
+        assert counted.instances == ["c-1"]
+
+    serve(tmp_path, use)
+
+
+class Taken:
+    """Notes which instances are read, whatever is then counted of them."""
+
+    def __init__(self) -> None:
+        self.instances: list[str] = []
+
+    def __call__(self, page: OutlinePage) -> None:
+        self.instances += [row.id for row in page.instances]
+
+
 def test_many_are_counted_first_and_operated_on_only_when_that_is_said(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         for number in range(3):
@@ -108,6 +137,23 @@ def test_what_is_slow_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path, mon
         stopped = models.BulkDocument.model_validate_json((await client.delete(f"/api/bulk/{begun.id}")).content)
         assert (stopped.status, stopped.done + stopped.left) == ("stopped", 3)
         assert (await client.get("/api/bulk/nothing")).status_code == 404
+
+    serve(tmp_path, use)
+
+
+def test_one_that_goes_on_does_not_keep_all_that_are_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.web.bulk.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("mainspring.web.bulk.KEPT", 3)
+
+    async def use(client: Client) -> None:
+        for number in range(2):
+            await count(client, f"c-{number}")
+        words: dict[str, Any] = {"workflow": "Counter", "status": "running"}
+        slow = await client.post("/api/bulk/suspend", json={**words, "dry_run": False, "per_second": 0.01})
+        looks = [(await client.post("/api/bulk/suspend", json=words)).json()["id"] for _ in range(4)]
+        known = [job["id"] for job in (await client.get("/api/bulk")).json()]
+        assert known == [*reversed(looks[-2:]), slow.json()["id"]]
+        await client.delete(f"/api/bulk/{slow.json()['id']}")
 
     serve(tmp_path, use)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mainspring.analysis.counting import Question, count
 from mainspring.analysis.helpers import Sharing
@@ -20,6 +21,9 @@ from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
 
 VARIANTS_SHOWN: Final = 10
+# Rows of instances have the time of the commit, and events that of the step, by another clock perhaps: those that moved
+# shortly before or began shortly after are read too, and what is counted is decided by their events.
+SLACK_US: Final = 3_600_000_000
 
 
 class StateFigures(Struct, frozen=True):
@@ -109,6 +113,19 @@ class Figures(Struct, frozen=True):
     instances: int
     events: int
     workflows: tuple[WorkflowFigures, ...]
+
+
+def moved_within(where: InstanceFilter, since_us: int | None, until_us: int | None) -> InstanceFilter:
+    """Return a filter without the instances to which nothing can have happened from a moment to another.
+
+    >>> moved_within(InstanceFilter(), None, 0).created_to_us == SLACK_US
+    True
+    """
+    return replace(
+        where,
+        created_to_us=None if until_us is None else until_us + SLACK_US,
+        updated_from_us=None if since_us is None else since_us - SLACK_US,
+    )
 
 
 async def figures_of(

@@ -59,10 +59,10 @@ def filter_of(**search: Unpack[Search]) -> InstanceFilter:
         optional_text("state", search.get("state")),
         optional_text("id_prefix", search.get("id_prefix")),
         optional_text("error", search.get("error")),
-        _microseconds("created_from", search.get("created_from")),
-        _microseconds("created_to", search.get("created_to")),
-        _microseconds("updated_from", search.get("updated_from")),
-        _microseconds("updated_to", search.get("updated_to")),
+        microseconds("created_from", search.get("created_from")),
+        microseconds("created_to", search.get("created_to")),
+        microseconds("updated_from", search.get("updated_from")),
+        microseconds("updated_to", search.get("updated_to")),
         conditions_of(search.get("attributes")),
     )
 
@@ -121,7 +121,12 @@ def _value(text: str) -> Value:
     return text
 
 
-def _microseconds(name: str, time: object) -> int | None:
+def microseconds(name: str, time: object) -> int | None:
+    """Return a time as stores have it; the `name` is that of the setting, for who gives none that can be one.
+
+    >>> microseconds("since", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
+    1000000
+    """
     if time is None:
         return None
     if not isinstance(time, datetime):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import click
-from msgspec.structs import replace
 
 from mainspring.analysis.figures import (
     VARIANTS_SHOWN,
@@ -18,6 +17,7 @@ from mainspring.analysis.figures import (
     StateFigures,
     WorkflowFigures,
     figures_of,
+    moved_within,
 )
 from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.quantities import lasting, percent, sized
@@ -25,7 +25,7 @@ from mainspring.analysis.samples import RELATIVE_ERROR, Spread
 from mainspring.analysis.timeline import ENDS, Throughput
 from mainspring.analysis.variants import VariantsFound
 from mainspring.app import Mainspring
-from mainspring.app.search import filter_of
+from mainspring.app.search import filter_of, microseconds
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import shown_url, with_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option, processes_option
@@ -35,10 +35,6 @@ from mainspring.cli.sharing import sharing_of
 from mainspring.port.records import InstanceFilter
 
 INTERVALS_WRITTEN: Final = 24
-# Rows of instances have the time of the commit, and events that of the step, by another clock perhaps: those that moved
-# shortly before or began shortly after are read too, and what is counted is decided by their events.
-SLACK_US: Final = 3_600_000_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @click.command(
@@ -92,16 +88,12 @@ def stats(
     """
     if png and plots is None:
         raise MisuseError("--png says how pictures are written, and --plots where: give both.")
-    begin_us, end_us = _us(time_of(since)), _us(time_of(until))
+    window = (microseconds("since", time_of(since)), microseconds("until", time_of(until)))
     found = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
-    where = replace(
-        found,
-        created_to_us=None if end_us is None else end_us + SLACK_US,
-        updated_from_us=None if begin_us is None else begin_us - SLACK_US,
-    )
+    where = moved_within(found, *window)
 
     async def use(app: Mainspring) -> None:
-        figures = await _read(app, where, (begin_us, end_us), variants, sharing_of(app, address, processes))
+        figures = await _read(app, where, window, variants, sharing_of(app, address, processes))
         if plots is not None:
             from mainspring.cli.plotting import write_plots  # noqa: PLC0415  only who asks for pictures pays for them
 
@@ -126,10 +118,6 @@ async def _read(
     total = sum((await app.stats()).instances.values())
     with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         return await figures_of(app.engine.store, where, *window, variants, sharing, bar.update)
-
-
-def _us(time: datetime | None) -> int | None:
-    return None if time is None else round((time - _EPOCH).total_seconds() * 1e6)
 
 
 # ---- for people

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
+from msgspec.structs import replace
 
 from mainspring.analysis.checking import check_sample
-from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of
+from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
+from mainspring.analysis.reasons import Reason
 from mainspring.analysis.stuck import SHOWN, StuckFound, stuck_of
 from mainspring.analysis.what_if import EXAMPLES, Report
-from mainspring.app.search import filter_of, read_condition
+from mainspring.app.search import filter_of, microseconds, read_condition
 from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until
 from mainspring.web.served import Limit, Served, answer, told
@@ -20,9 +21,6 @@ MOST_VARIANTS: Final = 100
 SAMPLE: Final = 100
 LARGEST_SAMPLE: Final = 1_000
 STRUCTS: Final = (Figures, StuckFound, Report)
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 Prefix = Annotated[str | None, Query(description="How the id begins.")]
 Variants = Annotated[int, Query(ge=0, le=MOST_VARIANTS, description="So many paths at most.")]
@@ -58,19 +56,16 @@ def _counting(router: APIRouter, served: Served) -> None:
 
         What is counted is what happened between `since` and `until`. An answer may be some seconds old.
         """
-        where = filter_of(
-            workflow=workflow,
-            id_prefix=prefix,
-            attributes=[read_condition(text) for text in attribute or ()],
-            created_to=until,
-            updated_from=since,
+        begin_us, end_us = microseconds("since", since), microseconds("until", until)
+        found = filter_of(
+            workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
-        begin_us, end_us = _us(since), _us(until)
-        found = await served.slow.read(
+        where = moved_within(found, begin_us, end_us)
+        figures = await served.slow.read(
             ("figures", where, begin_us, end_us, variants),
             lambda store: figures_of(store, where, begin_us, end_us, variants),
         )
-        return answer(found)
+        return answer(figures)
 
     @router.get(
         "/stuck",
@@ -91,7 +86,16 @@ def _counting(router: APIRouter, served: Served) -> None:
             if entry.definition.expected_within is not None
         }
         found = await served.slow.read(("stuck", where, limit), lambda store: stuck_of(store, where, bounds, limit))
-        return answer(found)
+        return answer(_shown(served, found))
+
+
+def _shown(served: Served, found: StuckFound) -> StuckFound:
+    """Return those that seem stuck, with reasons that quote nothing which is not to be shown."""
+    if not served.redaction.fields:
+        return found
+    text = served.redaction.text
+    shown = (replace(one, reason=Reason(one.reason.cause, tuple(map(text, one.reason.texts)))) for one in found.shown)
+    return replace(found, shown=tuple(shown))
 
 
 def _asking(router: APIRouter, served: Served) -> None:
@@ -117,7 +121,3 @@ def _asking(router: APIRouter, served: Served) -> None:
             ("what if", where, sample), lambda store: check_sample(store, app.registry, [where], sample, stories)
         )
         return answer(found)
-
-
-def _us(time: datetime | None) -> int | None:
-    return None if time is None else (time - _EPOCH) // _MICROSECOND

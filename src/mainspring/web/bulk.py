@@ -115,13 +115,15 @@ class Jobs:
         )
         job = Job(secrets.token_urlsafe(12), asyncio.create_task(work), progress)
         self._jobs[job.id] = job
-        while len(self._jobs) > KEPT and next(iter(self._jobs.values())).task.done():
-            self._jobs.popitem(last=False)
+        # One that goes on for days must not keep all that are over.
+        over = [id for id, known in self._jobs.items() if known.task.done()]
+        for id in over[: max(0, len(self._jobs) - KEPT)]:
+            del self._jobs[id]
         await asyncio.wait({job.task}, timeout=ANSWER_SECONDS)
         if job.over:
             if isinstance(job.task.exception(), MainspringError):
-                del self._jobs[job.id]
-            # A search or a version that cannot be: the request itself is wrong.
+                # A search or a version that cannot be: the request itself is wrong.
+                self._jobs.pop(job.id, None)
             tell(job.task.result())
         return job
 
