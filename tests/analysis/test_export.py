@@ -22,6 +22,7 @@ from mainspring.analysis.export import Exported, export
 from mainspring.analysis.file_check import check_file
 from mainspring.analysis.ocel import OcelWriter
 from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
+from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED
 from mainspring.engine.details import Detail, Packed, encode_detail
 from mainspring.engine.parts import Parts
@@ -113,6 +114,32 @@ def test_what_is_redacted_is_marked_and_not_checked(app: Mainspring, tmp_path: P
     assert (unchecked.why, unchecked.example) == ("a part of its stream was redacted", "Refund/noted")
     assert report.compared.decisions == 7
     assert report.safe
+
+
+def test_an_error_of_an_instance_does_not_quote_what_is_redacted() -> None:
+    error = "Charge(card='4111') was refused"
+    row = InstanceRow(7, "Refund", "c-1", 2, "suspended", None, error, 1, b"{}", 0, 0)
+
+    def written(redaction: Redaction) -> Any:
+        file = io.BytesIO()
+        StreamWriter(file, redaction).instance(row)
+        return json.loads(file.getvalue()).get("error")
+
+    assert written(Redaction(payloads=True, fields=["card"])) == f"Charge(card={MARKER}) was refused"
+    assert (written(WHOLE), written(Redaction())) == (error, None)
+
+
+def test_a_list_that_was_changed_is_not_given_back_what_was_redacted_in_it() -> None:
+    redaction = Redaction(payloads=True, fields=["Line.card"])
+    stored = b'{"lines":[{"$type":"Line","card":"4111"},{"$type":"Line","card":"5500"}]}'
+    shown = redaction.body("Order", stored)
+
+    assert redaction.restored("Order", shown, stored) == stored
+    longer = shown.replace(b"[{", b'[{"$type":"Line","card":"6011"},{', 1)
+    with pytest.raises(SettingError, match="card"):
+        redaction.restored("Order", longer, stored)
+    with pytest.raises(SettingError, match="card"):
+        redaction.restored("Order", shown, b"no JSON")
 
 
 def test_a_step_of_which_a_part_was_redacted_is_not_judged(app: Mainspring, tmp_path: Path) -> None:
@@ -253,6 +280,12 @@ def test_messages_inside_of_others_are_redacted_too() -> None:
         assert outgoing.redacted
         assert b"4111" not in (outgoing.body or b"") + (outgoing.detail or b"")
         assert MARKER.encode() in (outgoing.body or b"") + (outgoing.detail or b"")
+
+    said = Detail(reason="Charge(card='4111') was refused", title="Is card: 4111 yours?")
+    refused = redaction.outgoing(EventRow(5, "Suspended", 0, detail=encode_detail(said)))
+    assert msgspec.json.decode(refused.detail or b"", type=Detail) == Detail(
+        reason=f"Charge(card={MARKER}) was refused", title=f"Is card: {MARKER} yours?"
+    )
 
     left_out = Redaction().outgoing(asked)
     assert (left_out.body, left_out.detail) == (None, None)

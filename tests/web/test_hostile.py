@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
+from mainspring.analysis.reasons import Reason
+from mainspring.analysis.stuck import Stuck, StuckFound
+from mainspring.engine.pending import moment
 from mainspring.web import models
 from mainspring.web.access import Access, ProxyHeaders, Who
 from mainspring.web.api import api
@@ -173,8 +176,47 @@ def test_an_error_does_not_quote_what_is_declared_sensitive(tmp_path: Path) -> N
         assert found["error"] == told
         stream = (await client.get("/api/streams/Counter/4111-1111")).json()["items"]
         assert stream[-1]["reason"] == told
+        log = (await client.get("/api/log/Counter/4111-1111")).json()["items"]
+        assert log[-1]["about"] == told
+        export = (await client.get("/api/exports/Counter/4111-1111")).text
+        for quoted in ("counter='4111-1111'", '"counter": "4111-1111"', r"\"counter\": \"4111-1111\""):
+            assert quoted not in export
 
     serve(tmp_path, use, redact=["Count.counter"])
+
+
+def test_why_an_instance_seems_stuck_does_not_quote_it_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = Reason("suspended", ("suspended: Count(counter='4111-1111') was refused",))
+    stuck = Stuck("Counter/c-1", "Counter", "c-1", "suspended", "Counted", "dwell", 9.0, 9.0, 1.0, None, 0, reason)
+
+    async def stuck_of(*_: Any) -> StuckFound:
+        return StuckFound(moment(0), (stuck,), 1, 1)
+
+    monkeypatch.setattr("mainspring.web.analytics.stuck_of", stuck_of)
+
+    async def use(client: Client) -> None:
+        [found] = (await client.get("/api/stuck")).json()["shown"]
+        assert found["reason"]["texts"] == ["suspended: Count(counter=[redacted]) was refused"]
+
+    serve(tmp_path, use, redact=["Count.counter"])
+
+
+def test_what_was_not_shown_is_not_written_over_by_a_correction(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client, times=4)
+        [letter] = (await client.get("/api/dead-letters")).json()["items"]
+        assert letter["message"] == {"counter": "[redacted]"}
+        again = await client.post(f"/api/dead-letters/{letter['id']}/retry", json=letter["message"])
+        assert again.json() == {"id": letter["id"], "left": True}  # c-1 has ended, and it is meant for c-1 still
+        assert [row["id"] for row in (await client.get("/api/instances")).json()["items"]] == ["c-1"]
+        unknown = {"counter": "c-2", "parts": [{"card": "[redacted]"}]}
+        refused = await client.post(f"/api/dead-letters/{letter['id']}/retry", json=unknown)
+        assert "card" in problem_in(refused, 422).detail
+        told = {"what": "replace", "at": 4, "message": {"counter": "[redacted]"}}
+        story = await client.post("/api/counterfactuals/Counter/c-1", json=told)
+        assert story.json()["differs_at"] is None
+
+    serve(tmp_path, use, redact=["Count.counter", "card"])
 
 
 def test_an_api_that_is_mounted_keeps_its_own_rules(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from msgspec import Raw, Struct, json
+from msgspec import DecodeError, Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
@@ -94,6 +94,19 @@ class Redaction:
         shown = self._value(decoded, self._names(type), _HOLDERS.get(type))
         return body if shown == decoded else json.encode(shown)
 
+    def restored(self, type: str, given: bytes, stored: bytes) -> bytes:
+        """Return a body that somebody sends back corrected, with what is stored wherever the marker was left.
+
+        >>> redaction = Redaction(payloads=True, fields=["card"])
+        >>> redaction.restored("PlaceOrder", b'{"amount":7,"card":"[redacted]"}', b'{"amount":"x","card":"4111"}')
+        b'{"amount":7,"card":"4111"}'
+        """
+        try:
+            known = json.decode(stored)
+        except DecodeError:
+            known = None
+        return json.encode(self._restored(json.decode(given), known, self._names(type)))
+
     def data(self, data: Any) -> Any:
         """Return data that has no type of its own, with the marker in place of what is redacted.
 
@@ -113,11 +126,14 @@ class Redaction:
     def _names(self, type: str) -> set[str]:
         return self._anywhere | self._of_type.get(type, set())
 
+    def _names_in(self, fields: Mapping[str, Any], names: set[str]) -> set[str]:
+        tag = fields.get("$type")
+        return names | self._names(tag) if isinstance(tag, str) else names
+
     def _value(self, value: Any, names: set[str], holder: str | None = None) -> Any:
         if isinstance(value, dict):
             fields = cast("dict[str, Any]", value)
-            tag = fields.get("$type")
-            names = names | self._names(tag) if isinstance(tag, str) else names
+            names = self._names_in(fields, names)
             return {
                 name: MARKER if name in names else self._held(each) if name == holder else self._value(each, names)
                 for name, each in fields.items()
@@ -125,6 +141,25 @@ class Redaction:
         if isinstance(value, list):
             return [self._value(each, names) for each in cast("list[Any]", value)]
         return value
+
+    def _restored(self, given: Any, known: Any, names: set[str]) -> Any:
+        if isinstance(given, dict):
+            fields = cast("dict[str, Any]", given)
+            stored = cast("dict[str, Any]", known if isinstance(known, dict) else {})
+            names = self._names_in(fields, names)
+            return {
+                name: _unmarked(name, value, stored)
+                if name in names
+                else self._restored(value, stored.get(name), names)
+                for name, value in fields.items()
+            }
+        if isinstance(given, list):
+            parts = cast("list[Any]", given)
+            # Of a list that has grown or shrunk nobody knows what was in the place of which.
+            stored = cast("list[Any]", known if isinstance(known, list) else [])
+            others = stored if len(stored) == len(parts) else [None] * len(parts)
+            return [self._restored(part, other, names) for part, other in zip(parts, others, strict=True)]
+        return given
 
     def _held(self, messages: Sequence[Any]) -> list[Any]:
         return [[type, version, self.body(type, body.encode()).decode()] for type, version, body in messages]
@@ -138,7 +173,12 @@ class Redaction:
                 return stored
             data: dict[str, Any] = self.data(detail.data)
             detail = replace(
-                detail, data=data, compensate=self._packed(detail.compensate), result=self._packed(detail.result)
+                detail,
+                data=data,
+                compensate=self._packed(detail.compensate),
+                result=self._packed(detail.result),
+                title=None if detail.title is None else self.text(detail.title),
+                reason=None if detail.reason is None else self.text(detail.reason),
             )
         else:
             # What people or errors have said is data too.
@@ -151,3 +191,11 @@ class Redaction:
         if packed is None:
             return None
         return Packed(packed.type, packed.version, Raw(self.body(packed.type, bytes(packed.body))))
+
+
+def _unmarked(name: str, value: Any, stored: Mapping[str, Any]) -> Any:
+    if value != MARKER:
+        return value
+    if name not in stored:
+        raise SettingError(name, value, "It is not shown, and what it was is not known in this place: write its value.")
+    return stored[name]

@@ -51,7 +51,7 @@ class StreamWriter:
     def instance(self, row: InstanceRow) -> None:
         """Write the line of an instance."""
         self._instances += 1
-        error = row.error if self._redaction.payloads else None
+        told = row.error is not None and self._redaction.payloads
         document: dict[str, Any] = {
             "line": "instance",
             "workflow": row.workflow,
@@ -62,7 +62,7 @@ class StreamWriter:
             "definition_version": row.definition_version,
             "began": moment(row.created_us),
             "updated": moment(row.updated_us),
-            "error": error,
+            "error": self._redaction.text(row.error or "") if told else None,
         }
         self._line({name: value for name, value in document.items() if value is not None})
 

@@ -62,7 +62,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
         lines = execution_log([recorder.entry(ref, row) for row in rows])
         more = len(rows) == limit and rows[-1].version < found.row.version
-        return answer({"items": [_line(line) for line in lines], "next": rows[-1].version if more else None})
+        return answer({"items": [_line(served, line) for line in lines], "next": rows[-1].version if more else None})
 
     @router.get(
         "/attributes",
@@ -183,12 +183,12 @@ async def _lines(served: Served, row: InstanceRow) -> AsyncIterator[bytes]:
     yield file.getvalue()
 
 
-def _line(line: Execution) -> dict[str, Any]:
+def _line(served: Served, line: Execution) -> dict[str, Any]:
     return {
         "version": line.version,
         "what": line.what,
         "time": line.time,
-        "about": line.about,
+        "about": served.text(line.about),  # of a fault it is what an error says
         "state": line.state,
         "actor": line.actor,
         "kind": line.kind,

@@ -71,7 +71,7 @@ def routes(served: Served) -> APIRouter:
     async def retry(request: Request, id: LetterId, actor: Actor) -> Response:
         """Carry a dead letter out after all, as it is or corrected. `left` says that it is a dead letter still."""
         found = await _letter(served, id)
-        body = await request.body()
+        body = served.restored(found.type, await request.body(), _stored(found))
         message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
         await app.retry_dead_letter(id, message, actor=actor)
         return answer({"id": id, "left": bool(await app.engine.store.dead_letters(1, 0, [id]))})
@@ -103,6 +103,10 @@ def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
             for name, value in came.headers.items()
         }
     return served.shown(document)
+
+
+def _stored(letter: DeadLetter) -> bytes:
+    return undelivered_in(letter).bytes if letter.workflow == EDGE else letter.body
 
 
 async def _letter(served: Served, id: int) -> DeadLetter:

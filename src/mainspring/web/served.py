@@ -11,8 +11,9 @@ from fastapi.params import Depends as Dependency
 from msgspec import DecodeError, Raw, Struct, json
 
 from mainspring.analysis.model import Machine
-from mainspring.analysis.redaction import Redaction
+from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.app import Mainspring
+from mainspring.codec.strict import scan
 from mainspring.engine.intake import checked_actor
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
@@ -101,6 +102,13 @@ class Served:
             return json.decode(self.redaction.body(type, body), type=Raw)
         except DecodeError:
             return UNREADABLE
+
+    def restored(self, type: str, given: bytes, stored: bytes) -> bytes:
+        """Return a body that somebody sends back corrected, with what was not shown to them as it is stored."""
+        if not self.redaction.fields or MARKER.encode() not in given:
+            return given
+        scan(type, given)  # before a lenient reader makes something plain of what is doubtful
+        return self.redaction.restored(type, given, stored)
 
     def text(self, text: str | None) -> str | None:
         """Return what an error says, as it may be shown: it may quote a message or a state."""

@@ -298,12 +298,15 @@ def _message(served: Served, found: Opened, rows: Sequence[EventRow], edit: Othe
         if edit.type is not None or edit.message is not None:
             raise OperationError("To drop an input", "takes no message", "Leave type and message out.")
         return None
-    replaced = next((row.type for row in rows if row.version == edit.at), None) if edit.what == "replace" else None
+    there = next((row for row in rows if row.version == edit.at), None)
+    replaced = there.type if there is not None and edit.what == "replace" else None
     type_name = edit.type or replaced
     if type_name is None or edit.message is None:
         raise OperationError(f"To {edit.what}", "takes a message", "Say its type and its fields.")
     # Python's own writer: it writes all that its reader has let through, and ours says what is wrong with it.
-    message = read_message(served.app, type_name, python_json.dumps(edit.message).encode())
+    given = python_json.dumps(edit.message).encode()
+    stored = b"" if there is None else there.body or b""
+    message = read_message(served.app, type_name, served.restored(type_name, given, stored))
     if type(message) not in found.entry.definition.inputs:
         raise OperationError(found.ref.workflow, f"takes no {type_name}", "Choose one of its inputs.")
     return message
