@@ -5,9 +5,12 @@ from typing import Final
 
 import hypothesis
 import pytest
+from hypothesis import HealthCheck
 
-# A test that is slow on a busy machine has not failed.
-hypothesis.settings.register_profile("mainspring", deadline=None)
+# A test that is slow on a busy machine has not failed. Each run tries the same examples, so that a change is not blamed
+# for what it has no part in; a soak tries others: --hypothesis-profile others.
+hypothesis.settings.register_profile("others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+hypothesis.settings.register_profile("mainspring", hypothesis.settings.get_profile("others"), derandomize=True)
 hypothesis.settings.load_profile("mainspring")
 
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.

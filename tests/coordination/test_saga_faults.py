@@ -98,7 +98,7 @@ def test_a_process_that_dies_at_any_commit_leaves_nothing_half_undone(kind: str,
                 return
         raise AssertionError("it never lived")
 
-    run(main, seconds=60)
+    run(main)
 
 
 def booked(steps: tuple[str, ...]) -> list[str]:

@@ -103,7 +103,7 @@ def test_it_decides_and_ends_as_with_its_history(make_app: MakeApp, seed: int) -
         assert "duplicate" in kept
         assert any(isinstance(each, tuple) for each in kept)
 
-    run(main, seconds=60)
+    run(main)
 
 
 def test_an_old_message_is_known_again_and_another_under_its_id_refused(make_app: MakeApp) -> None:
@@ -200,7 +200,7 @@ def test_a_long_batch_leaves_nothing_behind(make_app: MakeApp) -> None:
             assert [row.event for row in left if row.message_id is None] == ["Scheduled"]
             assert (await state_of(app)).billed == 11 * count
 
-    run(main, seconds=60)
+    run(main)
 
 
 def test_an_output_is_retried_long_after_its_step_was_trimmed(make_app: MakeApp) -> None:

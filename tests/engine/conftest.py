@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pytest
 
@@ -16,6 +16,10 @@ from mainspring.port.clock import Clock
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from tests.postgres.schemas import clean_schema
+
+# Of a busy machine: what does not come at all is waited for so long, and nothing else.
+PATIENCE_SECONDS: Final = 60.0
+TEST_SECONDS: Final = 120.0
 
 
 class MakeApp(Protocol):
@@ -63,21 +67,20 @@ def _making(kind: str, url: str) -> MakeApp:
     return make
 
 
-def run(main: Callable[[], Coroutine[Any, Any, None]], seconds: float = 20) -> None:
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a test's body; a test that hangs fails."""
 
     async def bounded() -> None:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(TEST_SECONDS):
             await main()
 
     asyncio.run(bounded())
 
 
-async def until(condition: Callable[[], bool | Coroutine[Any, Any, bool]], turns: int = 5_000) -> None:
+async def until(condition: Callable[[], bool | Coroutine[Any, Any, bool]]) -> None:
     """Let the loop turn until a condition holds."""
-    for _ in range(turns):
-        found = condition()
-        if (await found) if asyncio.iscoroutine(found) else found:
-            return
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + PATIENCE_SECONDS
+    while not ((await found) if asyncio.iscoroutine(found := condition()) else found):
+        assert loop.time() < ends, "the condition did not come to hold"
         await asyncio.sleep(0.001)
-    raise AssertionError("the condition did not come to hold")

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from mainspring import (
     RateLimit,
     Retry,
 )
+from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
 
@@ -97,13 +99,14 @@ def test_a_retry_survives_a_restart(make_app: MakeApp) -> None:
         return Done(command.id, command.part)
 
     async def main() -> None:
-        patient = Retry(first=timedelta(milliseconds=300), jitter=False)
-        async with job(make_app(), work, retry=patient) as app:
+        clock, patient = VirtualClock(), Retry(first=timedelta(seconds=5), jitter=False)
+        async with job(make_app(clock), work, retry=patient) as app:
             await app.send(Start("j-1"))
             await until(lambda: bool(attempts))
         assert attempts == [1]
-        async with job(make_app(), work, retry=patient) as app:
-            await app.instance(Job, "j-1").result()
+        async with job(make_app(clock), work, retry=patient) as app:
+            clock.advance(5)
+            await until(lambda: has_status(app, "j-1", "completed"))
         assert attempts == [1, 2]
 
     run(main)
@@ -211,16 +214,19 @@ def test_an_attempt_over_its_time_is_cancelled_and_made_again(make_app: MakeApp)
 
 def test_a_heartbeat_keeps_long_work_alive(make_app: MakeApp) -> None:
     attempts: list[int] = []
-
-    async def work(command: Work, context: Context) -> Done:
-        attempts.append(context.attempt)
-        for _ in range(8):
-            await asyncio.sleep(0.05)
-            context.heartbeat()
-        return Done(command.id, command.part)
+    clock = VirtualClock()
 
     async def main() -> None:
-        async with job(make_app(), work, timeout=timedelta(milliseconds=200), retry=QUICK) as app:
+        async def work(command: Work, context: Context) -> Done:
+            attempts.append(context.attempt)
+            for _ in range(8):
+                clock.advance(0.6)
+                await app.engine.stop_overdue()
+                await asyncio.sleep(0)
+                context.heartbeat()
+            return Done(command.id, command.part)
+
+        async with job(make_app(clock), work, timeout=timedelta(seconds=1), retry=QUICK) as app:
             await (await app.send(Start("j-1"))).result()
 
     run(main)
@@ -254,7 +260,7 @@ def test_a_cancelled_instance_tells_its_running_handler_and_drops_what_waits(
             else:
                 await app.instance(Job, "j-1").cancel()
             await until(lambda: _nothing_left(app))
-            await asyncio.sleep(0.05)
+            await until(lambda: bool(told))
 
     async def _nothing_left(app: Mainspring) -> bool:
         return (await app.stats()).outbox == 0
@@ -275,14 +281,22 @@ def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: Mak
 
     async def main() -> None:
         nonlocal broken
-        breaker = Breaker(failures=2, open_for=timedelta(milliseconds=300))
+        clock, breaker = VirtualClock(), Breaker(failures=2, open_for=timedelta(seconds=10))
         many = Retry(max_attempts=50, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=1))
-        async with job(make_app(), work, retry=many, breaker=breaker) as app:
+        async with job(make_app(clock), work, retry=many, breaker=breaker) as app:
             receipt = await app.send(Start("j-1"))
-            await until(lambda: len(attempts) == 2)
-            await asyncio.sleep(0.1)
-            assert attempts == [1, 2]
+            [runner] = app.engine.dispatcher.runners()
+
+            async def waits_for_the_breaker() -> bool:
+                clock.advance(0.001)  # the time of its backoff, and little of the breaker's
+                return runner.breaker.phase == "open" and runner.waiting == 1
+
+            await until(waits_for_the_breaker)
             broken = False
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert attempts == [1, 2]
+            clock.advance(10)
             await receipt.result()
             assert attempts == [1, 2, 3]
 
@@ -290,18 +304,25 @@ def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: Mak
 
 
 def test_a_rate_limit_spreads_calls(make_app: MakeApp) -> None:
-    moments: list[float] = []
+    moments: list[int] = []
+    clock = VirtualClock()
 
     async def work(command: Work) -> Done:
-        moments.append(asyncio.get_running_loop().time())
+        moments.append(clock.now_us())
         return Done(command.id, command.part)
 
     async def main() -> None:
-        async with job(make_app(), work, rate=RateLimit(per_second=50, burst=1)) as app:
-            await (await app.send(Start("j-1", times=6))).result()
+        async with job(make_app(clock), work, rate=RateLimit(per_second=50, burst=1)) as app:
+            await app.send(Start("j-1", times=6))
+
+            async def all_are_called() -> bool:
+                clock.advance(0.005)
+                return len(moments) == 6
+
+            await until(all_are_called)
 
     run(main)
-    assert moments[-1] - moments[0] > 5 / 50 * 0.9
+    assert all(later - earlier >= 1_000_000 / 50 for earlier, later in pairwise(moments))
 
 
 def test_a_handler_that_cancels_itself_has_failed(make_app: MakeApp) -> None:

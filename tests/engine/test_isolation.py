@@ -79,7 +79,7 @@ def test_a_neighbour_does_not_wait_for_a_whole_burst(make_app: MakeApp) -> None:
             await burst
             assert _notes(await app.instance(Shop, "hot").stream()) == [str(n) for n in range(BURST)]
 
-    run(body, seconds=60)
+    run(body)
 
 
 def test_a_burst_leaves_turns_to_others_and_no_more_than_two_commits_of_it_wait(make_app: MakeApp) -> None:
@@ -97,7 +97,7 @@ def test_a_burst_leaves_turns_to_others_and_no_more_than_two_commits_of_it_wait(
             assert turns >= 2 * BURST / INPUTS_PER_TURN  # they get their envelopes, and then are submitted
             assert 0 < most <= SHARES_UNDER_WAY * UNITS_PER_INSTANCE
 
-    run(body, seconds=60)
+    run(body)
 
 
 def _notes(stream: Sequence[Any]) -> list[str]:
@@ -345,4 +345,4 @@ def test_a_long_stream_is_folded_in_pieces_while_others_are_loaded(
             notes = _notes(await app.instance(Unsnapped, "enormous").stream())
             assert notes == [*(str(n) for n in range(LONG)), "last"]
 
-    run(body, seconds=60)
+    run(body)

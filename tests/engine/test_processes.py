@@ -19,8 +19,10 @@ import pytest
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
 from mainspring.engine.processes import Child, ProcessPool
+from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError, WiringError
 from mainspring.testing import simulate
+from mainspring.testing.clock import VirtualClock
 from tests.engine.computing import (
     FOLDER,
     OddError,
@@ -93,7 +95,7 @@ def test_a_handler_runs_in_another_process_and_its_result_is_recorded(make_app: 
         async with job(make_app(), noted, executor="process") as app:
             await (await app.send(Start("j-1", times=3))).result()
 
-    run(main, 60)
+    run(main)
     assert sorted(text for _, text in notes(folder)) == ["part 0", "part 1", "part 2"]
     assert str(os.getpid()) not in {pid for pid, _ in notes(folder)}
 
@@ -104,7 +106,7 @@ def test_there_are_no_more_processes_than_allowed_and_none_after_the_stop(folder
         async with job(app, noted, executor="process"):
             await (await app.send(Start("j-1", times=20))).result()
 
-    run(main, 60)
+    run(main)
     pids = {int(pid) for pid, _ in notes(folder)}
     assert len(notes(folder)) == 20
     assert 1 <= len(pids) <= 2
@@ -116,24 +118,33 @@ def test_a_killed_process_costs_one_attempt_and_the_pool_comes_back(folder: Path
         app = Mainspring("memory://", processes=1)
         async with job(app, hangs_at_first, executor="process", retry=QUICK):
             receipt = await app.send(Start("j-1", times=2))
-            await until(lambda: bool(notes(folder)), 60_000)
+            await until(lambda: bool(notes(folder)))
             os.kill(int(notes(folder)[0][0]), signal.SIGKILL)
             await receipt.result()
 
-    run(main, 60)
+    run(main)
     texts = [text for _, text in notes(folder)]
     assert sorted(texts) == ["part 0", "part 0", "part 1"]
     assert len({pid for pid, _ in notes(folder)}) == 2
 
 
 def test_an_attempt_over_its_time_is_killed_and_made_again(folder: Path) -> None:
-    async def main() -> None:
-        app = job(Mainspring("memory://"), hangs_at_first, executor="process", retry=QUICK, timeout=SHORT)
-        async with app:
-            await (await app.send(Start("j-1"))).result()
-            assert is_gone(int(notes(folder)[0][0]))
+    clock = VirtualClock()
 
-    run(main, 60)
+    async def main() -> None:
+        app = Mainspring("memory://", runtime=Runtime(clock))
+        async with job(app, hangs_at_first, executor="process", retry=QUICK, timeout=SHORT):
+            await app.send(Start("j-1"))
+            await until(lambda: bool(notes(folder)))
+            clock.advance(SHORT.total_seconds())
+            await until(lambda: is_gone(int(notes(folder)[0][0])))
+            await until(lambda: is_completed(app))
+
+    async def is_completed(app: Mainspring) -> bool:
+        clock.advance(0.001)  # what is tried again waits a moment
+        return await has_status(app, "j-1", "completed")
+
+    run(main)
     assert [text for _, text in notes(folder)] == ["part 0", "part 0"]
 
 
@@ -141,12 +152,12 @@ def test_a_cancelled_instance_ends_its_process(folder: Path) -> None:
     async def main() -> None:
         async with job(Mainspring("memory://"), hangs, executor="process") as app:
             await app.send(Start("j-1"))
-            await until(lambda: bool(notes(folder)), 60_000)
+            await until(lambda: bool(notes(folder)))
             await app.instance(Job, "j-1").cancel()
-            await until(lambda: is_gone(int(notes(folder)[0][0])), 60_000)
+            await until(lambda: is_gone(int(notes(folder)[0][0])))
             assert await has_status(app, "j-1", "cancelled")
 
-    run(main, 60)
+    run(main)
 
 
 def test_a_stop_that_has_no_more_patience_ends_the_process_and_the_command_waits(folder: Path) -> None:
@@ -157,7 +168,7 @@ def test_a_stop_that_has_no_more_patience_ends_the_process_and_the_command_waits
         stopped = app()
         await stopped.start()
         await stopped.send(Start("j-1"))
-        await until(lambda: bool(notes(folder)), 60_000)
+        await until(lambda: bool(notes(folder)))
         await stopped.stop(drain=timedelta(0))
         assert is_gone(int(notes(folder)[0][0]))
 
@@ -165,8 +176,8 @@ def test_a_stop_that_has_no_more_patience_ends_the_process_and_the_command_waits
         async with app() as started:
             await started.instance(Job, "j-1").result()
 
-    run(first, 60)
-    run(second, 60)
+    run(first)
+    run(second)
     assert [text for _, text in notes(folder)] == ["part 0", "part 0"]
 
 
@@ -175,11 +186,11 @@ def test_errors_that_are_never_tried_again_are_known_by_their_type(folder: Path)
         app = Mainspring("memory://")
         async with job(app, odd, executor="process", retry=Retry(max_attempts=5, never=(OddError,))):
             await app.send(Start("j-1"))
-            await until(lambda: has_status(app, "j-1", "suspended"), 60_000)
+            await until(lambda: has_status(app, "j-1", "suspended"))
             [letter] = await app.dead_letters()
             assert letter.error == "OddError: 7: no"
 
-    run(main, 60)
+    run(main)
     assert len(notes(folder)) == 1
 
 
@@ -188,9 +199,9 @@ def test_a_batch_goes_to_a_process_as_a_whole(folder: Path) -> None:
         app = job(Mainspring("memory://"), many, executor="process", batch=3, retry=Retry(max_attempts=1))
         async with app:
             await app.send(Start("j-1", times=3))
-            await until(lambda: has_status(app, "j-1", "suspended"), 60_000)
+            await until(lambda: has_status(app, "j-1", "suspended"))
 
-    run(main, 60)
+    run(main)
     assert [text for _, text in notes(folder)] == ["batch of 3"]
 
 
@@ -201,7 +212,7 @@ def test_a_process_inherits_no_open_database(folder: Path) -> None:
         async with app:
             await (await app.send(Start("j-1"))).result()
 
-    run(main, 60)
+    run(main)
     assert notes(folder)
     assert [text for _, text in notes(folder) if "kept.db" in text] == []
 
@@ -296,7 +307,7 @@ def test_a_simulation_calls_it_in_its_own_world(folder: Path) -> None:
         async with simulate(app) as world:
             await (await world.app.send(Start("j-1"))).result()
 
-    run(main, 60)
+    run(main)
     assert notes(folder) == [[str(os.getpid()), "part 0"]]
 
 

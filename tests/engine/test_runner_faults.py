@@ -5,10 +5,10 @@ import contextlib
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,7 +18,7 @@ from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.errors import StoreError, WiringError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
+from tests.engine.conftest import TEST_SECONDS, MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
 
 
@@ -192,18 +192,27 @@ def test_a_subscriber_over_its_time_is_tried_again(make_app: MakeApp) -> None:
     attempts: list[tuple[int, bool]] = []
 
     async def main() -> None:
-        app = make_app()
+        clock, begun = VirtualClock(), asyncio.Event()
+        app = make_app(clock)
 
-        @app.subscribe(retry=QUICK, timeout=timedelta(milliseconds=50))
+        @app.subscribe(retry=QUICK, timeout=timedelta(seconds=1))
         async def slow(event: News, context: Context) -> None:
+            begun.set()
             try:
-                await asyncio.sleep(60 if context.attempt == 1 else 0)
+                await asyncio.sleep(600 if context.attempt == 1 else 0)
             finally:
                 attempts.append((context.attempt, context.cancelled))
 
+        async def is_heard() -> bool:
+            clock.advance(0.001)
+            return await idle(app)
+
         async with app:
             await app.publish(News("n-1"))
-            await until(lambda: idle(app))
+            await begun.wait()
+            clock.advance(1)
+            await until(lambda: bool(attempts))
+            await until(is_heard)
 
     run(main)
     assert attempts == [(1, True), (2, False)]
@@ -305,8 +314,8 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
     async def main() -> None:
         async with job(make_app(), work, **options) as app:
             await app.send(Start("j-1", times=50))
-            await asyncio.sleep(0.2)
             [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner._waker is not None and not runner.active)  # noqa: SLF001  it tells nobody
             assert runner.waiting >= 48
             looks = 0
             admitted = runner._admitted  # noqa: SLF001  counted, to see that nobody asks in vain
@@ -370,22 +379,28 @@ def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
 
 def test_a_plain_handler_is_timed_from_its_real_beginning(make_app: MakeApp) -> None:
     attempts: list[int] = []
+    gates, numbers = [threading.Event() for _ in range(3)], count()
 
     def work(command: Work, context: Context) -> Done:
         attempts.append(context.attempt)
-        time.sleep(0.1)
+        gates[next(numbers) // HANDLER_THREADS].wait()
         return Done(command.id, command.part)
 
     async def main() -> None:
-        async with job(make_app(), work, timeout=timedelta(milliseconds=350), retry=QUICK) as app:
-            receipt = await app.send(Start("j-1", times=6 * HANDLER_THREADS))
-            await asyncio.sleep(0.1)
+        clock = VirtualClock()
+        async with job(make_app(clock), work, timeout=timedelta(seconds=1), retry=QUICK) as app:
+            receipt = await app.send(Start("j-1", times=len(gates) * HANDLER_THREADS))
             [runner] = app.engine.dispatcher.runners()
-            assert runner.active <= HANDLER_THREADS
+            for number, gate in enumerate(gates, 1):
+                await until(lambda number=number: len(attempts) == number * HANDLER_THREADS)
+                assert runner.active <= HANDLER_THREADS
+                clock.advance(0.6)
+                await app.engine.stop_overdue()
+                gate.set()
             await receipt.result()
 
     run(main)
-    assert attempts == [1] * 6 * HANDLER_THREADS
+    assert attempts == [1] * len(gates) * HANDLER_THREADS
 
 
 def test_a_plain_handler_that_waits_for_a_thread_of_others_is_not_timed_out(make_app: MakeApp) -> None:
@@ -397,11 +412,14 @@ def test_a_plain_handler_that_waits_for_a_thread_of_others_is_not_timed_out(make
         return Done(command.id, command.part)
 
     async def main() -> None:
-        app = job(make_app(), work, timeout=timedelta(milliseconds=50), retry=QUICK)
-        async with app:
+        clock = VirtualClock()
+        async with job(make_app(clock), work, timeout=timedelta(seconds=1), retry=QUICK) as app:
             others = [asyncio.ensure_future(app.engine.runtime.in_thread(go_on.wait)) for _ in range(HANDLER_THREADS)]
             receipt = await app.send(Start("j-1"))
-            await asyncio.sleep(0.3)
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: bool(runner.running))
+            clock.advance(5)
+            await app.engine.stop_overdue()
             go_on.set()
             await receipt.result()
             await asyncio.gather(*others)
@@ -419,15 +437,18 @@ def test_a_cancellation_that_a_handler_swallows_does_not_reach_the_next_command(
         cancelling.append(task.cancelling())
         if command.part == 0:
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(60)
-        async with asyncio.timeout(10):
+                await asyncio.sleep(600)
+        async with asyncio.timeout(TEST_SECONDS):
             await asyncio.sleep(0)
         return Done(command.id, command.part)
 
     async def main() -> None:
-        timeout = timedelta(milliseconds=50)
-        async with job(make_app(), work, timeout=timeout, concurrency=1, retry=QUICK) as app:
-            await (await app.send(Start("j-1", times=3))).result()
+        clock = VirtualClock()
+        async with job(make_app(clock), work, timeout=timedelta(seconds=1), concurrency=1, retry=QUICK) as app:
+            receipt = await app.send(Start("j-1", times=3))
+            await until(lambda: bool(cancelling))
+            clock.advance(1)
+            await receipt.result()
 
     run(main)
     assert cancelling == [0, 0, 0]
@@ -444,7 +465,7 @@ begun = []
 
 def work(command: Work) -> None:
     begun.append(command)
-    time.sleep(60)
+    time.sleep(600)
 
 async def main() -> None:
     app = job(Mainspring("memory://"), work)
@@ -458,4 +479,4 @@ asyncio.run(main())
 
 
 def test_a_plain_handler_that_hangs_does_not_keep_the_process_from_ending() -> None:
-    subprocess.run([sys.executable, "-c", HANGS], check=True, timeout=15)  # noqa: S603  our own program
+    subprocess.run([sys.executable, "-c", HANGS], check=True, timeout=TEST_SECONDS)  # noqa: S603  our own program

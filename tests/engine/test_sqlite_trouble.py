@@ -243,4 +243,4 @@ def test_a_reader_that_stays_makes_the_log_grow_only_while_it_stays(
             settled = await jobs("settled")
             assert await jobs("more") == settled
 
-    run(main, 60)
+    run(main)

@@ -78,16 +78,17 @@ def ticket(app: Mainspring) -> Mainspring:
 
 async def settle(app: Mainspring) -> None:
     """Let everything that is due happen: until the engine has been idle for some turns of the loop."""
-    idle = 0
-    for _ in range(2_000):
-        await asyncio.sleep(0.001)
-        engine = app.engine
+    idle, engine = 0, app.engine
+
+    async def rests() -> bool:
+        nonlocal idle
         quiet = engine.claimer.idle and engine.committer.waiting == 0 and not any(engine.stepper.lanes.busy())
         await engine.committer.drained()
         idle = idle + 1 if quiet else 0
-        if idle == 8:
-            return
-    raise AssertionError("the engine does not come to rest")
+        return idle == 8
+
+    await asyncio.sleep(0.001)
+    await until(rests)
 
 
 async def pass_time(app: Mainspring, clock: VirtualClock, seconds: float) -> None:
@@ -183,7 +184,7 @@ def test_a_worker_that_was_relieved_in_its_sleep_goes_on_under_a_new_key(make_ap
                 await pass_time(app, clock, 1)
                 return await receipt.state() != Opened()
 
-            await until(woke_up, turns=50)
+            await until(woke_up)
             assert app.engine.committer.worker != before
             assert await receipt.state() == Opened((1,))
 

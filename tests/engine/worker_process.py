@@ -1,6 +1,6 @@
-"""`python -m tests.engine.worker_process URL LEASE_SECONDS WORK_SECONDS`: a worker to be killed or stopped in its work.
+"""`python -m tests.engine.worker_process URL LEASE_SECONDS`: a worker to be killed or stopped in its work.
 
-It says `working` when its handler has begun, and `worked` when the handler has returned.
+It says `working` when its handler has begun, and `worked` when the handler is told on a line that it may return.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ def say(word: str) -> None:
     sys.stdout.flush()
 
 
-async def main(url: str, lease_seconds: float, work_seconds: float) -> None:
+async def main(url: str, lease_seconds: float) -> None:
     module: Any = engine
     module.LEASE_SECONDS, module.HEARTBEAT_SECONDS = lease_seconds, lease_seconds / 4
 
     async def work(command: Work) -> Done:
         say("working")
-        await asyncio.sleep(work_seconds)
+        await asyncio.to_thread(sys.stdin.readline)
         say("worked")
         return Done(command.id, command.part)
 
@@ -34,4 +34,4 @@ async def main(url: str, lease_seconds: float, work_seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], float(sys.argv[2]), float(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], float(sys.argv[2])))

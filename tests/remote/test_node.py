@@ -82,7 +82,7 @@ def test_a_handler_in_node_that_dies_before_it_answers_charges_once(tmp_path: Pa
                 await receipt.result()
             assert charges(file) == ["o-1", "o-2"]
 
-    run(main, 60)
+    run(main)
 
 
 def test_a_handler_in_node_believes_nobody_who_cannot_sign_and_refuses_what_makes_no_sense(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_a_handler_in_node_believes_nobody_who_cannot_sign_and_refuses_what_make
             assert (await receipt.row()).status == "suspended"
         assert charges(file) == []
 
-    run(main, 60)
+    run(main)

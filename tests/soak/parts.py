@@ -21,6 +21,10 @@ class Part:
 
 
 _MODEL: Final = "-m tests.model --store {} --examples {} --steps {}"
+_PROPERTIES: Final = (
+    "-m pytest -q --hypothesis-profile others tests/core tests/codec tests/engine/policies "
+    "tests/engine/test_same_streams.py tests/analysis/test_layout.py tests/analysis/test_pictures.py"
+)
 
 PARTS: Final = (
     Part("simulation", "-m simulate --seeds 10000 --jobs 2", "-m simulate --seeds 200 --jobs 2"),
@@ -60,6 +64,7 @@ PARTS: Final = (
     Part("frameworks", "-m tests.frameworks --rounds 100", "-m tests.frameworks --rounds 2"),
     Part("memory", "-m tests.memory_soak --minutes 60", "-m tests.memory_soak --minutes 2"),
     Part("http-fuzzing", "-m tests.web.fuzzing --examples 500", "-m tests.web.fuzzing --examples 10"),
+    Part("properties", _PROPERTIES, _PROPERTIES),
     Part("figures", "-m tests.analysis.many --instances 100000", "-m tests.analysis.many --instances 5000"),
     Part(
         "million-postgres",

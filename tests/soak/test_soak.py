@@ -36,7 +36,9 @@ def test_the_short_form_is_another_command() -> None:
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 @pytest.mark.parametrize("short", [False, True])
 def test_every_part_is_a_module_of_this_tree(part: Part, short: bool) -> None:
-    dash_m, module, *_ = part.command(short=short)
+    dash_m, module, *rest = part.command(short=short)
     assert dash_m == "-m"
     path = Path(*module.split("."))
-    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+    tests = [Path(each) for each in rest if each.startswith("tests/")]
+    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists() or (module == "pytest" and tests)
+    assert [each for each in tests if not each.exists()] == []

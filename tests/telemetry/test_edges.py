@@ -87,7 +87,7 @@ def test_a_trace_goes_on_in_another_service_behind_a_broker() -> None:
     async def main() -> None:
         async with orders, counting:
             await orders.send(PlaceOrder("o-1"), id="checkout-1")
-            await until(lambda: bool(spans.of("Ordered", "step Tally")), 100_000)
+            await until(lambda: bool(spans.of("Ordered", "step Tally")))
             await until(lambda: counting.services.sources["ordered"].figures.accepted == 1)
             scraped = (await exposition(counting))[0].decode()
             assert 'mainspring_source_messages_total{outcome="accepted",source="ordered"} 1.0' in scraped
@@ -184,7 +184,7 @@ def test_a_message_in_a_transaction_is_sent_there_and_stepped_when_it_is_committ
             async with app.transaction() as transaction:
                 await transaction.execute("CREATE TABLE carts (id TEXT)")
                 transaction.send(PlaceOrder("o-1"))
-            await until(lambda: bool(spans.of("Reserved")), 100_000)
+            await until(lambda: bool(spans.of("Reserved")))
 
     run(main)
     sent = spans.one("PlaceOrder", "send")

@@ -103,7 +103,7 @@ def test_what_a_handler_does_stands_below_its_span_wherever_it_runs(handler: Any
     async def main() -> None:
         async with app:
             await app.send(PlaceOrder("o-1"))
-            await until(ordered(spans), 100_000)
+            await until(ordered(spans))
             stream = await app.instance(Orders, "o-1").stream()
             [charged] = [m for entry in stream if isinstance(m := getattr(entry.event, "message", None), Charged)]
             assert charged.below == f"{id_of(spans.one('Charge', 'handle')):016x}"
