@@ -6,6 +6,7 @@ import pytest
 
 from mainspring.cli import doctor
 from mainspring.port.records import Stats
+from mainspring.stores.migrations import Migration
 from mainspring.stores.sqlite import examine, schema
 from tests.cli.conftest import Run, order
 
@@ -120,7 +121,7 @@ def test_a_network_file_system_is_found(folder: Path, monkeypatch: pytest.Monkey
 
 def test_a_file_of_an_older_release_is_left_as_it_is(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("ls")
-    newer = [*schema.migrations(), schema.Migration(len(schema.migrations()) + 1, "more", "CREATE TABLE more (x)")]
+    newer = [*schema.migrations(), Migration(len(schema.migrations()) + 1, "more", "CREATE TABLE more (x)")]
     monkeypatch.setattr(schema, "migrations", lambda: newer)
     monkeypatch.setattr(examine, "migrations", lambda: newer)
 

@@ -8,9 +8,10 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import NewerSchemaError, StoreUnreachableError
+from mainspring.stores.migrations import Migration
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST
-from mainspring.stores.postgres.schema import Migration, Schema, migrations, newest_known
+from mainspring.stores.postgres.schema import Schema, migrations, newest_known
 from mainspring.stores.postgres.session import connect
 from mainspring.stores.postgres.sql import statements
 from tests.engine.conftest import until

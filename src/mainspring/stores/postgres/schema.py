@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import resources
-from typing import Final, NamedTuple
+from typing import Final
 
 from mainspring.errors import NewerSchemaError, StoreError
+from mainspring.stores.migrations import Migration, shipped
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.session import Session
 from mainspring.stores.postgres.sql import quoted, within
@@ -25,30 +25,13 @@ CREATE TABLE mainspring.schema_migrations (
 """
 
 
-class Migration(NamedTuple):
-    """One step of the schema.
-
-    >>> Migration(1, "streams_and_work", "CREATE …").version
-    1
-    """
-
-    version: int
-    name: str
-    sql: str
-
-
 def migrations() -> list[Migration]:
     """Return all migrations that this release knows, in order.
 
     >>> [m.version for m in migrations()][:1]
     [1]
     """
-    files = resources.files("mainspring.stores.postgres").joinpath("migrations").iterdir()
-    found: list[Migration] = []
-    for file in sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name):
-        version, _, name = file.name.removesuffix(".sql").partition("_")
-        found.append(Migration(int(version), name, file.read_text("utf-8")))
-    return found
+    return shipped("mainspring.stores.postgres")
 
 
 @cache

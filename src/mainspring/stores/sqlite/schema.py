@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from functools import cache
-from importlib import resources
-from typing import Final, NamedTuple
+from typing import Final
 
 import apsw
 
 from mainspring.errors import NewerSchemaError, StoreError
+from mainspring.stores.migrations import Migration, shipped
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.sql import execute, savepoint
 
@@ -24,30 +24,13 @@ CREATE TABLE schema_migrations (
 """
 
 
-class Migration(NamedTuple):
-    """One step of the schema.
-
-    >>> Migration(1, "streams_and_work", "CREATE …").version
-    1
-    """
-
-    version: int
-    name: str
-    sql: str
-
-
 def migrations() -> list[Migration]:
     """Return all migrations that this release knows, in order.
 
     >>> [m.version for m in migrations()][:1]
     [1]
     """
-    files = resources.files("mainspring.stores.sqlite").joinpath("migrations").iterdir()
-    found: list[Migration] = []
-    for file in sorted((f for f in files if f.name.endswith(".sql")), key=lambda f: f.name):
-        version, _, name = file.name.removesuffix(".sql").partition("_")
-        found.append(Migration(int(version), name, file.read_text("utf-8")))
-    return found
+    return shipped("mainspring.stores.sqlite")
 
 
 @cache
