@@ -1,4 +1,4 @@
-"""The project to start from is one whose own tests pass, and that our own checks find nothing in."""
+"""The project to start from is tidy, typed, and writes over nothing. That it works: test_starter_readme.py."""
 
 from __future__ import annotations
 
@@ -35,12 +35,6 @@ def run(folder: Path, *command: str) -> str:
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
-
-
-def test_a_new_projects_own_tests_pass(tmp_path: Path) -> None:
-    project = made(tmp_path)
-    assert " passed" in run(project, "python", "-m", "pytest", "-q")
-    assert "nothing found" in run(project, "mainspring", "lint", "day_off.app:app")
 
 
 def test_a_new_project_is_tidy_and_typed(tmp_path: Path) -> None:
