@@ -23,16 +23,21 @@ def write_pages() -> None:
         page.write_text(figures.filled(page.read_text()))
 
 
-def build(into: Path, stage_in: Path) -> int:
-    """Build the site. Warnings are errors, and so is whatever asks somebody else for something."""
+def sphinx(builder: str, pages: Path, into: Path) -> int:
+    """Run Sphinx over staged pages. Warnings are errors."""
     from sphinx.cmd.build import build_main  # noqa: PLC0415  a second to import, and of no use to those who only write
 
+    settings = str(Path(__file__).parent)
+    doctrees = str(pages.with_name(f"{pages.name}-trees"))
+    options = ["-b", builder, "-c", settings, "-d", doctrees, "-E", "-q", "-W", "--keep-going", "-j", "auto"]
+    return build_main([*options, str(pages), str(into)])
+
+
+def build(into: Path, stage_in: Path) -> int:
+    """Build the site. Whatever asks somebody else for something is an error too."""
     shutil.rmtree(stage_in, ignore_errors=True)
     stage(stage_in)
-    settings = str(Path(__file__).parent)
-    doctrees = str(stage_in.with_name(f"{stage_in.name}-trees"))
-    options = ["-b", "html", "-c", settings, "-d", doctrees, "-E", "-q", "-W", "--keep-going", "-j", "auto"]
-    failed = build_main([*options, str(stage_in), str(into)])
+    failed = sphinx("html", stage_in, into)
     for found in asking(into):
         sys.stderr.write(f"asks somebody else: {found}\n")
         failed = 1
