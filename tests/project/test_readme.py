@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The README's blocks, run one behind the other as a module in a folder of its own."""
+    """The README's blocks as a module in a folder of its own, whose program has run."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "leave.py"
     path.write_text("\n".join(block[1] for block in FENCE.finditer(README)))
@@ -29,6 +29,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "leave", module)
     spec.loader.exec_module(module)
+    asyncio.run(module.main())
     return module
 
 
