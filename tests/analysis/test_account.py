@@ -64,6 +64,7 @@ def seconds(found: WorkflowTally) -> dict[str, list[float]]:
 
 BEGAN = outline(1, "Began", 0)
 TAKEN = outline(2, "InitiatedBy", 0, type="Place", state="A")
+PLACED = ("Place", "A")
 
 
 def test_after_a_reset_the_instance_stays_in_the_state_that_it_went_back_to() -> None:
@@ -165,6 +166,17 @@ def test_a_compensation_is_a_step_that_stays_in_its_state() -> None:
     found = tally(BEGAN, TAKEN, sent, done, outline(5, "Failed", 25))
     assert seconds(found) == {"A": [25]}
     assert (found.commands["Refund"].answered, found.commands["Refund"].calls) == (1, 0)
+
+
+def test_the_way_of_one_that_failed_behind_its_compensations_ends_where_it_stands() -> None:
+    done = outline(3, "Compensated", 25, type="Refund", kind="result", cause=2)
+    failed, late = outline(4, "Failed", 25), outline(5, "Kept", 30, type="Late", kind="result", cause=2)
+    anew = (outline(5, "Began", 40), outline(6, "InitiatedBy", 40, type="Place", state="A"))
+    assert told(BEGAN, TAKEN, done, failed, late, status="failed").variants.top[0].steps == (PLACED, ("Refund", "Any"))
+    # Of an earlier life no row tells where it ended.
+    assert told(BEGAN, TAKEN, done, failed, *anew).variants.top[0].steps == (PLACED, ("Refund", "A"))
+    back = outline(5, "Reset", 40)
+    assert told(BEGAN, TAKEN, done, failed, back, resets={(1, 5): 2}).variants.top[0].steps == (PLACED, ("Refund", "A"))
 
 
 def test_a_result_that_came_after_the_end_still_says_how_long_it_took() -> None:

@@ -71,9 +71,8 @@ class Account:
                 run.take(version, type, state, time_us, counted)
             elif event in _SENDS:
                 run.send(version, type, time_us, counted)
-            elif event == "Compensated" and run.state is not None:
-                # It names no state, for it is no input of the author's: the instance stays where it is.
-                run.take(version, type, run.state, time_us, counted)
+            elif event == "Compensated":
+                run.undo(version, type, time_us, counted)
             elif event == "Compensating" and cause is None:
                 run.lose_sight(time_us, counted)
             elif event in _BESIDE:
@@ -137,8 +136,10 @@ class Account:
         tally.bytes += run.size
         self._touched = self._touched or run.events > 0
         if not is_last or not run.instance:
+            run.tell_path(None)
             return
         row = self._rows[run.instance]
+        run.tell_path(row.state)
         touched, self._touched = self._touched, False
         if self._windowed and touched:
             tally.statuses[row.status] += 1

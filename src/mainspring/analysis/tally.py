@@ -167,6 +167,7 @@ class Run:
         "entered_at",
         "entered_us",
         "events",
+        "held",
         "instance",
         "moves",
         "path",
@@ -177,6 +178,7 @@ class Run:
         "taken_at",
         "tally",
         "types",
+        "undone_at",
         "version",
         "visited",
         "whole",
@@ -188,7 +190,7 @@ class Run:
         self.began_us = began_us
         self.state: str | None = None
         self.entered_us = began_us
-        self.entered_at = self.taken_at = self.version = 0
+        self.entered_at = self.taken_at = self.undone_at = self.version = 0
         self.events = self.size = 0
         self.step: Step | None = None
         self.path: list[Step] = []
@@ -196,7 +198,7 @@ class Run:
         self.visited: set[str] = set()
         self.types: set[str] = set()
         self.sent: dict[int, tuple[CommandTally, int]] = {}
-        self.ended = False
+        self.ended = self.held = False
         self.whole = True
 
     def take(self, version: int, type: str | None, state: str, time_us: int, counted: bool) -> None:
@@ -211,6 +213,12 @@ class Run:
         self.taken_at = version
         if state != self.state:
             self._enter(version, state, time_us, counted)
+
+    def undo(self, version: int, type: str | None, time_us: int, counted: bool) -> None:
+        """Take a compensation. It names no state, as it is no input of the author's: the instance stays where it is."""
+        if self.state is not None:
+            self.take(version, type, self.state, time_us, counted)
+            self.undone_at = version
 
     def _enter(self, version: int, state: str, time_us: int, counted: bool) -> None:
         left = self.state
@@ -255,10 +263,22 @@ class Run:
         tally.durations[status].values.append(time_us - self.began_us)
         if not self.whole:
             return
-        tally.variants.add(self.path)
+        if status == "failed" and self.undone_at == self.taken_at:
+            self.held = True
+        else:
+            tally.variants.add(self.path)
         waited = status in ("cancelled", "terminated") or self.entered_at < self.taken_at
         if self.state is not None and waited:
             tally.dwell[self.state].values.append(time_us - self.entered_us)
+
+    def tell_path(self, state: str | None) -> None:
+        """Count the path of one that failed behind its compensations, into the state that its row names, if it does."""
+        if not self.held:
+            return
+        self.held = False
+        if state is not None and self.path[-1] is not CUT:
+            self.path[-1] = (self.path[-1][0], state)
+        self.tally.variants.add(self.path)
 
     def lose_sight(self, time_us: int, counted: bool) -> None:
         """Take what an operator's cancelling undoes: no row names the state that it leads to."""
@@ -268,6 +288,7 @@ class Run:
 
     def go_back(self, to: int | None, version: int, time_us: int, counted: bool) -> None:
         """Take a reset: the state is again what it was, where that is still known."""
+        self.tell_path(None)
         while self.moves and (to is None or self.moves[-1][0] > to):
             self.moves.pop()
         before = self.moves[-1][1] if self.moves else None
