@@ -76,6 +76,19 @@ def test_every_view_has_names_contrast_and_order_in_both_themes(page: Page, stud
     assert not wrong, "\n".join(wrong)
 
 
+def test_on_a_phone_a_diagram_is_not_shrunk_and_its_beginning_is_in_sight(page: Page, studio: Studio) -> None:
+    page.set_viewport_size({"width": PHONE, "height": 860})
+    page.goto(studio.at("#/workflows/Orders"))
+    diagram = page.get_by_role("figure", name="The states of Orders")
+
+    expect(diagram.locator(".box.begin")).to_be_in_viewport()
+    drawn, own, room = diagram.evaluate("""(box) => {
+      const svg = box.querySelector('svg');
+      return [svg.getBoundingClientRect().width, svg.viewBox.baseVal.width, box.clientWidth];
+    }""")
+    assert round(drawn) == round(own) > room
+
+
 def test_the_audit_finds_what_is_wrong(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/settings"))
     settled(page)

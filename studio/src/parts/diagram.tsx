@@ -15,30 +15,30 @@ interface Asked {
   source?: string;
   from?: string | undefined;
   at?: string | undefined;
-  /** A map in a small place: where it stands stays in sight, and there are no words beside it. */
-  follow?: boolean;
+  /** A map in a small place: there are no words beside it. */
+  small?: boolean;
 }
 
-export function WorkflowDiagram({ name, source = "code", from, at, follow }: Asked): JSX.Element {
+export function WorkflowDiagram({ name, source = "code", from, at, small }: Asked): JSX.Element {
   useEffect(expectGraph, []);
   const diagram = useLoad((signal) => ask<{ diagram: DiagramDocument }>(`workflows/${path(name)}/diagram`, { query: { from: source, format: "json" }, signal }), [name, source]);
-  return <Shown of={diagram}>{(found) => <Drawn diagram={found.diagram} from={from} at={at} follow={follow ?? false} />}</Shown>;
+  return <Shown of={diagram}>{(found) => <Drawn diagram={found.diagram} from={from} at={at} small={small ?? false} />}</Shown>;
 }
 
 interface Told {
   diagram: DiagramDocument;
   from: string | undefined;
   at: string | undefined;
-  follow: boolean;
+  small: boolean;
 }
 
-function Drawn({ diagram, from, at, follow }: Told): JSX.Element {
+function Drawn({ diagram, from, at, small }: Told): JSX.Element {
   const graph = useMemo(() => graphOf(diagram), [diagram]);
   return (
     <>
-      <GraphView graph={graph} label={`The states of ${diagram.workflow}`} at={at} from={from} follow={follow} />
-      {!follow && <AsTable diagram={diagram} />}
-      {!follow &&
+      <GraphView graph={graph} label={`The states of ${diagram.workflow}`} at={at} from={from} />
+      {!small && <AsTable diagram={diagram} />}
+      {!small &&
         diagram.notes.map((note) => (
           <p key={note} class="faint">
             {note}

@@ -122,14 +122,12 @@ export function expectGraph(): void {
 interface Drawn {
   graph: Graph;
   label: string;
-  /** The node that is emphasised, and where it was come from. */
+  /** The node that is emphasised and kept in sight, and where it was come from. */
   at?: string | undefined;
   from?: string | undefined;
-  /** Keep that node in sight. */
-  follow?: boolean;
 }
 
-export function GraphView({ graph, label, at, from, follow }: Drawn): JSX.Element {
+export function GraphView({ graph, label, at, from }: Drawn): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const [placed, set] = useState<Placed>();
   const [failed, fail] = useState("");
@@ -144,9 +142,9 @@ export function GraphView({ graph, label, at, from, follow }: Drawn): JSX.Elemen
     };
   }, [graph]);
   useEffect(() => {
-    const node = follow && placed?.nodes.find((one) => one.id === at);
+    const node = placed?.nodes.find((one) => one.id === at) ?? placed?.nodes[0];
     if (node && box.current) centre(box.current, node);
-  }, [placed, at, follow]);
+  }, [placed, at]);
   if (failed) return <p class="problem">It cannot be drawn: {failed}</p>;
   if (!placed) return <Loading what="Drawing" />;
   return (

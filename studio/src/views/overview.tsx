@@ -218,7 +218,7 @@ function Workflows(): JSX.Element {
                       <td class="number">{percent(one.failure_rate)}</td>
                       <td class="number">{duration(one.durations["completed"]?.p50)}</td>
                       <td class="number">{duration(one.durations["completed"]?.p99)}</td>
-                      <td>{one.states[0] ? `${one.states[0].state} (${percent(one.states[0].share)})` : "–"}</td>
+                      <td>{one.states[0]?.share ? `${one.states[0].state} (${percent(one.states[0].share)})` : "–"}</td>
                     </tr>
                   ))}
                 </tbody>

@@ -32,7 +32,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
       <div class="lead">
         <Timeline stream={stream} count={count} at={at} onGo={onGo} />
         <section class="card map" aria-label="Where it stands">
-          <WorkflowDiagram name={workflow} from={moment?.before?.type} at={moment?.after.type ?? state?.type} follow />
+          <WorkflowDiagram name={workflow} from={moment?.before?.type} at={moment?.after.type ?? state?.type} small />
         </section>
       </div>
       <div class="pane">
