@@ -16,7 +16,7 @@ from tests.postgres.server import Unavailable, postgres_url
 
 T = TypeVar("T")
 STORES = ("memory", "sqlite", "postgres")
-SECONDS = 20
+SECONDS = 60
 
 
 class Office:

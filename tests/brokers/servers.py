@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-START_SECONDS: Final = 20.0
+START_SECONDS: Final = 60.0
 
 
 class Unavailable(Exception):  # noqa: N818  no error: a reason to skip

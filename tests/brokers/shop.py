@@ -17,7 +17,7 @@ from mainspring.brokers.port import Broker, Outgoing
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event, Received
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ WAIT_SECONDS = 1.0
 SESSION_SECONDS = 1.5
 # The mock lets who asks for news wait to the end of this, also when there are some.
 QUICK = {"fetch_max_wait_ms": 20}
-ROUNDS = 20
+ROUNDS = 60
 
 
 @pytest.fixture
@@ -129,17 +129,16 @@ def test_messages_with_the_same_key_are_in_the_same_partition_in_their_order(moc
 def test_what_is_published_again_while_it_is_on_its_way_is_there_once(
     mock: KafkaMock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 0.2)
-
     async def body(broker: KafkaBroker) -> None:
         mock.create(TOPIC)
         assert await broker.publish(outgoings(1)) == [None]
         mock.down()
+        monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 0.2)
         for _ in range(3):
             outcomes = await broker.publish(outgoings(3)[1:])
             assert ["has not confirmed" in str(outcome) for outcome in outcomes] == [True, True]
         mock.up()
-        monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 30)
+        monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 60)
         assert await broker.publish(outgoings(3)[1:]) == [None, None]
         subscription = await broker.subscribe(TOPIC, GROUP, PREFETCH)
         assert [delivery.body for delivery in await received(subscription, 3)] == [b"0", b"1", b"2"]
@@ -152,13 +151,13 @@ def test_what_is_published_again_while_it_is_on_its_way_is_there_once(
 def test_a_producer_whose_messages_nobody_takes_is_closed_all_the_same(
     mock: KafkaMock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 0.1)
     monkeypatch.setattr("mainspring.brokers.kafka_subscription.CLOSE_SECONDS", 0.1)
 
     async def body(broker: KafkaBroker) -> None:
         mock.create(TOPIC)
         assert await broker.publish(outgoings(1)) == [None]
         mock.down()
+        monkeypatch.setattr(kafka, "CONFIRM_SECONDS", 0.1)
         assert None not in await broker.publish(outgoings(2)[1:])
         await broker.close()
 
@@ -260,7 +259,7 @@ def test_two_services_ask_and_answer_over_topics(mock: KafkaMock) -> None:
             (told,) = await received(subscription, 1)
             assert (told.headers["ce-type"], told.headers["ce-correlationid"]) == ("OrderPaid", "/door#1")
             await subscription.close()
-            await shop.instance(Orders, "o-1").result(timeout=timedelta(seconds=5))
+            await shop.instance(Orders, "o-1").result(timeout=timedelta(seconds=60))
 
     with leader_last():  # two sources of the shop are in one group
         run(mock, body)

@@ -20,7 +20,7 @@ from tests.brokers.shop import ChargeCard, Orders, PlaceOrder, message, orders, 
 GROUP = "tests"
 SHOPS_ADDRESSES = ("orders.in", "payments.in", "payments.out", "orders.out")
 PREFETCH = 10
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 60.0
 
 
 def run(body: Callable[[RabbitBroker, str], Awaitable[None]]) -> None:

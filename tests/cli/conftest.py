@@ -18,7 +18,7 @@ from mainspring.cli.group import commands
 
 HERE = Path(__file__).parent
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}")
-SECONDS = 20
+SECONDS = 60
 
 
 class Ran(NamedTuple):

@@ -83,7 +83,7 @@ async def operator(url: str) -> AsyncGenerator[Any]:
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await body()
 
     asyncio.run(bounded())

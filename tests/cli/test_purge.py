@@ -3,6 +3,7 @@ import os
 import pty
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -22,20 +23,23 @@ def run(run: Run) -> Run:
 def on_terminal(answer: str, *arguments: str) -> tuple[int, str, str]:
     """Call the command line on a terminal. Return its exit code, its output, and what the terminal shows."""
     master, terminal = pty.openpty()
-    try:
-        process = subprocess.Popen(  # noqa: S603  our own command
-            [sys.executable, "-m", "mainspring.cli", *arguments],
-            stdin=terminal,
-            stdout=subprocess.PIPE,
-            stderr=terminal,
-            text=True,
-        )
-        os.write(master, f"{answer}\n".encode())
+    process = subprocess.Popen(  # noqa: S603  our own command
+        [sys.executable, "-m", "mainspring.cli", *arguments],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        text=True,
+    )
+    os.close(terminal)
+    with os.fdopen(master, "r+b", buffering=0) as screen:
+        screen.write(f"{answer}\n".encode())
         out, _ = process.communicate(timeout=SECONDS)
-        return process.returncode, out, os.read(master, 65_536).decode()
-    finally:
-        os.close(master)
-        os.close(terminal)
+        shown = b""
+        # Where nobody has the terminal open any more, it is an error to read beyond the end.
+        with suppress(OSError):
+            while piece := screen.read(65_536):
+                shown += piece
+    return process.returncode, out, shown.decode()
 
 
 def test_a_dry_run_counts_and_changes_nothing(run: Run) -> None:

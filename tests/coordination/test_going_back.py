@@ -71,7 +71,7 @@ def test_an_instance_that_began_anew_and_was_cancelled_has_no_result_of_its_earl
             await app.send(BookLeg("l-1", "wait"))
             await app.instance(Again, "l-1").cancel("called off")
             with pytest.raises(InstanceFailedError, match="called off"):
-                await app.instance(Again, "l-1").result(timeout=timedelta(seconds=5))
+                await app.instance(Again, "l-1").result(timeout=timedelta(seconds=60))
 
     run(main)
 

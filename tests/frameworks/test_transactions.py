@@ -175,16 +175,16 @@ def test_one_that_takes_too_long_is_undone_and_others_go_on(make_shop: MakeShop)
 
 
 def test_one_whose_turn_does_not_come_is_told_so(make_shop: MakeShop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.app.transactions.TURN_SECONDS", 0.05)
-
     async def main() -> None:
         app = make_shop()
         async with app, AsyncExitStack() as before:
             # As many as there may be at once: one on SQLite, all but two connections on PostgreSQL.
             for _ in range(1 if app.url.startswith("sqlite") else 3):
                 await before.enter_async_context(app.transaction())
-            with pytest.raises(LendingError, match="Others have been before"):
-                await app.transaction().__aenter__()
+            with monkeypatch.context() as patch:
+                patch.setattr("mainspring.app.transactions.TURN_SECONDS", 0.05)
+                with pytest.raises(LendingError, match="Others have been before"):
+                    await app.transaction().__aenter__()
             await before.aclose()
             async with app.transaction() as transaction:
                 await place(app, transaction, "o-1")

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.newcomer.merging import merged
 from tests.newcomer.pages import Typed, Written, blocks
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 # What a second reader sees otherwise: moments, durations, and digests of code.
 PASSING = [
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?"), "<moment>"),

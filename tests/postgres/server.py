@@ -30,7 +30,7 @@ import pytest
 
 VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
 INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
-START_SECONDS: Final = 20
+START_SECONDS: Final = 60
 _RUN: Final = uuid4().hex[:8]
 
 _schemas: set[str] = set()

@@ -18,7 +18,7 @@ from mainspring.stores.postgres.store import Connected
 from mainspring.testing.clock import VirtualClock
 from tests.postgres.server import postgres_url
 
-TEST_SECONDS = 30
+TEST_SECONDS = 120
 
 
 @asynccontextmanager
@@ -48,6 +48,12 @@ async def other_session(folder: Path, url: str = "") -> AsyncGenerator[Any]:
         yield connection
     finally:
         await connection.close()
+
+
+async def somebody_waits(operator: Any) -> None:
+    """Wait until a session waits for a lock that another one has."""
+    while not await operator.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110  a row
+        await asyncio.sleep(0.005)
 
 
 def sql(folder: Path, text: str) -> str:

@@ -14,6 +14,7 @@ from mainspring.stores.sqlite import SqliteStore
 from mainspring.testing.clock import VirtualClock
 
 NAME = "mainspring.db"
+PATIENCE_SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -37,7 +38,7 @@ def elsewhere(folder: Path, code: str, *, triggers: bool = False) -> str:
         f"connection.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, {int(triggers)})\n{code}\nconnection.close()\n"
     )
     done = subprocess.run(  # noqa: S603  the test's own code
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=20
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

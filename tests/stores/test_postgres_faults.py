@@ -32,7 +32,7 @@ from mainspring.testing.store_contract.rig import (
 )
 from tests.postgres.proxy import Cable, Cut, serving
 from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
-from tests.stores.postgres_support import inside, opened, other_session, run, sql
+from tests.stores.postgres_support import inside, opened, other_session, run, somebody_waits, sql
 
 LEASE_US = 30_000_000
 
@@ -224,7 +224,7 @@ def test_a_statement_that_takes_too_long_is_told(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store, other_session(tmp_path) as other:
             async with inside(store).pool.session() as session:
-                await session.run("SET statement_timeout = '50ms'")
+                await session.run("SET statement_timeout = '1s'")
             async with other.transaction():
                 await other.execute(sql(tmp_path, "LOCK TABLE mainspring.instances"))
                 with pytest.raises(StoreError, match="for a statement"):
@@ -243,8 +243,7 @@ def test_a_timer_that_is_claimed_at_this_very_moment_is_cancelled_all_the_same(t
             await other.execute("BEGIN")
             await other.execute(sql(tmp_path, "UPDATE mainspring.outbox SET owner = 7"))
             cancels = asyncio.create_task(store.commit(0, [step("m-2", after=3, cancels=("remind",))]))
-            while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110  a row
-                await asyncio.sleep(0.005)
+            await somebody_waits(other)
             await other.execute("COMMIT")
             assert [type(one) for one in await cancels] == [Committed]
             assert await store.outputs(None, timers=True, limit=10) == []
@@ -264,9 +263,8 @@ def test_batches_that_wait_for_each_other_are_tried_again(tmp_path: Path) -> Non
                 await session.run("SET deadlock_timeout = '20ms'")
             # The store locks o-1 and waits for o-2; then the other waits for o-1.
             batch = asyncio.create_task(store.commit(0, [step("m-2", after=2), step("m-2", after=2, on="o-2")]))
-            await asyncio.sleep(0.01)
-            blocked = asyncio.create_task(other.fetch(lock, "o-1"))
-            await blocked
+            await somebody_waits(other)
+            await other.fetch(lock, "o-1")
             await other.execute("COMMIT")
             assert [type(one) for one in await batch] == [Committed, Committed]
 
@@ -462,7 +460,7 @@ def test_a_lost_settlement_is_noticed_although_it_was_read_before(tmp_path: Path
             await other.execute("BEGIN")
             await other.execute(sql(tmp_path, "DELETE FROM mainspring.outbox WHERE version = $1"), first.version)
             late = asyncio.create_task(store.commit(worker, [settle(first), settle(second)]))
-            await asyncio.sleep(0.05)
+            await somebody_waits(other)
             await other.execute("COMMIT")
             assert [type(one) for one in await late] == [Conflict, Committed]
 

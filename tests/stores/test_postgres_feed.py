@@ -11,7 +11,7 @@ from mainspring.port.records import Committed, Unit
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.sql import name_of, within
 from mainspring.testing.store_contract.rig import ORDERS, order, send, step
-from tests.stores.postgres_support import inside, opened, other_session, run, sql
+from tests.stores.postgres_support import inside, opened, other_session, run, somebody_waits, sql
 
 Told = list[tuple[str, int]]
 
@@ -126,7 +126,7 @@ def test_a_stream_is_told_in_order_although_its_second_committer_began_first(tmp
                 await other.execute(lock, gate)
                 # It gets its number and waits at the gate, before it locks o-1.
                 second = asyncio.create_task(store.commit(0, [step("m-3", after=3), step("m-2", after=2, on=gate)]))
-                await asyncio.sleep(0.05)
+                await somebody_waits(other)
                 first = await store.commit(0, [step("m-2", after=2)])
             assert [type(one) for one in [*first, *await second]] == [Committed] * 3
             told = await Reader(store).read()

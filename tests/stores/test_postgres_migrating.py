@@ -45,7 +45,7 @@ async def finished(app: Mainspring, first: int) -> None:
     """Carry some jobs through."""
     receipts = await app.send_many([Start(f"j-{n}", times=2) for n in range(first, first + JOBS)])
     for receipt in receipts:
-        await receipt.result(timeout=timedelta(seconds=20))
+        await receipt.result(timeout=timedelta(seconds=60))
 
 
 @pytest.mark.parametrize(("statement", "when"), [("BEGIN", "after"), ("\nALTER", "after"), ("COMMIT", "before")])

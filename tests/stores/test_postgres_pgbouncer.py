@@ -25,7 +25,7 @@ from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened, run
 from tests.stores.sqlite_model import compare
 
-START_SECONDS = 10
+START_SECONDS = 60
 POOLED = "A pooler in transaction mode stands before the server, and the URL does not say so"
 SETTINGS = """
 [databases]
@@ -128,7 +128,7 @@ def test_two_workers_carry_orders_through(url: str) -> None:
         async with shop(Mainspring(url)) as one, shop(Mainspring(url)) as other:
             receipts = [await app.send(PlaceOrder(f"o-{n}", 5)) for n, app in enumerate([one, other] * 5)]
             for receipt in receipts:
-                await receipt.result(timeout=timedelta(seconds=20))
+                await receipt.result(timeout=timedelta(seconds=60))
 
     run(body)
 

@@ -16,7 +16,7 @@ from mainspring.stores.sqlite.writer import Call
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, accept, order, send, step, timer
 from tests.stores.sqlite_faulty_disk import faulty_disk
-from tests.stores.sqlite_support import NAME, Holder, opened
+from tests.stores.sqlite_support import NAME, PATIENCE_SECONDS, Holder, opened
 
 TABLES_WRITTEN = 3
 ROWS_AT_ONCE = 256
@@ -177,7 +177,7 @@ def test_the_log_is_moved_into_the_database_in_a_pause(tmp_path: Path, monkeypat
         async with opened(tmp_path) as store:
             before = (tmp_path / NAME).stat().st_size
             await store.commit(0, orders(500, "o"))
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 while (tmp_path / NAME).stat().st_size == before:  # noqa: ASYNC110  another thread does it
                     await asyncio.sleep(0.005)
 
@@ -201,7 +201,7 @@ def wakes(folder: Path, unit: Unit, within_seconds: float) -> bool:
     async def body() -> bool:
         async with opened(folder) as store:
             worker = await store.register_worker("first", 1_000_000)
-            waiting = asyncio.create_task(store.wait_for_work(60))
+            waiting = asyncio.create_task(store.wait_for_work(3_600))
             await asyncio.sleep(0.01)
             await store.commit(worker, [unit])
             done, _ = await asyncio.wait({waiting}, timeout=within_seconds)
@@ -213,7 +213,7 @@ def wakes(folder: Path, unit: Unit, within_seconds: float) -> bool:
 
 @pytest.mark.parametrize("unit", UNHELD.values(), ids=UNHELD.keys())
 def test_work_that_nobody_holds_wakes_who_waits(unit: Unit, tmp_path: Path) -> None:
-    assert wakes(tmp_path, unit, within_seconds=5)
+    assert wakes(tmp_path, unit, within_seconds=PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("unit", HELD.values(), ids=HELD.keys())
@@ -225,7 +225,7 @@ def test_a_hint_that_comes_before_the_waiting_is_not_lost(tmp_path: Path) -> Non
     async def body() -> None:
         async with opened(tmp_path) as store:
             await store.commit(0, [accept("w-1")])
-            await asyncio.wait_for(store.wait_for_work(60), 5)
+            await asyncio.wait_for(store.wait_for_work(3_600), PATIENCE_SECONDS)
 
     asyncio.run(body())
 
@@ -240,7 +240,7 @@ def test_waiting_ends_by_the_stores_clock(tmp_path: Path) -> None:
                 if clock.next_us is not None:
                     clock.advance(0.05)
 
-    asyncio.run(asyncio.wait_for(body(), 5))
+    asyncio.run(asyncio.wait_for(body(), PATIENCE_SECONDS))
 
 
 # ---- other processes
@@ -264,9 +264,9 @@ asyncio.run(main())
 def test_a_commit_of_another_process_ends_the_waiting(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path, RealClock()) as store:
-            waiting = asyncio.create_task(store.wait_for_work(10))
+            waiting = asyncio.create_task(store.wait_for_work(3_600))
             with Holder(ELSEWHERE.format(path=str(tmp_path / NAME))):
-                await asyncio.wait_for(waiting, 5)
+                await asyncio.wait_for(waiting, PATIENCE_SECONDS)
 
     asyncio.run(body())
 

@@ -22,7 +22,7 @@ from mainspring.web.slow import Slow
 from mainspring.web.studio import studio
 from tests.web.support import counters
 
-SOON_SECONDS = 20
+SOON_SECONDS = 60
 
 
 def read(text: bytes) -> tuple[str, Any, str | None]:
