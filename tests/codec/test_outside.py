@@ -73,6 +73,13 @@ def test_a_doubtful_body_is_refused(text: bytes, problem: str) -> None:
         value_of(text)
 
 
+def test_the_one_key_of_very_many_that_is_there_twice_is_found_in_one_walk() -> None:
+    # A look at all keys for each of them would take minutes.
+    keys = b",".join(b'"%d":0' % n for n in (*range(100_000), 99_999))
+    with pytest.raises(DecodeError, match="has the key '99999' twice"):
+        value_of(b"{" + keys + b"}")
+
+
 @pytest.mark.parametrize("body", [b'{"value":1} x', b"{}{}", b"", b" ", b"\xef\xbb\xbf{}", "{}".encode("utf-16")])
 def test_anything_but_one_json_value_is_refused(body: bytes) -> None:
     with pytest.raises(DecodeError, match=r"is not JSON|is not UTF-8"):

@@ -91,8 +91,9 @@ class _DoubtfulError(Exception):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
+        # In one walk: whoever sends hundreds of thousands of keys must not make us compare each with all others.
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise _DoubtfulError(f"has the key {shown(twice, 80)} twice", "Send every key once.")
     return found
 
