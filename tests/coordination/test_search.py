@@ -1,7 +1,8 @@
 """Instances found by what their workflow says of them, by their error, and by time."""
 
+import sys
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 
 import pytest
@@ -29,6 +30,8 @@ class Found(Shop):
                     "noted": bool(notes),
                     "due": due,
                 }
+                if "leave" in notes:
+                    sys.exit(3)
                 return {**attributes, **{note: "x" * 501 for note in notes if note == "long"}}
             case _:
                 return {}
@@ -124,6 +127,19 @@ def test_an_attribute_that_cannot_be_indexed_suspends_its_instance_and_says_why(
     run(main)
 
 
+def test_attributes_that_would_end_the_process_suspend_their_instance_alone(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with shop(make_app()) as app:
+            await app.send(PlaceOrder("a-1", 10))
+            receipt = await app.send(Note("a-1", "leave"))
+            assert receipt.status == "suspended"
+            assert await ids(app, status="suspended", error="left attributes by SystemExit") == ["a-1"]
+            await app.send(PlaceOrder("a-2", 10))
+            assert await ids(app, status="running") == ["a-2"]
+
+    run(main)
+
+
 def test_instances_are_found_by_error_and_by_time(make_app: MakeApp) -> None:
     async def main() -> None:
         async with shop(make_app()) as app:
@@ -173,11 +189,20 @@ def test_a_workflow_that_says_nothing_writes_nothing(make_app: MakeApp) -> None:
         ({"a": float("nan")}, "is nan"),
         ({"a": None}, "is a NoneType"),
         ({"a": datetime(2026, 1, 1)}, "without a zone"),  # noqa: DTZ001  that is the point
+        ({"a": 1, 2: 3}, "2 is no name"),
+        (None, "None is no mapping"),
     ],
 )
-def test_limits_are_told(attributes: dict[str, Any], problem: str) -> None:
+def test_limits_are_told(attributes: Any, problem: str) -> None:
     with pytest.raises(AttributeValueError, match=problem):
         rows_of(attributes)
+
+
+@pytest.mark.parametrize("hours", [-12, 0, 12])
+def test_the_last_and_the_first_moment_come_back_as_such(hours: int) -> None:
+    zone = timezone(timedelta(hours=hours))
+    rows = rows_of({"from": datetime.min.replace(tzinfo=zone), "until": datetime.max.replace(tzinfo=zone)})
+    assert [cast("datetime", row.value).year for row in rows] == [1, 9999]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.loader import refuse_unkept, whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, OperationError
-from mainspring.port.attributes import rows_of
 from mainspring.port.records import ENDED, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref, Snapshot, Unit
 from mainspring.port.store import Store
 
@@ -52,7 +51,7 @@ class Migration(Struct, frozen=True):
             renews=True,
             snapshot=self.snapshot,
             # Of a version without attributes none are left.
-            attributes=rows_of(self.entry.workflow.attributes(self.state)) if self.entry.searchable else (),
+            attributes=self.entry.attributes(self.state),
         )
 
 

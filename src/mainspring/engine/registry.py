@@ -20,7 +20,8 @@ from mainspring.engine.projection import Projection
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.recurring import RECURRING
-from mainspring.errors import WiringError
+from mainspring.errors import LeftError, WiringError
+from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT
 
 _INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
@@ -70,6 +71,17 @@ class WorkflowEntry:
     def known(self) -> str:
         """Return the versions that this process knows, to be read by people."""
         return ", ".join(str(entry.version) for entry in self.versions)
+
+    def attributes(self, state: Any) -> tuple[AttributeRow, ...]:
+        """Return what an instance in a state can be searched by, if the workflow says anything of it."""
+        if not self.searchable:
+            return ()
+        try:
+            return rows_of(self.workflow.attributes(state))
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise LeftError(self.name, "attributes", error, message=None, state=state) from error
 
     def join(self, others: tuple[WorkflowEntry, ...]) -> None:
         """Be one of several versions of a workflow, and let all of them know each other."""

@@ -23,7 +23,6 @@ from mainspring.engine.pending import encode_context, moment, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
-from mainspring.port.attributes import rows_of
 from mainspring.port.records import ARMED, Context, EventRow, InputRow, InstanceRow, OutputRow, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
@@ -107,7 +106,7 @@ class Rewind(Struct, frozen=True):
             # Whatever timers are there belong to both parts; those that count are set anew.
             cancel_all="timers",
             tasks=TaskWork(close_all=True, opens=tuple(opens)),
-            attributes=rows_of(entry.workflow.attributes(state)) if entry.searchable else None,
+            attributes=entry.attributes(state) if entry.searchable else None,
         )
 
 

@@ -42,7 +42,7 @@ from mainspring.engine.recorder import MICROSECOND
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
 from mainspring.errors import OperationError, told
-from mainspring.port.attributes import AttributeRow, rows_of
+from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
     ARMED,
     ENDED,
@@ -469,7 +469,7 @@ def _check_trims(lane: Lane, taken: Step[Any, Any, Any], *, anew: bool) -> None:
 
 def _attributes(lane: Lane, state: Any) -> tuple[AttributeRow, ...] | None:
     """Return what an instance can be searched by from now on, or None where that has not changed."""
-    attributes = rows_of(lane.entry.workflow.attributes(state))
+    attributes = lane.entry.attributes(state)
     if attributes == lane.attributes:
         return None
     lane.attributes = attributes

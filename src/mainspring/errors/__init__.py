@@ -5,7 +5,7 @@ MainspringError
 ├── InvalidDecisionError        a decision was built or returned wrongly
 ├── AttributeValueError         an attribute that cannot be indexed or searched for
 ├── StepError                   a step could not be taken; nothing was recorded
-│   ├── LeftError               decide or evolve was left by what ends a process or a task
+│   ├── LeftError               decide, evolve or attributes was left by what ends a process
 │   ├── UnknownTransitionError  decide has no case for this message in this state
 │   ├── UndeclaredInputError    the message's type is not among the workflow's inputs
 │   ├── CannotBeginError        the message may not begin an instance

@@ -67,7 +67,7 @@ class StepError(MainspringError):
 
 
 class LeftError(StepError):
-    """decide or evolve was left by what ends a process or a task: SystemExit, CancelledError and the like.
+    """decide, evolve or attributes was left by what ends a process or a task: SystemExit, CancelledError and the like.
 
     >>> LeftError("Orders", "decide", SystemExit(3), message=None, state=None).method
     'decide'

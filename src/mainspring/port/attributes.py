@@ -24,6 +24,8 @@ LARGEST_WHOLE: Final = 2**53
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_FIRST_US: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+_LAST_US: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 _COMPARISONS: Final = ("=", "<", "<=", ">", ">=")
 
 
@@ -41,14 +43,15 @@ class AttributeRow(Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> Value:
-        """The value as the workflow gave it."""
+        """The value as the workflow gave it; of a time after the year 2255, not to the last microseconds."""
         match self.kind:
             case "text":
                 return self.text or ""
             case "flag":
                 return self.number == 1
             case "time":
-                return _EPOCH + timedelta(microseconds=round(self.number or 0))
+                # The last moment that there is, which people use for "never", is rounded to one behind it.
+                return _EPOCH + timedelta(microseconds=min(max(round(self.number or 0), _FIRST_US), _LAST_US))
             case "number":
                 number = self.number or 0.0
                 return int(number) if number.is_integer() and abs(number) <= LARGEST_WHOLE else number
@@ -82,12 +85,16 @@ def rows_of(attributes: Mapping[str, Any]) -> tuple[AttributeRow, ...]:
     >>> [row.value for row in rows_of({"customer": "c-7", "amount": 1000})]
     [1000, 'c-7']
     """
+    if not isinstance(attributes, Mapping):
+        raise AttributeValueError(
+            shown(attributes, 80), "is no mapping of names to values", 'Return {"customer": …}, or {} for none.'
+        )
     if len(attributes) > ATTRIBUTES:
         first = ", ".join(sorted(map(str, attributes))[:3])
         raise AttributeValueError(
             f"{first}, …", f"is one of {len(attributes)}; at most {ATTRIBUTES} are indexed", "Return fewer of them."
         )
-    return tuple(_row(name, attributes[name]) for name in sorted(attributes))
+    return tuple(_row(name, attributes[name]) for name in sorted(attributes, key=str))
 
 
 def wanted(condition: Condition) -> AttributeFilter:
@@ -157,7 +164,7 @@ def _row(name: Any, value: Any) -> AttributeRow:
                 raise AttributeValueError(name, f"is {value!r}", "Use a number up to 2**53, or a text.")
             return AttributeRow(name, "number", None, float(value))
         case datetime():
-            if value.tzinfo is None:
+            if value.utcoffset() is None:
                 raise AttributeValueError(name, "is a time without a zone", "Use datetime(…, tzinfo=UTC).")
             return AttributeRow(name, "time", None, float((value - _EPOCH) // _MICROSECOND))
         case _:
