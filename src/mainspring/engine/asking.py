@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime, timedelta
 
 from msgspec import json
 
 from mainspring.core.events import Asked
+from mainspring.engine.pending import MICROSECOND, time_us_of
 from mainspring.port.records import EventRow
 from mainspring.port.tasks import TaskOpening
 
-MICROSECOND: Final = timedelta(microseconds=1)
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _encode_data = json.Encoder().encode
 
 
@@ -36,7 +33,7 @@ def opening_of(event: Asked, version: int) -> TaskOpening:
         reject=event.reject,
         data=_encode_data(event.data),
         due_after_us=due // MICROSECOND if isinstance(due, timedelta) else None,
-        due_at_us=(due - _EPOCH) // MICROSECOND if isinstance(due, datetime) else None,
+        due_at_us=time_us_of(due) if isinstance(due, datetime) else None,
     )
 
 

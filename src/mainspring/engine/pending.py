@@ -30,7 +30,9 @@ PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
 AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
 TROUBLE: Final = (*PASSING, *AWAY)
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _decode_context = json.Decoder(Context).decode
 encode_context = json.Encoder().encode
 
@@ -69,6 +71,15 @@ def moment(time_us: int) -> datetime:
         return _EPOCH + timedelta(microseconds=time_us)
     except OverflowError as error:
         raise DamagedRecordError("time", f"{time_us} microseconds") from error
+
+
+def time_us_of(moment: datetime) -> int:
+    """Return a moment as it is stored: exactly, however far away it is.
+
+    >>> time_us_of(datetime(3000, 1, 1, microsecond=1, tzinfo=UTC))
+    32503680000000001
+    """
+    return (moment - _EPOCH) // MICROSECOND
 
 
 def instance_id(text: str) -> InstanceId:

@@ -46,12 +46,11 @@ from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
-from mainspring.engine.pending import Pending, encode_context, moment, read_kind
+from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, UnknownTypeError
 from mainspring.port.digests import digested
 from mainspring.port.records import EventRow, Ref, Snapshot
 
-MICROSECOND: Final = timedelta(microseconds=1)
 PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
 """Of the messages of one fan-out together: in its event they are text inside a text, which takes more."""
 
@@ -313,15 +312,15 @@ class Recorder:
         )
 
     def _parts(self, event: FannedOut[Any]) -> Parts:
-        messages = tuple(stored(self._codec.encode(message)) for message in event.messages)
-        size_bytes = sum(len(body) for _, _, body in messages)
+        messages = [self._codec.encode(message) for message in event.messages]
+        size_bytes = sum(len(encoded.body) for encoded in messages)
         if size_bytes > PARTS_BYTES:
             raise BodyTooLargeError(
                 "FanOut",
-                f"its messages have {size_bytes:,} characters together; the limit is {PARTS_BYTES:,}",
+                f"its messages have {size_bytes:,} bytes together; the limit is {PARTS_BYTES:,}",
                 "Keep large data elsewhere and its address in the messages, or let the parts fan out again.",
             )
-        return Parts(messages, len(messages), event.into, event.key)
+        return Parts(tuple(map(stored, messages)), len(messages), event.into, event.key)
 
     def encoded(self, message: object) -> Encoded:
         """Return a message as it is stored."""

@@ -19,7 +19,7 @@ from mainspring.engine.branches import live
 from mainspring.engine.children import STARTS, open_children, parent_at
 from mainspring.engine.details import Detail, encode_detail, read_detail
 from mainspring.engine.loader import whole_stream
-from mainspring.engine.pending import encode_context, moment, read_context
+from mainspring.engine.pending import encode_context, moment, read_context, time_us_of
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
@@ -83,7 +83,7 @@ class Rewind(Struct, frozen=True):
             detail = encode_detail(Detail(key=key, at=due))
             body = (timer.type, timer.type_version, timer.body)
             events.append(EventRow(version, "Scheduled", now_us, *body, detail))
-            at_us = _microseconds(due)
+            at_us = time_us_of(due)
             outputs.append(OutputRow(version, "timer", f"timer:{entry.name}", at_us=at_us, key=key))
         for sent in self.unanswered:
             key = ARMED if read_detail(sent.detail).compensate is not None else None
@@ -219,7 +219,3 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
 def _due(timer: EventRow) -> datetime:
     detail = read_detail(timer.detail)
     return detail.at if detail.at is not None else moment(timer.time_us + (detail.after_us or 0))
-
-
-def _microseconds(due: datetime) -> int:
-    return round(due.timestamp() * 1_000_000)

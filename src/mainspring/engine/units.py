@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
@@ -37,8 +36,7 @@ from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane
-from mainspring.engine.pending import Pending, encode_context, instance_id, read_context
-from mainspring.engine.recorder import MICROSECOND
+from mainspring.engine.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
 from mainspring.errors import OperationError, told
@@ -60,7 +58,6 @@ from mainspring.port.tasks import TaskOpening, TaskWork
 
 ERROR_CHARACTERS: Final = 4_000
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _UNKEYED: Final = 0
 # `type` for values of any type: without a cast, which is a call.
 _type: Callable[[Any], type[Any]] = type
@@ -68,7 +65,7 @@ _CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled, ChildStarted, Fanne
 
 
 def error_text(error: BaseException) -> str:
-    """Return an error in one line, bounded.
+    """Return an error's type and text, bounded.
 
     >>> error_text(ValueError("no"))
     'ValueError: no'
@@ -394,7 +391,7 @@ class Units:
                 return OutputRow(row.version, "publish", destination, claimed=room(destination))
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
-                at_us = None if at is None else (at - _EPOCH) // MICROSECOND
+                at_us = None if at is None else time_us_of(at)
                 return OutputRow(row.version, "timer", f"timer:{lane.entry.name}", after_us, at_us, key)
             case ChildStarted() | FannedOut():
                 lane.children = True
