@@ -332,6 +332,33 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
     run(main)
 
 
+def test_a_call_that_the_rate_holds_back_is_no_probe_of_the_breaker(make_app: MakeApp) -> None:
+    calls = 0
+
+    async def work(command: Work) -> Done:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ConnectionError("down")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=4))
+        options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
+        async with job(make_app(clock), work, retry=QUICK, **options) as app:
+            receipt = await app.send(Start("j-1"))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.breaker.phase == "open" and app.engine.committer.idle)
+            clock.advance(4)
+            await until(lambda: runner.waiting == 1 and not runner.active)
+            assert runner.breaker.phase == "open"
+            clock.advance(2.1)
+            # Nobody moves the clock any more: the next call is made when the rate allows it.
+            await receipt.result()
+
+    run(main)
+
+
 def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
     broken, begun, together = True, 0, asyncio.Event()
 

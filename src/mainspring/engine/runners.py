@@ -226,15 +226,19 @@ class Runner:
         if self.breaker.since_us is None and options.rate is None:
             return True
         now_us = self._now_us()
-        passes, self.breaker = breaker.admit(options.breaker, self.breaker, now_us)
+        passes, admitted = breaker.admit(options.breaker, self.breaker, now_us)
         if not passes:
+            self.breaker = admitted
             self._wake_in(breaker.wait_us(options.breaker, self.breaker, now_us))
             return False
         if options.rate is not None:
             passes, self._bucket = limits.take(options.rate, self._bucket, now_us)
             if not passes:
+                # The breaker is not told: no call is made that could be its probe.
                 self._wake_in(limits.wait_us(options.rate, self._bucket, now_us))
-        return passes
+                return False
+        self.breaker = admitted
+        return True
 
     def _wake_in(self, wait_us: int) -> None:
         async def later() -> None:
