@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mainspring import Breaker, Mainspring, Retry
 from mainspring.app.observing import exposition
+from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EDGE, Stats
@@ -19,7 +20,7 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.telemetry.instruments import SERIES, Counter, Definition, Gauge, Histogram, Instruments
 from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import run, until
-from tests.telemetry.shop import DAYS, Charge, Charged, Orders, PlaceOrder, Stock, charge, shop
+from tests.telemetry.shop import DAYS, Charge, Charged, Orders, PlaceOrder, Reserve, Reserved, Stock, charge, shop
 
 # Prometheus sorts labels by name; here they are in the order of their definition.
 LABELS = {instrument.definition.family: instrument.definition.labels for instrument in Instruments()}
@@ -357,3 +358,32 @@ def test_a_missing_extra_is_named(part: str, package: str, extra: str, monkeypat
     monkeypatch.setitem(sys.modules, package, None)  # pyright: ignore[reportArgumentType]  as Python marks what is not there
     with pytest.raises(SettingError, match=rf"install mainspring\[{extra}\]"):
         Mainspring("memory://").observe(**{part: True})  # pyright: ignore[reportArgumentType]  a name of each
+
+
+def test_a_reply_to_another_service_that_its_instance_was_cancelled_over_is_counted_and_settled() -> None:
+    begun = asyncio.Event()
+    app = Mainspring("memory://")
+    app.add(Stock())
+    app.observe(metrics=True)
+
+    async def bring(reply: Reserved) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    app.registry.reply_handlers["warehouse"] = Handler(bring, HandlerOptions(name="bring"))
+
+    async def nothing_left() -> bool:
+        return (await app.stats()).outbox == 0
+
+    async def main() -> None:
+        async with app:
+            intake, entry = app.engine.intake, app.registry.workflows["Stock"]
+            asked = intake.envelop(Reserve("r-1"), entry, reply_to="endpoint:warehouse:Orders/o-1")
+            assert asked is not None
+            await intake.answered(asked)
+            await begun.wait()
+            await app.instance(Stock, "stock-of-r-1").cancel()
+            await until(nothing_left)
+            assert (await scraped(app))["mainspring_handler_attempts_total", ("bring", "cancelled")] == 1
+
+    run(main)

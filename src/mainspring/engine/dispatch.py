@@ -391,10 +391,9 @@ class Dispatcher:
         else:
             self._give_up(job, error)
 
-    def dropped(self, job: Job) -> None:
+    def dropped(self, handler: Handler, job: Job) -> None:
         """Settle a command whose instance was cancelled."""
         if self._observer is not None and job.started_us:
-            handler = self._registry.handlers[job.claim.destination]
             self._observer.attempted(handler.name, job, "cancelled", self._store.now_us())
         self.settle(job.claim)
 

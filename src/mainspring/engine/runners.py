@@ -74,7 +74,7 @@ class Outcomes(Protocol):
         """Try again later, or give up."""
         ...
 
-    def dropped(self, job: Job) -> None:
+    def dropped(self, handler: Handler, job: Job) -> None:
         """Settle a command whose instance was cancelled: nobody waits for its result."""
         ...
 
@@ -163,7 +163,7 @@ class Runner:
         """Drop the commands of a cancelled instance, and tell those that run."""
         for job in [job for job in self._ready if _is_doomed(job, ref, which)]:
             self._ready.remove(job)
-            self._outcomes.dropped(job)
+            self._outcomes.dropped(self.handler, job)
         for task, jobs in list(self.running.items()):
             if len(jobs) == 1 and _is_doomed(jobs[0], ref, which) and task not in self._cancelled:
                 self._cancelled.add(task)
@@ -295,7 +295,7 @@ class Runner:
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
-            self._outcomes.dropped(jobs[0])
+            self._outcomes.dropped(self.handler, jobs[0])
         elif task in self._overdue:
             timeout = self.handler.options.timeout
             self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {timeout}"))
