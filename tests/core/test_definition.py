@@ -387,3 +387,8 @@ def test_upcasters_must_cover_every_older_version() -> None:
 @pytest.mark.parametrize("bad", [timedelta(0), -timedelta(days=1), 30, "2d"])
 def test_an_expectation_that_makes_no_sense_is_refused(bad: Any) -> None:
     assert "has expected_within" in problem(type("W", (orders.OrderFulfilment,), {"expected_within": bad}))
+
+
+@pytest.mark.parametrize("bad", [0, -1, True, "often", 2.5])
+def test_a_number_of_events_that_makes_no_sense_is_refused(bad: Any) -> None:
+    assert "has snapshot_every" in problem(type("W", (orders.OrderFulfilment,), {"snapshot_every": bad}))

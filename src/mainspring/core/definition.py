@@ -59,6 +59,7 @@ def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
     """Return the definition of a workflow class, read and checked on first use."""
     inputs, states, outputs = read_type_parameters(cls, Workflow)
     _check_methods(cls)
+    _check_snapshot_every(cls)
     for message in (*inputs, *outputs):
         _check_message(cls, message)
     for state in states:
@@ -218,6 +219,14 @@ def _history(cls: type[Workflow[Any, Any, Any]]) -> History:
             "Leave snapshot_every out, or keep the history.",
         )
     return cls.history
+
+
+def _check_snapshot_every(cls: type[Workflow[Any, Any, Any]]) -> None:
+    every = cls.snapshot_every
+    if every is not None and (type(every) is not int or every < 1):
+        raise DefinitionError(
+            cls.__name__, f"has snapshot_every = {shown(every, 80)}", "Use a whole number of events from 1, or None."
+        )
 
 
 def _through_inbox(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:
