@@ -18,7 +18,8 @@ from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Unexpected, Work, has_length, has_status, job
 
 
-def test_a_business_key_answers_a_repeated_command_from_memory(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("options", [{}, {"remember": timedelta.max}], ids=["for a day", "for ever"])
+def test_a_business_key_answers_a_repeated_command_from_memory(make_app: MakeApp, options: dict[str, Any]) -> None:
     calls: list[str] = []
 
     async def work(command: Work) -> Done:
@@ -26,7 +27,7 @@ def test_a_business_key_answers_a_repeated_command_from_memory(make_app: MakeApp
         return Done(command.id, command.part)
 
     async def main() -> None:
-        async with job(make_app(), work, idempotency_key=lambda c: f"work:{c.part}") as app:
+        async with job(make_app(), work, idempotency_key=lambda c: f"work:{c.part}", **options) as app:
             await (await app.send(Start("j-1"))).result()
             receipt = await app.send(Start("j-2"))
             await receipt.result()

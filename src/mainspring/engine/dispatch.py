@@ -20,10 +20,11 @@ from mainspring.engine.intake import Intake
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
+from mainspring.engine.policies.checks import microseconds
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replies import Replies
-from mainspring.engine.runners import MICROSECONDS, Job, Runner
+from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, Runner
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import undone_by
 from mainspring.engine.subscriptions import Subscriptions
@@ -357,7 +358,8 @@ class Dispatcher:
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         key = handler.options.idempotency_key
-        expires_us = self._store.now_us() + int(handler.options.remember.total_seconds() * MICROSECONDS)
+        # timedelta.max says "for ever", and is more than a database can count.
+        expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)
         name = "" if key is None else key(job.message)
         if not inputs:
             return Remembered(name, None, 1, b"null", expires_us)

@@ -25,6 +25,7 @@ TIMEOUT: Final = timedelta(seconds=60)
 REMEMBER: Final = timedelta(hours=24)
 CONCURRENCY: Final = 1_000
 LONGEST_TRANSACTION: Final = timedelta(seconds=10)
+HIGHEST_PRIORITY: Final = 1_000_000
 
 
 class HandlerOptions(Struct, frozen=True):
@@ -216,8 +217,9 @@ def _check_options(name: str, options: HandlerOptions) -> None:
     for label, value in (("concurrency", options.concurrency), ("batch", options.batch)):
         if not (label == "batch" and value is None) and (type(value) is not int or value < 1):
             raise WiringError(f"{name} has {label}={value!r}", "Use a whole number from 1.")
-    if type(options.priority) is not int:
-        raise WiringError(f"{name} has priority={options.priority!r}", "Use a whole number, such as priority=5.")
+    if type(options.priority) is not int or abs(options.priority) > HIGHEST_PRIORITY:
+        advice = f"Use a whole number from -{HIGHEST_PRIORITY:,} to {HIGHEST_PRIORITY:,}, such as priority=5."
+        raise WiringError(f"{name} has priority={options.priority!r}", advice)
     for label, value in (("timeout", options.timeout), ("remember", options.remember)):
         if type(value) is not timedelta or value <= timedelta(0):
             advice = f"Use a positive timedelta, such as {label}=timedelta(seconds=30)."

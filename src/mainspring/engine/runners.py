@@ -277,7 +277,7 @@ class Runner:
         except BaseException as error:  # a handler may fail in any way
             if isinstance(error, GeneratorExit) and not _is_current(task):
                 raise  # nobody raised it: the task itself is being closed
-            self._report_failure(jobs, _as_exception(self.handler, error))
+            self._report_failure(jobs, as_exception(self.handler, error))
         finally:
             del self.running[task]
             if task in self._overdue or task in self._cancelled:
@@ -463,7 +463,8 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
         return False
 
 
-def _as_exception(handler: Handler, error: BaseException) -> Exception:
+def as_exception(handler: Handler, error: BaseException) -> Exception:
+    """Return what a handler raised as an error that ends neither a task nor a process."""
     if isinstance(error, Exception):
         return error
     wrapped = RuntimeError(f"{handler.name} raised {type(error).__name__}")

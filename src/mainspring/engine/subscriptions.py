@@ -16,7 +16,7 @@ from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.intake import Intake
 from mainspring.engine.pending import input_of
 from mainspring.engine.registry import Registry
-from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, envelope_of
+from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
@@ -173,10 +173,10 @@ class Subscriptions:
             if task is not None and task.cancelling():
                 raise
             return RuntimeError(f"{handler.name} raised CancelledError by itself")
-        except SystemExit:
-            return RuntimeError(f"{handler.name} raised SystemExit")
-        except Exception as error:  # noqa: BLE001  a subscriber may fail in any way, and so may the store
-            return error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise  # the process is told to end, or the task itself is being closed
+        except BaseException as error:  # noqa: BLE001  a subscriber may fail in any way, and so may the store
+            return as_exception(handler, error)
         return None
 
     async def _observed(self, handler: Handler, job: Job, call: Awaitable[None]) -> None:
