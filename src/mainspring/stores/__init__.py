@@ -44,11 +44,14 @@ def open_store(url: str, clock: Clock) -> Store:
             from mainspring.stores.sqlite import SqliteStore  # noqa: PLC0415  a store is imported when it is used
 
             path = unquote(parts.path)[1:]
-            if parts.netloc or not path.strip("/") or "\0" in path:
+            # What is not understood would name another file than was meant.
+            strange = not url.partition(":")[2].startswith("///") or parts.query or parts.fragment
+            if strange or not path.strip("/") or "\0" in path:
                 raise SettingError(
                     "The store's URL",
                     _without_password(url),
-                    "Write sqlite:///orders.db, or sqlite:////var/lib/orders.db from the root.",
+                    "Write sqlite:///orders.db, or sqlite:////var/lib/orders.db from the root; it has no options, and "
+                    "in a name %3F stands for ?, %23 for #.",
                 )
             return SqliteStore(path, clock)
         case "postgresql" | "postgres":
