@@ -38,6 +38,7 @@ def new(name: str, into: Path | None, as_json: bool) -> None:
     click.echo(f"{folder} is made. Next:\n")
     for command in (f"cd {folder}", "pip install -e '.[dev]'", "pytest", f"mainspring studio {name}.app:app --work"):
         click.echo(f"  {command}")
+    click.echo(f"\n{folder / 'README.md'} tells the rest.")
 
 
 def checked_name(name: str) -> str:
