@@ -99,6 +99,8 @@ State = NotInitiated | Pending | Finished
 
 
 class GroupCheckout(Workflow[Input, State, Output]):
+    """One group of guests who check out together."""
+
     begins = InitiateGroupCheckout
     again = "refuse"
     initial_state = NotInitiated()

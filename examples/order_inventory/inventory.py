@@ -82,6 +82,8 @@ class Stock:
 
 
 class Inventory(Workflow[Input, Stock, Output]):
+    """One product's stock. It answers everybody who asks for some, and never completes."""
+
     begins = StockDelivered | ReserveStock
     initial_state = Stock()
 

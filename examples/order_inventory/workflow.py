@@ -105,6 +105,8 @@ State = New | AwaitingStock | AwaitingPacking | Confirmed | Rejected
 
 
 class Order(Workflow[Input, State, Output]):
+    """One order, which is packed when the inventory has put its goods aside."""
+
     begins = PlaceOrder
     again = "refuse"
     initial_state = New()

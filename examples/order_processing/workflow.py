@@ -178,6 +178,8 @@ State = New | AwaitingValidation | AwaitingPayment | AwaitingShipment | Returnin
 
 
 class OrderProcessing(Workflow[Input, State, Output]):
+    """One order: validated, paid and shipped; or given up, with the money back."""
+
     begins = PlaceOrder
     again = "refuse"
     initial_state = New()

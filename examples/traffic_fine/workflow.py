@@ -120,6 +120,8 @@ State = AwaitingReport | AwaitingSystemNumber | AwaitingIdentificationCode | Fin
 
 
 class TrafficFine(Workflow[Input, State, Output]):
+    """One police report, from its publication to a fine in the post, or to none."""
+
     begins = PoliceReportPublished
     again = "refuse"
     initial_state = AwaitingReport()

@@ -243,7 +243,8 @@ def _svg(title: str, note: str, height: float, body: Sequence[str]) -> str:
 
 
 def _label(label: str, y: float) -> list[str]:
-    shown = label if len(label) <= LABEL_CHARACTERS else f"{label[: LABEL_CHARACTERS - 1]}…"
+    # Paths begin alike, and so do types of one module: the end of a long label tells them apart.
+    shown = label if len(label) <= LABEL_CHARACTERS else f"…{label[1 - LABEL_CHARACTERS :]}"
     return [f"<g><title>{escape(label)}</title>{_text(LEFT - 8, y + BAR - 5, shown, '', 'end')}</g>"]
 
 
