@@ -89,6 +89,15 @@ def test_a_dead_letter_of_a_handler_is_retried_under_its_old_id(run: Run, start:
     assert run("dead-letters", "list", "--json").document["message_id"] == "Orders/o-1/3"
 
 
+def test_a_worker_warns_of_a_pool_without_handlers(start: Start) -> None:
+    worker = start("worker", "--pool", "defualt")
+
+    worker.until("no handler is in the pool defualt")
+
+    worker.popen.send_signal(signal.SIGTERM)
+    assert worker.end() == 0
+
+
 def test_a_worker_is_scraped_and_its_lines_say_what_they_are_about(run: Run, start: Start) -> None:
     run("send", "PlaceOrder", order("o-1", 13))
     worker = start("worker", "--metrics-port", "0", "--json")

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -123,6 +124,8 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
             return 0
         await starting
         log.info("%s", described(app, address, pools))
+        for pool in unserved(app, pools):
+            log.warning("no handler is in the pool %s: nothing of it is carried out here", pool)
         ended = asyncio.create_task(app.ended())
         if await done_before(ended, asked):
             await app.stop()
@@ -180,6 +183,17 @@ def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
     handlers = counted(len(registry.handlers) + sum(map(len, registry.subscribers.values())), "handler")
     only = f", pools {', '.join(pools)} only" if pools else ""
     return f"process {os.getpid()} serves {address} on {shown_url(app.url)}: {workflows}, {handlers}{only}"
+
+
+def unserved(app: Mainspring, pools: tuple[str, ...]) -> list[str]:
+    """Return the pools in which the app has no handler: misspelt, perhaps. Brokers add theirs when the app starts.
+
+    >>> unserved(Mainspring("memory://"), ("mial",))
+    ['mial']
+    """
+    handlers = [*app.registry.handlers.values(), *chain.from_iterable(app.registry.subscribers.values())]
+    known = {handler.options.pool for handler in handlers}
+    return [pool for pool in pools if pool not in known]
 
 
 # ---- logs
