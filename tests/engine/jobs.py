@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from mainspring import Complete, Decisions, Event, Fail, Mainspring, Received, Retry, Send, SendFailed, Workflow
+from mainspring.errors import StoreError
 
 
 @dataclass(frozen=True)
@@ -99,3 +102,18 @@ async def has_status(app: Mainspring, id: str, status: str) -> bool:
 
 async def has_length(app: Mainspring, id: str, least: int) -> bool:
     return len(await app.instance(Job, id).stream()) >= least
+
+
+def fail_once(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the next look for a remembered result fail. Return the keys that were looked for in vain."""
+    store, failed = app.engine.store, list[str]()
+    original = store.remembered
+
+    async def remembered(key: str) -> Any:
+        if not failed:
+            failed.append(key)
+            raise StoreError("test", "is busy", "Wait.")
+        return await original(key)
+
+    monkeypatch.setattr(store, "remembered", remembered)
+    return failed
