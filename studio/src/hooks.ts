@@ -1,7 +1,7 @@
 // How views load what they show, and keep it true.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "./api";
+import { ask, Problem } from "./api";
 import type { StatsDocument } from "./documents";
 import { useLive, whenBack } from "./live";
 
@@ -92,23 +92,32 @@ export function useTick(): void {
 
 export interface Changes {
   changed: boolean;
+  /** The figures as they were when the list was asked for. */
+  figures: Loaded<StatsDocument>;
   /** What there is now was looked at. */
   seen: () => void;
 }
 
 /** Whether a part of the app's figures has changed since it was looked at. */
 export function useChanges(part: (stats: StatsDocument) => unknown): Changes {
+  const figures = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
   const [now, set] = useState<string>();
   const [before, look] = useState<string>();
-  useLive("live", {}, (event) => {
-    if (event.type !== "stats") return;
-    const found = JSON.stringify(part(event.data as StatsDocument));
-    set(found);
+  const take = (stats: StatsDocument): string => {
+    const found = JSON.stringify(part(stats));
     look((known) => known ?? found);
+    return found;
+  };
+  useLive("live", {}, (event) => {
+    if (event.type === "stats") set(take(event.data as StatsDocument));
   });
+  // What is told first may be of a later moment: what happened in between would be known to nobody.
+  useEffect(() => {
+    if (figures.data) take(figures.data);
+  }, [figures.data]);
   // Lists begin anew then, and the first figures that come belong to them.
   useEffect(() => whenBack(() => look(undefined)), []);
-  return { changed: before !== undefined && now !== before, seen: () => look(now) };
+  return { changed: before !== undefined && now !== undefined && now !== before, figures, seen: () => look(now) };
 }
 
 /** A value as it was when it had not changed for a while. */

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.studio.shop import PlaceOrder, Tick, fill
-from tests.studio.support import Studio, needs_browser, needs_page, settled
+from tests.studio.support import Studio, needs_browser, needs_page, served, settled
 
 pytestmark = [needs_page, needs_browser]
 
@@ -81,14 +81,30 @@ def test_a_tab_that_nobody_looks_at_gives_its_connection_back(page: Page, studio
     expect(view.locator("output")).to_have_text("3 / 3")
 
 
-def test_a_list_says_that_it_has_changed_and_moves_only_when_asked(page: Page, studio: Studio) -> None:
-    page.goto(studio.at("#/instances?workflow=Orders&prefix=new-"))
-    expect(page.get_by_text("No instance is like that.")).to_be_visible()
-    page.request.post(studio.at("api/messages/PlaceOrder"), data={"order_id": "new-1", "amount": 5})
-    again = page.get_by_role("button", name="Changed: look again")
+def test_a_list_says_that_it_has_changed_and_moves_only_when_asked(page: Page, folder: Path) -> None:
+    held: list[Route] = []
 
-    expect(again).to_be_visible()
-    expect(page.get_by_role("link", name="Orders/new-1")).to_have_count(0)
-    again.click()
-    expect(page.get_by_role("link", name="Orders/new-1")).to_be_visible()
-    expect(page.get_by_role("button", name="Look again", exact=True)).to_be_visible()
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/api/live", hold)
+    # A server of its own: the figures of one that others use may change once more.
+    with served(folder) as own:
+        page.goto(own.at("#/instances?workflow=Orders&prefix=new-"))
+        expect(page.get_by_text("No instance is like that.")).to_be_visible()
+        expect(page.get_by_role("status").filter(has_text="in all")).to_be_visible()
+        before = page.request.get(own.at("api/stats")).json()
+        page.request.post(own.at("api/messages/PlaceOrder"), data={"order_id": "new-1", "amount": 5_000})
+        while page.request.get(own.at("api/stats")).json()["instances"] == before["instances"]:
+            page.wait_for_timeout(50)
+        again = page.get_by_role("button", name="Changed: look again")
+        # It happened when the list was there, and nobody has been told of anything yet.
+        for route in held:
+            route.continue_()
+        page.unroute("**/api/live")
+
+        expect(again).to_be_visible()
+        expect(page.get_by_role("link", name="Orders/new-1")).to_have_count(0)
+        again.click()
+        expect(page.get_by_role("link", name="Orders/new-1")).to_be_visible()
+        expect(page.get_by_role("button", name="Look again", exact=True)).to_be_visible()

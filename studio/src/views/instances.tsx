@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ask, type Query } from "../api";
-import type { AttributeName, InstanceDocument, StatsDocument, WorkflowDocument } from "../documents";
+import type { AttributeName, InstanceDocument, WorkflowDocument } from "../documents";
 import { useChanges, useLoad, useSettled } from "../hooks";
 import { Empty, Loading, LookAgain, ProblemBox, Status, When } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
@@ -39,8 +39,8 @@ export function InstancesView({ route }: { route: Route }): JSX.Element {
   const search = searchOf(route.query);
   const [bulk, operate] = useState(false);
   const list = usePages<InstanceDocument>("instances", { ...search, newest: route.query.get("order") !== "oldest" });
-  const stats = useLoad((signal) => ask<StatsDocument>("stats", { signal }), []);
   const changes = useChanges((now) => now.instances);
+  const stats = changes.figures;
   const total = Object.values(stats.data?.instances ?? {}).reduce((sum, count) => sum + count, 0);
   const look = () => {
     changes.seen();
