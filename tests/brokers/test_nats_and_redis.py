@@ -24,7 +24,8 @@ PREFETCH = 50
 NUMBERED = 200
 # So large that some are still on their way when the first has come.
 PADDED_BYTES = 40_000
-TAKEOVER_SECONDS = 0.5
+# Half of it is how long a busy machine may let nobody run: whoever renews later has lost its turn.
+TAKEOVER_SECONDS = 3.0
 # Longer than it takes to connect again: what was on its way would come behind what is new.
 LONGER_SECONDS = 1.5
 PATIENCE_SECONDS = 30.0

@@ -10,7 +10,8 @@ from mainspring.brokers.port import Outgoing
 from mainspring.brokers.redis import RedisBroker
 from tests.brokers.servers import redis_url
 
-TAKEOVER_SECONDS = 0.5
+# Half of it is how long a busy machine may let nobody run: whoever renews later has lost its turn.
+TAKEOVER_SECONDS = 3.0
 
 
 def test_a_renewal_that_does_not_hear_of_its_cancellation_ends_all_the_same() -> None:
