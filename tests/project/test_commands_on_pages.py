@@ -1,8 +1,9 @@
-"""Every command that a page tells to type exists, with the options that it has there."""
+"""Every command that a page tells to type exists, and takes the options and the words that it has there."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +11,14 @@ import click
 import pytest
 
 from mainspring.cli.group import commands
-from tests.project.test_docs import PAGES, named
+from tests.project.test_docs import PAGES, ROOT, named
 
+STARTER = ROOT / "src/mainspring/cli/starter/README.md.txt"
 SPAN = re.compile(r"`(mainspring [^`]+)`")
 FENCE = re.compile(r"^```(?:sh|console|text)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINE = re.compile(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(mainspring [a-z-].*)$", re.MULTILINE)
 # What ends a command within a line.
-END = re.compile(r" (?:[|&;>]|#|… )|  ")
+END = re.compile(r" (?:[|&;<>]|#|… )|  ")
 OPTION = re.compile(r"(?<=\s)--?[a-z][a-z-]*")
 
 
@@ -32,7 +34,7 @@ def typed(page: Path) -> Iterator[str]:
 def resolved(line: str) -> tuple[click.Command, list[str]]:
     """Return the command that a line names, and the words behind it."""
     command: click.Command = commands
-    words = line.split()[1:]
+    words = shlex.split(line)[1:]
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         named_here = [(name, command.get_command(click.Context(command), name)) for name in words[0].split("|")]
         missing = [name for name, found in named_here if found is None]
@@ -45,18 +47,30 @@ def options_of(command: click.Command) -> set[str]:
     return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if any(typed(page))], ids=named)
-def test_commands_and_options_on_a_page_exist(page: Path) -> None:
+def too_many(command: click.Command, words: list[str]) -> list[str]:
+    """Return the words that a command does not take; none where an option is only named, without its value."""
+    try:
+        _, left, _ = command.make_parser(click.Context(command)).parse_args(words)
+    except click.BadOptionUsage:
+        return []
+    return left
+
+
+@pytest.mark.parametrize("page", [page for page in (*PAGES, STARTER) if any(typed(page))], ids=named)
+def test_commands_options_and_words_on_a_page_are_taken(page: Path) -> None:
     for line in typed(page):
-        command, _ = resolved(line)
+        command, words = resolved(line)
         unknown = set(OPTION.findall(line)) - options_of(command) - options_of(commands)
         assert unknown == set(), f"`{line}` has options that do not exist"
+        if not isinstance(command, click.Group):
+            assert too_many(command, words) == [], f"`{line}` has words that are not taken"
 
 
 def test_a_command_that_does_not_exist_is_found() -> None:
     with pytest.raises(AssertionError, match="no `dance`"):
         resolved("mainspring dance --fast")
 
-    command, _ = resolved("mainspring tasks list --role manager")
+    command, words = resolved("mainspring tasks list --role 'the manager' now")
     assert command.name == "list"
     assert "--dance" not in options_of(command)
+    assert too_many(command, words) == ["now"]
