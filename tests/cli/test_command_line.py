@@ -136,6 +136,12 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
     assert "No such command 'lst'" in ran.err
 
 
+@pytest.mark.parametrize("number", ["nan", "inf", "-1"])
+def test_what_is_no_number_within_its_limits_is_a_usage_error(run: Run, number: str) -> None:
+    for command in (["worker", "--drain", number], ["counterfactual", "o-1", "--at", "2", "--drop", "--ahead", number]):
+        assert run(*command).code == 2
+
+
 # ---- where it is written to
 
 

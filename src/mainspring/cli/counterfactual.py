@@ -16,7 +16,7 @@ from mainspring.analysis.retelling import Edit
 from mainspring.app import Mainspring
 from mainspring.cli.failures import MisuseError, RefusedError
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import Number, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.replay import Instance, opened
 from mainspring.cli.send import message_from
@@ -52,7 +52,7 @@ LINES_PER_CHANGE: Final = 20
 )
 @click.option(
     "--ahead",
-    type=click.FloatRange(0, DAYS_AHEAD),
+    type=Number(0, DAYS_AHEAD),
     default=0,
     metavar="DAYS",
     help="Let timers fire too that are due within so many days from now.",

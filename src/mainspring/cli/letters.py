@@ -10,6 +10,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.app.documents import letter_document
+from mainspring.app.given import LARGEST
 from mainspring.app.undelivered import undelivered_in
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
@@ -222,7 +223,7 @@ async def _all_ids(app: Mainspring) -> list[int]:
 
 
 async def _letter(app: Mainspring, id: int) -> DeadLetter:
-    letters = await app.engine.store.dead_letters(1, 0, [id])
+    letters = await app.engine.store.dead_letters(1, 0, [id]) if 0 <= id <= LARGEST else []
     if not letters:
         raise NotFoundError(f"There is no dead letter {id}. `mainspring dead-letters list` shows which there are.")
     return letters[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -15,6 +16,22 @@ ACTOR: Final = "MAINSPRING_ACTOR"
 _NAMED: Final = "mainspring.app"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Number(click.FloatRange):
+    """A number within limits, and not nan, which none of them keeps out.
+
+    >>> Number(0, 10).convert("nan", None, None)
+    Traceback (most recent call last):
+    click.exceptions.BadParameter: nan is no number.
+    """
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number that a text says."""
+        number = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
 
 
 def examples(*lines: str) -> str:

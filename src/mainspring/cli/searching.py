@@ -101,9 +101,9 @@ def time_of(text: str | None) -> datetime | None:
     """
     if text is None:
         return None
-    if ago := _AGO.fullmatch(text):
-        return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     try:
+        if ago := _AGO.fullmatch(text):
+            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
         return read_moment(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise MisuseError(f"{text!r} is no time. Use {TIMES}") from None

@@ -23,17 +23,18 @@ from mainspring.app.observing import exposition
 from mainspring.app.tuning import tune_process
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import load_app, shown_url
-from mainspring.cli.options import chosen, examples, json_option
+from mainspring.cli.options import Number, chosen, examples, json_option
 from mainspring.cli.output import counted
 from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
+from mainspring.engine.runtime import THREAD_NAME
 from mainspring.telemetry.logs import JsonLines
 from mainspring.telemetry.scraping import Scraped
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 CLOSE_SECONDS: Final = 2.0
-HANDLER_THREADS: Final = "mainspring-handler"
+LONGEST_DRAIN_SECONDS: Final = 7 * 24 * 3_600
 METRICS_TOKEN: Final = "MAINSPRING_METRICS_TOKEN"  # noqa: S105  the name of a variable
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -52,7 +53,7 @@ log = logging.getLogger("mainspring.worker")
 @click.option("--name", metavar="NAME", help="The worker's name.  [default: host:process]")
 @click.option(
     "--drain",
-    type=click.FloatRange(0),
+    type=Number(0, LONGEST_DRAIN_SECONDS),
     default=DRAIN_SECONDS,
     show_default=True,
     metavar="SECONDS",
@@ -102,7 +103,7 @@ def worker(
     tune_process()
     code = asyncio.run(serve(app, address, pools, name, drain))
     # A plain handler that hangs in its thread would keep the process from ending.
-    if any(thread.name.startswith(HANDLER_THREADS) for thread in threading.enumerate()):
+    if any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate()):
         _leave(code)
     return code
 
