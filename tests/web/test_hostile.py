@@ -60,11 +60,15 @@ def test_who_acts_is_told_to_a_log(tmp_path: Path, caplog: pytest.LogCaptureFixt
             await client.delete("/api/dead-letters/17", headers=bearer("operator"))
             await client.delete("/api/dead-letters/18", headers=bearer("viewer"))
             await client.get("/api/stats", headers=bearer("operator"))
+            await client.post("/api/operations/cancel/Counter/c%3F1%1B", headers=bearer("operator"))
 
     caplog.set_level(logging.INFO, "mainspring.audit")
     asyncio.run(use())
     told = [record.getMessage() for record in caplog.records if record.name == "mainspring.audit"]
-    assert told == ["operator: DELETE /api/dead-letters/17"]
+    assert told == [
+        "operator: DELETE /api/dead-letters/17",
+        "operator: POST /api/operations/cancel/Counter/c%3F1%1B",
+    ]
 
 
 # ---- bodies

@@ -40,7 +40,7 @@ from mainspring.web.guard import HEADERS, LOOPBACK, Guard
 from mainspring.web.observing import Observing
 from mainspring.web.problems import MEDIA_TYPE as PROBLEM
 from mainspring.web.problems import Problem, Refusal, problem_of, responses
-from mainspring.web.served import SCHEMAS, Served
+from mainspring.web.served import SCHEMAS, Served, path_of
 
 DESCRIPTION: Final = """\
 Durable workflows over HTTP: messages in, instances looked at and operated on, tasks for people, dead letters.
@@ -185,7 +185,7 @@ def _tell_problems(made: FastAPI, served: Served) -> None:
     async def failed(request: Request, error: Exception) -> Response:
         problem = problem_of(error)
         if problem.status == 500:
-            log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+            log.error("%s %s failed", request.method, path_of(request), exc_info=error)
         return _answer(replace(problem, detail=served.redaction.text(problem.detail)))
 
     async def gone(_: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
@@ -69,7 +70,7 @@ class Needed:
             raise Refusal(Problem(403, "not permitted", detail, "NotPermitted"))
         request.state.who = who
         if self.permission in AUDITED:
-            audit.info("%s: %s %s", who.name or "somebody here", request.method, request.url.path)
+            audit.info("%s: %s %s", who.name or "somebody here", request.method, path_of(request))
 
 
 class Served:
@@ -121,6 +122,11 @@ class Served:
         if self.redaction.fields:
             changed |= {name: self.text(document[name]) for name in TEXTS if name in document}
         return document | changed
+
+
+def path_of(request: Request) -> str:
+    """Return the path of a request for a log: all of it, and nothing in it that could break a line."""
+    return quote(request.scope["path"])
 
 
 def who(request: Request) -> Who:
