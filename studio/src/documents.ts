@@ -308,7 +308,7 @@ export interface CounterfactualDocument {
   change: StateChanged | null;
   unanswered: ToldEvent[];
   assumed: ToldEvent[];
-  untaken: { version: number; type: string; message: unknown; reason: string }[];
+  untaken: { version: number | null; type: string; message: unknown; reason: string }[];
   waiting: ToldEvent[];
   left_out: ToldEvent[];
   error: string | null;

@@ -86,6 +86,11 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
         assert ([event.event for event in story.told][-1], story.state.state) == ("Completed", {"times": 3})
         dropped = await client.post("/api/counterfactuals/Counter/c-1", json={"what": "drop", "at": 3})
         assert models.CounterfactualDocument.model_validate_json(dropped.content).told == []
+        await count(client)
+        late = {"what": "insert", "at": 6, "type": "Count", "message": {"counter": "c-1"}}
+        untaken = await client.post("/api/counterfactuals/Counter/c-1", json=late)
+        [left] = models.CounterfactualDocument.model_validate_json(untaken.content).untaken
+        assert (left.version, left.reason) == (None, "the instance has ended by then")
         unlike = {"what": "replace", "at": 3, "type": "RequestLeave", "message": {"leave_id": "l-1"}}
         for wrong in (
             unlike,
@@ -94,7 +99,7 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
             {"what": "drop", "at": 3, "type": "Count"},
         ):
             assert (await client.post("/api/counterfactuals/Counter/c-1", json=wrong)).status_code == 409, wrong
-        assert len((await client.get("/api/streams/Counter/c-1")).json()["items"]) == 3
+        assert len((await client.get("/api/streams/Counter/c-1")).json()["items"]) == 5
 
     serve(tmp_path, use)
 

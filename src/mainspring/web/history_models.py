@@ -141,9 +141,9 @@ class ToldEvent(DecidedEvent):
 
 
 class UntakenDocument(Document):
-    """An input that came in the recorded story, and cannot be taken in the other one."""
+    """An input that cannot be taken in the other story, though it came in the recorded one, or was inserted."""
 
-    version: int
+    version: int | None = Field(description="Where it was recorded; null if it is the one that was inserted.")
     type: str
     message: Any
     reason: str

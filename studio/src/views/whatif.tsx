@@ -139,7 +139,7 @@ function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
           <ul class="plain">
             {story.untaken.map((one) => (
               <li key={one.version}>
-                {one.version} <b>{one.type}</b> {one.reason}
+                {one.version ?? "inserted"} <b>{one.type}</b> {one.reason}
               </li>
             ))}
           </ul>
