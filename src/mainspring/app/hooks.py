@@ -47,7 +47,7 @@ _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _MICROSECONDS: Final = 1_000_000
 _MICROSECOND: Final = timedelta(microseconds=1)
 # What proves that a request came from its sender is nobody's business behind this door.
-_PROOFS: Final = ("signature", "hmac", "authorization", "cookie", "token", "secret")
+_PROOFS: Final = ("signature", "hmac", "authorization", "x-auth", "cookie", "token", "secret", "password", "api-key")
 
 Outcome = Literal["taken", "kept", "unproven", "stale", "too often"]
 

@@ -7,11 +7,12 @@ import contextlib
 import importlib
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import click
 
@@ -22,6 +23,8 @@ from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstan
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
+
+_PASSWORD: Final = re.compile(r"(password=)[^&]*", re.IGNORECASE)
 
 T = TypeVar("T")
 
@@ -161,12 +164,10 @@ def ref_of(loaded: Loaded) -> Ref:
 
 
 def shown_url(url: str) -> str:
-    """Return a store's URL without its password.
+    """Return a store's URL without its password, which may stand in two places.
 
-    >>> shown_url("postgresql://ann:secret@db/shop")
-    'postgresql://ann:***@db/shop'
+    >>> shown_url("postgresql://ann:secret@db/shop"), shown_url("postgresql://db/shop?user=ann&password=secret")
+    ('postgresql://ann:***@db/shop', 'postgresql://db/shop?user=ann&password=***')
     """
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.replace(f":{parts.password}@", ":***@")))
+    password = urlsplit(url).password
+    return _PASSWORD.sub(r"\1***", url.replace(f":{password}@", ":***@") if password else url)
