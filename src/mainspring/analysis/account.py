@@ -26,8 +26,8 @@ class Account:
     """Takes pages, and keeps a tally for each workflow.
 
     What happened before `since_us`, or at `until_us` and later, moves an instance along and is not counted; nor is an
-    instance to which nothing happened in between. `bounds`
-    are the workflows' own, in microseconds: what runs longer at `now_us` is overdue.
+    instance to which nothing happened in between. `bounds` are the workflows' own, in microseconds: what runs longer
+    at `now_us` is overdue.
 
     >>> account = Account(now_us=0)
     >>> account.take(OutlinePage([], []))

@@ -1,4 +1,4 @@
-r"""A diagram as DOT, for Graphviz and whatever else reads it."""
+"""A diagram as DOT, for Graphviz and whatever else reads it."""
 
 from __future__ import annotations
 

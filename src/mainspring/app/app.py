@@ -101,7 +101,6 @@ class Mainspring:
         if processes is not None:
             # How many run handlers with executor="process" at most. None: as many as there are cores.
             self._runtime.processes = checked_processes(processes)
-        self._store = store
         self._given_store = store
         self.registry = Registry()
         self.projection = Declare(self.registry)
@@ -232,7 +231,7 @@ class Mainspring:
         except BaseException:
             await exits.aclose()
             raise
-        self._store, self._engine, self._exits = store, engine, exits
+        self._engine, self._exits = engine, exits
         self.looks.begin()
         if work and (kept := retentions(self.registry, self.retention)):
             self._runtime.spawn(purge_forever(store, self._runtime, kept), "mainspring-purge")

@@ -95,6 +95,6 @@ def _write(path: Path, exported: Exported) -> None:
     if exported.unread:
         click.echo(f"{exported.unread:,} could not be read, or not to the end:", err=True)
     for instance, why in exported.left_out[:SHOWN]:
-        click.echo(f"  {visible(instance)}: {why}", err=True)
+        click.echo(f"  {visible(instance)}: {visible(why)}", err=True)
     if exported.unread > SHOWN:
         click.echo(f"  … and {exported.unread - SHOWN:,} more; --json lists them", err=True)

@@ -18,14 +18,13 @@ from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app, with_app
-from mainspring.cli.options import app_argument, app_option, examples, json_option
+from mainspring.cli.options import app_argument, app_option, examples, json_option, processes_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
 from mainspring.cli.sharing import sharing_of
 from mainspring.port.records import ENDED, InstanceFilter, Status
 
 SAMPLE: Final = click.IntRange(1, 100_000)
-PROCESSES: Final = click.IntRange(1, 64)
 STORIES: Final = click.IntRange(0, 20)
 IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
 
@@ -42,7 +41,7 @@ IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
 @search_options
 @click.option("--in-flight", is_flag=True, help="Only instances that have not ended: running, suspended, compensating.")
 @click.option("--sample", type=SAMPLE, metavar="N", help="At most N instances of each workflow, by chance.")
-@click.option("--processes", type=PROCESSES, metavar="N", help="Share the work among N.  [default: one a core]")
+@processes_option
 @click.option(
     "--from",
     "file",

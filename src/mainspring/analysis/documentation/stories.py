@@ -74,8 +74,10 @@ async def stories_of(store: Store, entry: WorkflowEntry, *, payloads: bool = Fal
     told: list[Told] = []
     for way in frequent:
         story = await _told(store, entry, shortest[way], ways[way], payloads=payloads)
-        if story is not None and len(told) < STORIES:
+        if story is not None:
             told.append(story)
+        if len(told) == STORIES:
+            break
     return tuple(told)
 
 
