@@ -17,7 +17,6 @@ export class Problem extends Error {
     readonly status: number,
     readonly title: string,
     readonly detail: string,
-    readonly type = "",
   ) {
     super(detail);
   }
@@ -80,8 +79,8 @@ export function send<T>(where: string, body?: unknown, query?: Query): Promise<T
 async function problemOf(response: Response): Promise<Problem> {
   const plain = new Problem(response.status, response.statusText || `status ${response.status}`, "The server said no more.");
   try {
-    const told = (await response.json()) as { title?: unknown; detail?: unknown; type?: unknown };
-    return new Problem(response.status, String(told.title ?? plain.title), String(told.detail ?? plain.detail), String(told.type ?? ""));
+    const told = (await response.json()) as { title?: unknown; detail?: unknown };
+    return new Problem(response.status, String(told.title ?? plain.title), String(told.detail ?? plain.detail));
   } catch {
     return plain;
   }

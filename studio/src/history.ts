@@ -73,7 +73,7 @@ export interface Told extends MomentDocument {
   before: StateShown | null;
 }
 
-export interface Moments {
+interface Moments {
   at: (version: number) => Told | undefined;
   /** The state at the version that is looked at, where nothing more of it is known yet. */
   early: StateShown | null;

@@ -134,7 +134,6 @@ export interface Doing {
   busy: boolean;
   problem: Problem | undefined;
   run: (work: () => Promise<unknown>) => Promise<boolean>;
-  clear: () => void;
 }
 
 /** Do something that changes the world: once at a time, and its problem is shown. */
@@ -156,5 +155,5 @@ export function useDoing(): Doing {
       running.current = false;
     }
   }, []);
-  return { busy: state.busy, problem: state.problem, run, clear: () => set({ busy: false }) };
+  return { busy: state.busy, problem: state.problem, run };
 }

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, headers, type Query } from "./api";
 
-export interface LiveEvent {
+interface LiveEvent {
   type: string;
   data: unknown;
 }
@@ -56,7 +56,7 @@ function whenHidden(stop: () => void): () => void {
 }
 
 /** Takes the text of a stream in pieces, and gives whole events. */
-export class Reader {
+class Reader {
   private rest = "";
   lastId = "";
 

@@ -173,7 +173,7 @@ export function LookAgain({ changed, onLook, busy }: { changed?: boolean; onLook
   );
 }
 
-export interface Tab {
+interface Tab {
   id: string;
   title: string;
 }

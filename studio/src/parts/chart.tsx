@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 const WIDTH = 300;
 const HEIGHT = 80;
 
-export interface Series {
+interface Series {
   name: string;
   values: number[];
 }

@@ -9,7 +9,7 @@ export type Values = Record<string, string>;
 type Kind = "text" | "integer" | "number" | "boolean" | "choice" | "json" | "date" | "date-time";
 
 /** What a schema says in the end: references followed, and "or nothing" left aside. */
-export function resolved(schema: Schema, definitions: Record<string, Schema>, depth = 8): Schema {
+function resolved(schema: Schema, definitions: Record<string, Schema>, depth = 8): Schema {
   if (depth === 0) return schema;
   if (schema.$ref) {
     const found = definitions[schema.$ref.replace(/^#\/\$defs\//, "")];
@@ -19,7 +19,7 @@ export function resolved(schema: Schema, definitions: Record<string, Schema>, de
   return others?.length === 1 && others[0] ? resolved(others[0], definitions, depth - 1) : schema;
 }
 
-export function kindOf(schema: Schema): Kind {
+function kindOf(schema: Schema): Kind {
   if (schema.enum) return "choice";
   switch (schema.type) {
     case "string":

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Loading } from "./basics";
 
-export interface GraphNode {
+interface GraphNode {
   id: string;
   title: string;
   lines?: string[];
@@ -13,7 +13,7 @@ export interface GraphNode {
   hint?: string;
 }
 
-export interface GraphEdge {
+interface GraphEdge {
   from: string;
   to: string;
   labels: string[];
@@ -52,7 +52,7 @@ function cut(text: string): string {
   return text.length > LABEL_CHARACTERS ? `${text.slice(0, LABEL_CHARACTERS - 1)}…` : text;
 }
 
-export function shownLabels(labels: string[]): string[] {
+function shownLabels(labels: string[]): string[] {
   if (labels.length <= LABELS_SHOWN) return labels.map(cut);
   return [...labels.slice(0, LABELS_SHOWN - 1).map(cut), `and ${labels.length - LABELS_SHOWN + 1} more`];
 }
@@ -102,7 +102,7 @@ function loop(box: { x: number; y: number; width: number; height: number }, at: 
 }
 
 /** A line through points, rounded at each of them. */
-export function curve(points: { x: number; y: number }[]): string {
+function curve(points: { x: number; y: number }[]): string {
   const [first, ...rest] = points;
   if (!first) return "";
   const said = [`M${first.x.toFixed(1)} ${first.y.toFixed(1)}`];

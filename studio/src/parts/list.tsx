@@ -7,7 +7,7 @@ import { passes, problemOf, RETRY_MS } from "../hooks";
 import { whenBack } from "../live";
 import { returnedFrom } from "../route";
 
-export const ROW_PIXELS = 40;
+const ROW_PIXELS = 40;
 const ROWS_AROUND = 12;
 // Browsers draw nothing that lies further down; longer lists are scrolled through in larger steps.
 const MOST_PIXELS = 8_000_000;
@@ -156,9 +156,9 @@ const FIRST_ROWS = 200;
 const NEXT_ROWS = 1_000;
 const ROWS_SEEN = 40;
 // More than anybody reads; a search that finds more has to be narrowed.
-export const MOST_ROWS = 100_000;
+const MOST_ROWS = 100_000;
 
-export interface Paged<T> {
+interface Paged<T> {
   items: T[];
   more: boolean;
   loading: boolean;

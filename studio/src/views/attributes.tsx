@@ -16,7 +16,7 @@ export function conditions(text: string): string[] {
 }
 
 /** A condition that finds those with the same value; a text is quoted, lest it be taken for a number. */
-export function condition(name: string, value: AttributeValue): string {
+function condition(name: string, value: AttributeValue): string {
   return typeof value === "string" && !MOMENT.test(value) ? `${name}='${value}'` : `${name}=${String(value)}`;
 }
 

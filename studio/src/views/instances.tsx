@@ -17,7 +17,7 @@ const TEXTS = ["prefix", "state", "error", "attribute", "since", "until", "began
 const TYPING_MS = 250;
 
 /** What the address asks for, as the server understands it. Attributes are several conditions, with commas between them. */
-export function searchOf(query: URLSearchParams): Query {
+function searchOf(query: URLSearchParams): Query {
   const found: Query = {};
   for (const name of ["workflow", "status", ...TEXTS]) {
     const value = query.get(name)?.trim();

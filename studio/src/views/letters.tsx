@@ -133,7 +133,8 @@ function Letter({ letter, onAsk }: { letter: LetterDocument; onAsk: (asked: Aske
   return (
     <>
       <p>
-        <a href={instanceLink(letter.instance)}>{letter.instance}</a> · {letter.kind} · message {letter.message_id}
+        {letter.kind === "undelivered" ? letter.instance : <a href={instanceLink(letter.instance)}>{letter.instance}</a>} · {letter.kind} · message{" "}
+        {letter.message_id}
         {letter.actor && <> · from {letter.actor}</>}
       </p>
       {letter.error && <pre class="error-text">{letter.error}</pre>}

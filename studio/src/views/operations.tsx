@@ -17,7 +17,7 @@ interface Operation {
   to?: string;
 }
 
-export const OPERATIONS: Operation[] = [
+const OPERATIONS: Operation[] = [
   { name: "suspend", title: "Suspend", tells: "It takes no more inputs until it is resumed; they wait.", reason: true },
   { name: "resume", title: "Resume", tells: "It takes inputs again." },
   { name: "retry", title: "Retry", tells: "The input at which it stopped is tried again." },
@@ -42,7 +42,7 @@ const MIGRATE: Operation = {
 export const MANY_OPERATIONS: Operation[] = [...OPERATIONS, RESET, MIGRATE];
 
 /** What makes sense for an instance of a status; the server knows better, and says so. */
-export function possible(status: string): Operation[] {
+function possible(status: string): Operation[] {
   const names =
     status === "suspended"
       ? ["resume", "retry", "skip", "cancel", "terminate"]
