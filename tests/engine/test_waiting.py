@@ -11,7 +11,13 @@ import pytest
 from mainspring import Mainspring
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, EVENTS_FROM_END
-from mainspring.errors import DamagedRecordError, InstanceFailedError, StoreClosedError, WaitTimeoutError
+from mainspring.errors import (
+    DamagedRecordError,
+    InstanceFailedError,
+    NoSuchInstanceError,
+    StoreClosedError,
+    WaitTimeoutError,
+)
 from mainspring.port.clock import Clock
 from mainspring.port.records import EventRow, Loaded, Ref
 from mainspring.stores.memory import MemoryStore
@@ -111,6 +117,32 @@ def test_those_who_are_too_many_for_one_look_take_turns(
             asked = [ref for look in store.looks for ref in look]
             assert [len(look) for look in store.looks] == [2, 2, 2]
             assert set(asked) == set(refs)
+
+    run(main)
+
+
+class QueuedJob(Job):
+    mode = "inbox"
+
+
+def test_who_waits_in_vain_for_what_has_not_begun_is_told_so(store: CountedStore, clock: VirtualClock) -> None:
+    async def main() -> None:
+        app = Mainspring("memory://", runtime=Runtime(clock), store=store)
+        app.add(QueuedJob())
+        app.handler(worked)
+        await app.start(work=False)
+        second = timedelta(seconds=1)
+        receipt = await app.send(Start("j-1"))
+        assert receipt.status == "accepted"
+        never = app.instance(QueuedJob, "j-9").result(second)
+        waits = (receipt.result(second), app.request(Start("j-2"), timeout=second), never)
+        waiting = [asyncio.ensure_future(each) for each in waits]
+        await turns()
+        clock.advance(1)
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [WaitTimeoutError, WaitTimeoutError, NoSuchInstanceError]
+        assert "has not begun" in str(outcomes[0])
+        await app.stop()
 
     run(main)
 

@@ -74,6 +74,16 @@ class Instance(Generic[In, State, Out]):
             raise NoSuchInstanceError(str(self._ref))
         return row
 
+    async def standing(self) -> str:
+        """Return how it stands in words, for whoever has waited in vain. One whose first input waits has not begun."""
+        try:
+            row = await self.row()
+        except NoSuchInstanceError:
+            if not await self._app.engine.store.inbox(self._ref, 1):
+                raise
+            return "has not begun: no worker has taken its first input"
+        return f"is {row.status}: {row.error}" if row.error else f"is {row.status}"
+
     async def state(self) -> State:
         """Return the present state."""
         engine = self._app.engine
@@ -173,8 +183,7 @@ class Instance(Generic[In, State, Out]):
             # It may have ended elsewhere since the last look for all.
             end = await engine.waiting.recorded_end(self._ref)
             if end is None:
-                row = await self.row()
-                raise WaitTimeoutError(str(self._ref), seconds, f"it is {row.status}")
+                raise WaitTimeoutError(str(self._ref), seconds, f"it {await self.standing()}")
             return end
         finally:
             if sleeper is not None:

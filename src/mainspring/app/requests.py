@@ -62,9 +62,8 @@ async def _awaited(
         look = True
         left = (deadline_us - engine.store.now_us()) / 1e6
         if left <= 0:
-            row = await Instance[Any, Any, Any](app, pending.ref).row()
-            why = f"{pending.ref} is {row.status}" + (f": {row.error}" if row.error else "")
-            raise WaitTimeoutError(f"the reply to {pending.id}", seconds, why)
+            standing = await Instance[Any, Any, Any](app, pending.ref).standing()
+            raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
         sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
         try:
             await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
