@@ -256,6 +256,41 @@ def test_a_pause_is_kept_and_seen_by_every_process() -> None:
     asyncio.run(main())
 
 
+class Closing(MemoryBroker):
+    """A broker that answers who asks for the first endpoint at once, and others when they are let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = 0
+        self.asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def close(self) -> None:
+        self.closed += 1
+
+    async def lag(self, address: str, group: str) -> int | None:
+        if address != "orders.in":
+            self.asked.set()
+            await self.may_answer.wait()
+        return self.closed
+
+
+def test_a_broker_is_not_closed_while_another_source_asks_it() -> None:
+    async def main() -> None:
+        broker = Closing()
+        shop, _ = orders("memory://", broker)
+        await shop.start(work=False)
+        sources = shop.services.sources
+        slow = asyncio.ensure_future(sources["paid"].lag())
+        await broker.asked.wait()
+        assert await sources["orders"].lag() == 0
+        broker.may_answer.set()
+        assert (await slow, broker.closed) == (0, 1)
+        await shop.stop()
+
+    asyncio.run(main())
+
+
 class Watched(MemoryStore):
     """A store that tells when it commits."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -54,6 +55,7 @@ class Brokers:
         self._published: list[tuple[type[Any] | str, str, dict[str, Any]]] = []
         self._sinks: dict[str, Sink] = {}
         self._sources: list[BrokerSource] = []
+        self._asking: Counter[str] = Counter()
         self._prepared = False
         app.services.add(self)
         app.resource(f"brokers:{self.name}")(self._opened)
@@ -221,9 +223,8 @@ class Brokers:
                 prefetch=receive.prefetch,
                 reply_to=endpoint.replies,
             )
-            source = BrokerSource(
-                self._app, name, self._brokers[endpoint.broker], endpoint.broker, endpoint.address, options
-            )
+            broker, address = self._brokers[endpoint.broker], endpoint.address
+            source = BrokerSource(self._app, name, broker, endpoint.broker, address, options, self._asking)
             if name in self._app.services.edges:
                 raise WiringError(f"Two edges of this app are named {name}", "Name one of them otherwise.")
             self._app.services.edges[name] = self._app.services.sources[name] = source

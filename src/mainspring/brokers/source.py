@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
@@ -97,7 +98,14 @@ class BrokerSource:
     """Takes what comes to one endpoint. At most one task uses it."""
 
     def __init__(
-        self, app: Mainspring, name: str, broker: Broker, broker_name: str, address: str, options: SourceOptions
+        self,
+        app: Mainspring,
+        name: str,
+        broker: Broker,
+        broker_name: str,
+        address: str,
+        options: SourceOptions,
+        asking: Counter[str],
     ) -> None:
         self.name = name
         self.options = options
@@ -105,6 +113,8 @@ class BrokerSource:
         self._broker = broker
         self._broker_name = broker_name
         self._address = address
+        # How many ask each broker for a lag now, in all sources.
+        self._asking = asking
         self._arrivals: Arrivals | None = None
         self._state: SourceState = "stopped"
         self._error: str | None = None
@@ -157,11 +167,13 @@ class BrokerSource:
 
     async def lag(self) -> int | None:
         """Return how many messages wait for it at its broker; None where nobody can say."""
+        self._asking[self._broker_name] += 1
         try:
             async with asyncio.timeout(LAG_SECONDS):
                 return await self._broker.lag(self._address, self.options.group)
         finally:
-            if not self._app.engine.works:
+            self._asking[self._broker_name] -= 1
+            if not self._app.engine.works and not self._asking[self._broker_name]:
                 await self._broker.close()  # where nothing is received or published, nobody else would
 
     # ---- pausing
