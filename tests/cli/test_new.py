@@ -46,7 +46,7 @@ def test_a_new_project_is_tidy_and_typed(tmp_path: Path) -> None:
     assert leftovers == []
 
 
-@pytest.mark.parametrize("name", ["day-off", "class", "mainspring", "tests", "", "1st", "x" * 51])
+@pytest.mark.parametrize("name", ["day-off", "class", "mainspring", "fastapi", "json", "tests", "", "1st", "x" * 51])
 def test_what_cannot_name_a_package_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     outcome = CliRunner().invoke(new, [name])

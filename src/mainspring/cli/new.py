@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import sys
 from collections.abc import Iterator
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
@@ -17,6 +18,8 @@ from mainspring.cli.output import write_json
 
 NAME_CHARACTERS: Final = 50
 SUFFIX: Final = ".txt"
+# What Python, the project and its tests import; the project's own folder is looked into first.
+TAKEN: Final = sys.stdlib_module_names | {"fastapi", "httpx", "mainspring", "pytest", "test", "tests", "uvicorn"}
 # A file of the starter that could not have its own name there.
 RENAMED: Final = {"gitignore": ".gitignore"}
 
@@ -47,8 +50,9 @@ def checked_name(name: str) -> str:
     >>> checked_name("group_checkout")
     'group_checkout'
     """
-    taken = {"mainspring", "tests", "test"}
-    if not name.isidentifier() or keyword.iskeyword(name) or name in taken or len(name) > NAME_CHARACTERS:
+    if name in TAKEN:
+        raise MisuseError(f"{name} is the name of another package, which the project would hide: choose another.")
+    if not name.isidentifier() or keyword.iskeyword(name) or len(name) > NAME_CHARACTERS:
         raise MisuseError(
             f"{name!r} cannot name a package: use letters, digits and underscores, {NAME_CHARACTERS} at most, as "
             "in group_checkout."
