@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import Final, TypeAlias
 
 from mainspring.analysis.lint.findings import Finding, finding
@@ -21,6 +22,11 @@ _BRINGS: Final = {
 }
 
 
+_CLASS_FOR_EACH: Final = (
+    "Give each state a class of its own: lint, diagrams, lists and figures tell states by their class."
+)
+
+
 def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterator[Finding]:
     """Yield what is wrong with the messages that can come."""
     unused = set(_unused(runs))
@@ -30,19 +36,28 @@ def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterato
         yield finding("MS103", machine.workflow, decide, what, name)
     if definition.unknown_transition == "ignore":
         return
+    plain = {name for cls, name in definition.states.items() if issubclass(cls, str | int | float | Enum)}
+    if unread := sorted({gap.source for gap in machine.gaps if gap.guard} & plain):
+        what = f"{', '.join(unread)} is one state here, and decide tells its values apart"
+        yield finding("MS901", machine.workflow, decide, what, *unread, fix=_CLASS_FOR_EACH)
     for gap in machine.gaps:
-        if gap.begins and gap.message not in unused:
+        if gap.begins and gap.message not in unused and not _is_by_value(gap, plain):
             what = f"{gap.message} may begin an instance, and decide has no case for it in {gap.source}{_under(gap)}"
             yield finding("MS101", machine.workflow, decide, what, gap.message, gap.source)
     met = {pair: found for pair, found in sorted(_met(runs).items()) if pair[1] not in unused}
     if definition.again != "refuse":
         yield from _second_beginnings(runs, met, machine.place or decide)
     for (state, message), (gap, how) in met.items():
-        if machine.input(message).begins and how is None:
+        if (machine.input(message).begins and how is None) or _is_by_value(gap, plain):
             continue
         comes = "at any time" if how is None else _BRINGS[how.kind].format(key=how.key)
         what = f"{message} can come {comes} in {state}, and decide has no case for it{_under(gap)}"
         yield finding("MS101", machine.workflow, decide, what, message, state)
+
+
+def _is_by_value(gap: Gap, plain: set[str]) -> bool:
+    """Tell whether a case is missing for some values of a state only, of which nobody knows whether they are met."""
+    return bool(gap.guard) and gap.source in plain
 
 
 def _unused(runs: Runs) -> Iterator[str]:
