@@ -1,6 +1,8 @@
 """The routing table: from Python and from a file, checked before the first message."""
 
 import asyncio
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,17 @@ def test_a_file_says_which_type_goes_to_which_endpoint_at_which_broker(tmp_path:
             assert app.services.sources["orders"].figures.group == "shop-eu"
 
     asyncio.run(main())
+
+
+def test_the_table_on_the_page_fits_its_app() -> None:
+    page = (Path(__file__).parent.parent.parent / "docs/how-to/brokers.md").read_text()
+    (table,) = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    app, brokers = shop()
+
+    brokers.configure(tomllib.loads(table))
+    brokers.prepare()
+
+    assert set(app.services.sources) == {"orders", "paid"}
 
 
 MAIN = {"main": {"url": "memory://"}}
