@@ -34,9 +34,9 @@ WAIT_SECONDS: Final = 0.2
 AGAIN_SECONDS: Final = 0.1
 POST_SECONDS: Final = 2
 # Within this, what was out at a killed worker is known to the broker to be out no more.
-HEARD_SECONDS: Final = 15
-QUIET_SECONDS: Final = 60
-END_SECONDS: Final = 30
+HEARD_SECONDS: Final = 60
+QUIET_SECONDS: Final = 120
+END_SECONDS: Final = 60
 
 
 @dataclass

@@ -20,7 +20,7 @@ from tests.crash.files import Lines, Place, now_us, read_lines
 from tests.crash.tables import SCHEMA
 
 LOOK_SECONDS: Final = 0.002
-PATIENCE_SECONDS: Final = 20.0
+PATIENCE_SECONDS: Final = 60.0
 # Timers that are due later than this are not waited for.
 SOON_US: Final = 60_000_000
 

@@ -25,8 +25,8 @@ from tests.crash_points.points import NEVER, Point
 from tests.crash_points.scenario import Scenario
 from tests.forking import fork_server
 
-LIFE_SECONDS: Final = 60.0
-GONE_SECONDS: Final = 20.0
+LIFE_SECONDS: Final = 180.0
+GONE_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.001
 LOG_LINES: Final = 20
 
@@ -155,10 +155,13 @@ class Runner:
             self._remove(run)
 
     def crash(self, prepared: Prepared, point: Point, patience_seconds: float = PATIENCE_SECONDS) -> Crash | None:
-        """Kill a process at a crash point, let another go on, and judge. None: there is no such point."""
+        """Kill a process at a crash point, let another go on, and judge. None: there is no such point.
+
+        The other one has that patience with what does not come.
+        """
         scenario, run = prepared.scenario, self._copy(prepared.template)
         try:
-            life = Life(scenario.name, run.folder, 1, point, plant=self._plant, patience_seconds=patience_seconds)
+            life = Life(scenario.name, run.folder, 1, point, plant=self._plant)
             code = self._lived(life)
             if code == 0:
                 return None
@@ -168,7 +171,7 @@ class Runner:
             self._store.wait_until_gone(run)
             if scenario.age is None and (found := sample(run, 1, pays=False)) is not None:
                 Lines(run.samples).add(sync=False, **found)
-            code = self._lived(replace(life, number=2, last=NEVER))
+            code = self._lived(replace(life, number=2, last=NEVER, patience_seconds=patience_seconds))
             self._store.wait_until_gone(run)
             _, faults = judged(scenario, run, prepared.ending)
             ended = [] if code == 0 else [f"the next process ended with {code}", *_log(run)]

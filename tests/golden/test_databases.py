@@ -35,14 +35,14 @@ from tests.stores import test_postgres_schema, test_sqlite_schema
 GOLDEN = kept()
 OLDEST = [("sqlite", 1), ("postgres", 1)]
 NEW = 3
-START_SECONDS = 30
+START_SECONDS = 60
 every_golden = pytest.mark.parametrize(("store", "version"), GOLDEN)
 the_oldest = pytest.mark.parametrize(("store", "version"), OLDEST)
 
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await body()
 
     asyncio.run(bounded())

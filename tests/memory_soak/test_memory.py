@@ -17,7 +17,7 @@ from tests.memory_soak.figures import Sample, judge, plot
 from tests.memory_soak.load import Client, jobs
 
 JOBS = 160
-TEST_SECONDS = 120
+TEST_SECONDS = 300
 
 
 @pytest.fixture(autouse=True)

