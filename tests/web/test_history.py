@@ -5,15 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec import json
 
 from examples.order_inventory.inventory import Inventory, StockDelivered
 from examples.order_inventory.workflow import Order, OrderDelayed, PackOrder, PlaceOrder
 from mainspring import Mainspring
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import EventRow, Ref
 from mainspring.web import history_models as models
 from tests.coordination.family import PlanTrip, travel
 from tests.engine.conftest import until
-from tests.web.support import served
+from tests.web.support import counters, served
 from tests.web.test_api import Client, count, serve
 
 
@@ -121,6 +124,32 @@ def test_the_log_the_attributes_and_the_file_of_a_stream_are_told(tmp_path: Path
     serve(tmp_path, use)
 
 
+@pytest.mark.parametrize("why", ["damaged", "purged"])
+def test_the_file_of_a_stream_that_cannot_be_read_to_its_end_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    async def use() -> None:
+        app = counters(tmp_path)
+        async with served(app) as client:
+            await count(client, times=3)
+            stream = app.engine.store.stream
+
+            async def cut_short(ref: Ref, after: int, limit: int) -> list[EventRow]:
+                if after < 2:
+                    return await stream(ref, after, 2)
+                if why == "purged":
+                    return []
+                raise DamagedRecordError("events", "of another kind")
+
+            monkeypatch.setattr(app.engine.store, "stream", cut_short)
+            export = await client.get("/api/exports/Counter/c-1")
+            lines = [json.decode(line) for line in export.content.splitlines()]
+            assert [line["line"] for line in lines] == ["file", "instance", "event", "event", "cut", "end"]
+            assert why in lines[-2]["why"]
+
+    asyncio.run(use())
+
+
 def test_what_is_declared_sensitive_is_in_none_of_it(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, "public", times=2)
@@ -200,14 +229,18 @@ def test_parents_and_children_senders_and_receivers_are_linked(tmp_path: Path) -
     asyncio.run(use())
 
 
+class Silent(Inventory):
+    name = "Silent"
+
+
 def test_a_workflow_without_words_of_its_own_tells_no_others(tmp_path: Path) -> None:
     async def use() -> None:
         app = Mainspring(f"sqlite:///{tmp_path / 'silent.db'}")
-        app.add(Inventory())
+        app.add(Silent())
         async with served(app) as client:
             assert [each["purpose"] for each in (await client.get("/api/workflows")).json()] == [None]
 
-    assert Inventory.__doc__ is None
+    assert Inventory.__doc__ is not None
     asyncio.run(use())
 
 

@@ -14,14 +14,15 @@ from mainspring.analysis.as_test import PAST_MOST, as_test, file_name
 from mainspring.analysis.links import EVENTS_LOOKED_AT, Link, links_of
 from mainspring.analysis.redaction import MARKER
 from mainspring.analysis.stream_file import StreamWriter
+from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.app.given import checked_place
 from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log
 from mainspring.engine.loader import readable
 from mainspring.engine.pending import moment
-from mainspring.errors import OperationError
-from mainspring.port.records import InstanceRow, Ref
+from mainspring.errors import DamagedRecordError, OperationError
+from mainspring.port.records import InstanceRow, Loaded, Ref
 from mainspring.web import history_models as models
 from mainspring.web import models as found_by
 from mainspring.web.instances import loaded
@@ -129,7 +130,7 @@ def _copying(router: APIRouter, served: Served) -> None:
         found = await loaded(served.app, workflow, id, events=0)
         name = quote(f"{workflow}-{id}.jsonl", safe="")
         disposition = {"content-disposition": f"attachment; filename*=UTF-8''{name}", "cache-control": "no-store"}
-        return StreamingResponse(_lines(served, found.row), media_type=LINES, headers=disposition)
+        return StreamingResponse(_lines(served, found), media_type=LINES, headers=disposition)
 
     @router.get(
         "/tests/{workflow}/{id:path}",
@@ -165,20 +166,28 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
     return [moment for moment in moments if not moment.abandoned or step.abandoned], step
 
 
-async def _lines(served: Served, row: InstanceRow) -> AsyncIterator[bytes]:
+async def _lines(served: Served, found: Loaded) -> AsyncIterator[bytes]:
     """Yield the lines of an export, some at a time."""
-    store, ref, file = served.app.engine.store, Ref(row.workflow, row.id), BytesIO()
-    writer = StreamWriter(file, served.redaction)
+    row, store, file = found.row, served.app.engine.store, BytesIO()
+    ref, writer = Ref(row.workflow, row.id), StreamWriter(file, served.redaction)
     writer.begin(moment(store.now_us()))
     writer.instance(row)
-    version = 0
-    while version < row.version and (page := await store.stream(ref, version, EVENTS_PER_READ)):
-        for event in page:
-            writer.event(ref, event, served.redaction.outgoing(event))
-        version = page[-1].version
-        yield file.getvalue()
-        file.seek(0)
-        file.truncate()
+    version, why = 0, None
+    try:
+        while version < row.version and (page := await store.stream(ref, version, EVENTS_PER_READ)):
+            for event in page:
+                writer.event(ref, event, served.redaction.outgoing(event))
+            version = page[-1].version
+            yield file.getvalue()
+            file.seek(0)
+            file.truncate()
+    except DamagedRecordError:
+        why = DAMAGED
+    else:
+        kept = found.snapshot is None or not found.snapshot.is_all
+        why = PURGED if kept and version < row.version else None
+    if why is not None:
+        writer.cut(ref, why)
     writer.end()
     yield file.getvalue()
 
