@@ -249,6 +249,31 @@ def test_who_would_wait_long_gets_the_last_answer_while_a_new_one_is_made(
     asyncio.run(use())
 
 
+def test_while_others_are_asked_the_last_answer_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"QUICK_SECONDS": -1.0, "KEPT_SECONDS": 0.0, "KEPT_TIMES": 0.0, "READS_AT_ONCE": 1}.items():
+        monkeypatch.setattr(f"mainspring.web.slow.{name}", value)
+    may_answer = threading.Event()
+
+    async def at_once(store: Store) -> int:
+        return 1
+
+    async def later(store: Store) -> int:
+        await asyncio.to_thread(may_answer.wait)
+        return 2
+
+    async def use() -> None:
+        async with counters(tmp_path) as app:
+            slow = Slow(app)
+            assert await slow.read("one", at_once) == 1
+            other = asyncio.ensure_future(slow.read("other", later))
+            await asyncio.sleep(0)
+            assert await slow.read("one", at_once) == 1
+            may_answer.set()
+            assert await other == 2
+
+    asyncio.run(use())
+
+
 def test_a_question_that_fails_is_asked_again(tmp_path: Path) -> None:
     answers = iter([ValueError("once"), 42])
 

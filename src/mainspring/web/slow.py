@@ -73,6 +73,8 @@ class Slow:
         kept, now = self._kept.get(key), time.monotonic()
         if kept is None or not kept.is_fresh(now):
             before = kept.task if kept is not None and kept.is_usable(now) else None
+            if before is not None and self._is_busy:
+                return before.result()
             kept = self._begin(key, ask, before)
         self._kept.move_to_end(key)
         if kept.before is not None and not kept.task.done():
@@ -96,8 +98,12 @@ class Slow:
         except TimeoutError:
             raise self._too_long() from None
 
+    @property
+    def _is_busy(self) -> bool:
+        return sum(kept.until is None for kept in self._kept.values()) >= READS_AT_ONCE
+
     def _begin(self, key: Hashable, ask: Ask[T], before: asyncio.Task[Any] | None) -> _Kept:
-        if sum(kept.until is None for kept in self._kept.values()) >= READS_AT_ONCE:
+        if self._is_busy:
             detail = f"{READS_AT_ONCE} analyses are under way. Ask again in a moment."
             raise Refusal(Problem(503, "busy", detail, "AnalysisBusy"))
         kept = _Kept(asyncio.ensure_future(self._read(ask)), before=before)
