@@ -104,6 +104,17 @@ def test_a_file_that_is_read_back_is_checked_as_the_database_is(
     assert from_file.compared.decisions == from_database.compared.decisions
 
 
+def test_a_file_whose_compression_is_damaged_is_told(app: Mainspring, tmp_path: Path) -> None:
+    path = tmp_path / "streams.jsonl.gz"
+    exported(app, path, redaction=WHOLE)
+    packed = bytearray(path.read_bytes())
+    packed[40:60] = bytes(byte ^ 0xFF for byte in packed[40:60])
+    path.write_bytes(packed)
+
+    with pytest.raises(OperationError, match="cannot be read"):
+        check_file(refunds("memory://"), path)
+
+
 def test_what_is_redacted_is_marked_and_not_checked(app: Mainspring, tmp_path: Path) -> None:
     path = tmp_path / "streams.jsonl"
     exported(app, path, redaction=Redaction(payloads=True, fields=["Note.text"]))

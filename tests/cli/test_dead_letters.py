@@ -73,11 +73,14 @@ def test_one_is_corrected_and_carried_out(run: Run) -> None:
     run("send", "PlaceOrder", '{"order_id": "o-2", "amount": 5}')
 
     wrong = run("dead-letters", "edit", "1", '{"order": "o-2"}')
+    # A byte that is no text, as a terminal hands it over.
+    strange = run("dead-letters", "edit", "1", '{"order_id": "\udcff"}')
     still = run("dead-letters", "edit", "1", '{"order_id": "o-2"}')
     run("send", "PlaceOrder", '{"order_id": "o-1", "amount": 5}')
     done = run("dead-letters", "edit", "1", "-", "--json", "--actor", "ann", input='{"order_id": "o-1"}')
 
     assert wrong.code == 1
     assert "order_id" in wrong.err
+    assert (strange.code, "UTF-8" in strange.err) == (1, True)
     assert (still.code, still.out) == (1, "dead letter 1: is a dead letter still\n")
     assert (done.code, done.document["done"]) == (0, True)

@@ -54,6 +54,12 @@ def test_what_cannot_name_a_package_is_refused(name: str, tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    outcome = CliRunner().invoke(new, ["day_off", "--into", str(tmp_path / "file" / "day_off")])
+    assert (outcome.exit_code, "cannot be written" in outcome.output) == (1, True)
+
+
 def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
     project = made(tmp_path)
     (project / "day_off/app.py").write_text("mine")

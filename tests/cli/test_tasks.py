@@ -52,7 +52,8 @@ def test_a_task_is_answered_once_and_a_second_answer_is_told_the_first(leave: Ru
     assert leave(*answer).out == f"task {TASK}: answered by ann with Leave\n"
     again = leave(*answer, "--actor", "bob", "--json").document
     assert (again["first"], again["answered_by"], again["message"]["granted"]) == (False, "ann", True)
-    assert leave("tasks", "complete", TASK, "Leave", "[]").code == 2
+    for fields in ("[]", '{"granted": "\udcff"}'):
+        assert leave("tasks", "complete", TASK, "Leave", fields).code == 2
 
 
 def test_a_task_is_rejected_with_a_reason(leave: Run) -> None:

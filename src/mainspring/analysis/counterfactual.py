@@ -33,6 +33,10 @@ from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref
 
 VERSIONS_NAMED: Final = 20
+EVENTS_MOST: Final = 100_000
+"""A longer stream is not told otherwise."""
+DAYS_AHEAD: Final = 36_500
+DAY_US: Final = 86_400_000_000
 
 
 class Counterfactual(Struct, frozen=True):

@@ -11,8 +11,9 @@ The lines of events are those of a purge's archive, which has no others; so an a
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.app.archive import event_document
-from mainspring.engine.pending import moment
+from mainspring.engine.pending import moment, time_us_of
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
 
@@ -29,7 +30,6 @@ FORMAT: Final = "mainspring.streams"
 VERSION: Final = 1
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 _NOTHING: Final = Raw()
 _encode = json.Encoder().encode
 
@@ -156,7 +156,7 @@ def read_file(path: Path) -> Iterator[Item]:
     try:
         with _opened(path) as file:
             yield from _items(path, file)
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise OperationError(
             str(path), f"cannot be read ({error})", "Name a file that `export` has written."
         ) from error
@@ -218,8 +218,8 @@ def _instance(line: Line) -> InstanceRow:
         line.error,
         line.definition_version,
         b'{"correlation_id":""}',
-        _microseconds(line.began),
-        _microseconds(line.updated),
+        time_us_of(line.began),
+        time_us_of(line.updated),
     )
 
 
@@ -232,7 +232,7 @@ def _event(line: Line) -> Iterator[Item]:
     yield EventRow(
         line.version,
         line.event,
-        _microseconds(line.time),
+        time_us_of(line.time),
         line.type,
         line.type_version,
         _bytes(line.body),
@@ -250,7 +250,3 @@ def _event(line: Line) -> Iterator[Item]:
 
 def _bytes(value: Raw) -> bytes | None:
     return bytes(value) or None
-
-
-def _microseconds(time: datetime) -> int:
-    return (time - _EPOCH) // _MICROSECOND

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -10,13 +9,20 @@ import click
 from msgspec import Raw
 
 from mainspring.analysis.changes import change_document, change_lines, state_change
-from mainspring.analysis.counterfactual import Counterfactual, check_edit, silent_commands
+from mainspring.analysis.counterfactual import (
+    DAY_US,
+    DAYS_AHEAD,
+    EVENTS_MOST,
+    Counterfactual,
+    check_edit,
+    silent_commands,
+)
 from mainspring.analysis.counterfactual import counterfactual as other_story
 from mainspring.analysis.retelling import Edit
 from mainspring.app import Mainspring
 from mainspring.cli.failures import MisuseError, RefusedError
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import Number, app_option, examples, json_option
+from mainspring.cli.options import Number, app_option, examples, given, json_option
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.replay import Instance, opened
 from mainspring.cli.send import message_from
@@ -26,9 +32,6 @@ from mainspring.engine.branches import live
 from mainspring.engine.loader import whole_stream
 from mainspring.errors import shown
 
-EVENTS_MOST: Final = 100_000
-DAY_US: Final = 86_400_000_000
-DAYS_AHEAD: Final = 36_500
 CELL_CHARACTERS: Final = 70
 TEXT_CHARACTERS: Final = 200
 LINES_PER_CHANGE: Final = 20
@@ -89,13 +92,13 @@ def counterfactual(
                 f"{instance.ref} has {instance.row.version:,} events; {EVENTS_MOST:,} can be told otherwise."
             )
         rows = live(await whole_stream(app.engine.store, instance.ref))
-        given = replace if replace is not None else insert
+        message = replace if replace is not None else insert
         known = type_name or next((row.type for row in rows if row.version == at), None)
         if insert is not None and type_name is None:
             raise MisuseError("--insert needs --type: which message is it?")
         what = "drop" if drop else "replace" if replace is not None else "insert"
         check_edit(instance.ref, rows, Edit(what, at))
-        edit = Edit(what, at, None if given is None else _message(app, instance, known, given))
+        edit = Edit(what, at, None if message is None else _message(app, instance, known, message))
         until_us = app.engine.store.now_us() + round(ahead * DAY_US)
         found = other_story(instance.entry, instance.ref, rows, edit, until_us, silent_commands(app.registry))
         if as_json:
@@ -107,11 +110,10 @@ def counterfactual(
     return with_app(address, use)
 
 
-def _message(app: Mainspring, instance: Instance, type_name: str | None, given: str) -> Any:
+def _message(app: Mainspring, instance: Instance, type_name: str | None, text: str) -> Any:
     if type_name is None:
         raise MisuseError(f"{instance.ref} has no input there to be replaced.")
-    content = sys.stdin.buffer.read() if given == "-" else given.encode(errors="surrogateescape")
-    message = message_from(app, type_name, content)
+    message = message_from(app, type_name, given(text))
     if type(message) not in instance.entry.definition.inputs:
         raise MisuseError(f"{instance.ref.workflow} takes no {type_name}.")
     return message

@@ -15,7 +15,7 @@ from mainspring.app.undelivered import undelivered_in
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.options import actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
 from mainspring.port.records import EDGE, DeadLetter
@@ -143,7 +143,7 @@ def edit_letter(id: int, body: str, actor: str | None, as_json: bool, address: s
 
     async def use(app: Mainspring) -> int:
         letter = await _letter(app, id)
-        text = sys.stdin.buffer.read() if body == "-" else body.encode()
+        text = given(body)
         message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
         await app.retry_dead_letter(id, message, actor=actor)
         left = bool(await app.engine.store.dead_letters(1, 0, [id]))

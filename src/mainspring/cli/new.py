@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from mainspring.cli.failures import MisuseError
+from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.options import examples, json_option
 from mainspring.cli.output import write_json
 
@@ -34,7 +34,8 @@ def new(name: str, into: Path | None, as_json: bool) -> None:
     NAME is that of the Python package, as `leave` or `group_checkout`. Nothing that exists is written over.
     """
     folder = into or Path(name)
-    files = write_project(checked_name(name), folder)
+    with writing(folder):
+        files = write_project(checked_name(name), folder)
     if as_json:
         write_json({"folder": str(folder), "files": files})
         return

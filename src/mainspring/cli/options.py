@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -41,6 +42,11 @@ def examples(*lines: str) -> str:
     '\x08\nExamples:\n  mainspring doctor'
     """
     return "\b\n" + "\n".join(("Examples:", *(f"  {line}" for line in lines)))
+
+
+def given(text: str) -> bytes:
+    """Return JSON that was typed, byte by byte as it was; - stands for standard input."""
+    return sys.stdin.buffer.read() if text == "-" else text.encode(errors="surrogateescape")
 
 
 def chosen(context: click.Context, _parameter: click.Parameter, value: str | None) -> str:

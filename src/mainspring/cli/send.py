@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -11,7 +10,7 @@ from mainspring.app import Mainspring, Receipt
 from mainspring.app.outside import read_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import app_option, examples, json_option
+from mainspring.cli.options import app_option, examples, given, json_option
 from mainspring.cli.output import write_json
 from mainspring.errors import CodecError, WiringError
 
@@ -41,7 +40,7 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     message is durable, and says what became of it: stepped, accepted, duplicate, suspended or dead letter. The last two
     have exit code 1.
     """
-    content = sys.stdin.buffer.read() if body == "-" else body.encode(errors="surrogateescape")
+    content = given(body)
 
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
         receipt = await app.send(message_from(app, type_name, content), id=message_id, actor=actor)

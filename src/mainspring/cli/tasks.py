@@ -16,7 +16,7 @@ from mainspring.app.tasks import MOST_PICKED, PAGE
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.listing import LIMIT
 from mainspring.cli.loading import with_app
-from mainspring.cli.options import F, actor_option, app_option, examples, json_option
+from mainspring.cli.options import F, actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import visible, write_json, write_lines, write_table
 
 roles_option = click.option("--role", "roles", multiple=True, metavar="ROLE", help="A role of yours; repeat for more.")
@@ -130,11 +130,11 @@ def complete_task(
     If it was answered before, the outcome of the first answer is told.
     """
     try:
-        given = json.decode(fields, type=dict[str, Any])
-    except DecodeError as error:
+        filled_in = json.decode(given(fields), type=dict[str, Any])
+    except (DecodeError, UnicodeDecodeError) as error:
         raise MisuseError(f"The fields are no JSON object ({error}). Write them as '{{\"name\": value}}'.") from None
 
-    _answer(address, as_json, lambda app: app.tasks.complete(id, answer, given, actor=actor, roles=roles))
+    _answer(address, as_json, lambda app: app.tasks.complete(id, answer, filled_in, actor=actor, roles=roles))
 
 
 @_operation("reject", "mainspring tasks reject Expenses/e-1/3 'no receipt' --role manager")

@@ -5,14 +5,21 @@ from __future__ import annotations
 import json as python_json
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from msgspec import Struct, json
 from pydantic import BaseModel, ConfigDict, Field
 
 from mainspring.analysis.changes import state_change
-from mainspring.analysis.counterfactual import Counterfactual, counterfactual, silent_commands
+from mainspring.analysis.counterfactual import (
+    DAY_US,
+    DAYS_AHEAD,
+    EVENTS_MOST,
+    Counterfactual,
+    counterfactual,
+    silent_commands,
+)
 from mainspring.analysis.explain import Explanation, explain
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, stream_turns
@@ -34,14 +41,7 @@ from mainspring.web.opened import (
     state_document,
 )
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer
-
-PAGE_BYTES: Final = 8 * 1_024 * 1_024
-"""A page of moments ends when it has so many, however large the states are."""
-AHEAD_DAYS: Final = 3_660
-DAY_US: Final = 86_400_000_000
-EVENTS_MOST: Final = 100_000
-"""A longer stream is not told otherwise."""
+from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow, answer
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this version belongs; else the last one.")]
 
@@ -66,7 +66,7 @@ class Otherwise(BaseModel):
         examples=["CardDeclined"],
     )
     message: dict[str, Any] | None = Field(default=None, examples=[{"order_id": "o-1"}])
-    ahead_days: float = Field(default=0, ge=0, le=AHEAD_DAYS, description="How far to look ahead, for timers.")
+    ahead_days: float = Field(default=0, ge=0, le=DAYS_AHEAD, description="How far to look ahead, for timers.")
 
 
 def routes(served: Served) -> APIRouter:
