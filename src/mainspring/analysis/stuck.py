@@ -22,6 +22,7 @@ from mainspring.analysis.reasons import Reason, reasons_of
 from mainspring.analysis.samples import RELATIVE_ERROR, Sample
 from mainspring.analysis.tally import Wait, WorkflowTally
 from mainspring.engine.pending import moment
+from mainspring.engine.registry import Registry
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.port.store import Store
 
@@ -130,6 +131,12 @@ async def stuck_of(
     reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen])
     shown = tuple(_told(suspect, reason, now_us) for suspect, reason in zip(chosen, reasons, strict=True))
     return StuckFound(moment(now_us), shown, found, looked_at)
+
+
+def bounds_of(registry: Registry) -> dict[str, timedelta]:
+    """Return how long instances of each workflow are expected to run, of those that say so."""
+    bounds = {name: entry.definition.expected_within for name, entry in registry.workflows.items()}
+    return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 class _Suspect(Struct, frozen=True):

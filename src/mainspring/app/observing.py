@@ -113,21 +113,9 @@ class Looks:
 
     async def _look_for_what_is_wrong(self) -> None:
         """Count what waits for code that this app does not have, and what runs longer than its workflow expects."""
-        registry, store = self._app.registry, self._app.engine.store
-        orphans: dict[tuple[str, ...], float] = {}
-        for claim in await store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT):
-            if not registry.knows(claim.destination) and claim.type not in registry.external:
-                orphans[claim.type,] = orphans.get((claim.type,), 0) + 1
-        self._instruments.orphans.set(orphans)
-        overdue: dict[tuple[str, ...], float] = {}
-        for name, entry in registry.workflows.items():
-            within = entry.definition.expected_within
-            # Where an instance may begin anew, its row does not say when it did.
-            if within is not None and entry.definition.again != "anew":
-                before_us = store.now_us() - within // _MICROSECOND
-                where = InstanceFilter(workflow=name, status="running", created_to_us=before_us)
-                overdue[name,] = len(await store.instances(where, OVERDUE_LOOKED_AT))
-        self._instruments.overdue.set(overdue)
+        orphans, overdue = await orphans_of(self._app), await overdue_of(self._app)
+        self._instruments.orphans.set({(type,): count for type, count in orphans.items()})
+        self._instruments.overdue.set({(name,): count for name, count in overdue.items()})
 
     async def _lags(self) -> dict[tuple[str, ...], float]:
         sources = self._app.services.sources
@@ -156,6 +144,28 @@ class Looks:
 
     def _now_us(self) -> int:
         return self._app.engine.runtime.clock.now_us()
+
+
+async def orphans_of(app: Mainspring) -> dict[str, int]:
+    """Return how many commands wait that nothing in this app takes, by their types; among the first thousand."""
+    registry, found = app.registry, dict[str, int]()
+    for claim in await app.engine.store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT):
+        if not registry.knows(claim.destination) and claim.type not in registry.external:
+            found[claim.type] = found.get(claim.type, 0) + 1
+    return found
+
+
+async def overdue_of(app: Mainspring) -> dict[str, int]:
+    """Return how many instances run longer than their workflow expects, of each that says so; a thousand at most."""
+    store, found = app.engine.store, dict[str, int]()
+    for name, entry in app.registry.workflows.items():
+        within = entry.definition.expected_within
+        # Where an instance may begin anew its row does not say when it did; `stuck` reads the stream.
+        if within is not None and entry.definition.again != "anew":
+            before_us = store.now_us() - within // _MICROSECOND
+            where = InstanceFilter(workflow=name, status="running", created_to_us=before_us)
+            found[name] = len(await store.instances(where, OVERDUE_LOOKED_AT))
+    return found
 
 
 def _by_handler(runners: list[Runner], read: Callable[[Runner], int]) -> dict[tuple[str, ...], float]:

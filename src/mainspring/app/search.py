@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final, TypedDict, Unpack, get_args
 
 from mainspring.app.given import optional_text
+from mainspring.engine.pending import time_us_of
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError, SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of
@@ -17,8 +18,6 @@ from mainspring.port.searching import Found
 from mainspring.port.store import Store
 
 _CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Search(TypedDict, total=False):
@@ -133,4 +132,4 @@ def microseconds(name: str, time: object) -> int | None:
         raise SettingError(name, time, "Use a datetime with a time zone, as in datetime(2026, 1, 1, tzinfo=UTC).")
     if time.tzinfo is None:
         raise OperationError(f"The time {time}", "has no zone", "Use datetime(…, tzinfo=UTC).")
-    return (time - _EPOCH) // _MICROSECOND
+    return time_us_of(time)

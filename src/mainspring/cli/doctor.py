@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from datetime import timedelta
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, Literal
 
@@ -13,6 +12,7 @@ from msgspec import Struct, field
 
 from mainspring.app import Mainspring
 from mainspring.app.documents import instance_document
+from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
 from mainspring.app.projections import ProjectionStatus
 from mainspring.app.services import Source
 from mainspring.cli.failures import REFUSED, one_line
@@ -30,10 +30,7 @@ from mainspring.stores import open_store
 SAFE_SQLITE: Final = (3, 51, 3)
 LATE_SECONDS: Final = 120
 SHOWN: Final = 10
-OUTPUTS_LOOKED_AT: Final = 1_000
-OVERDUE_LOOKED_AT: Final = 1_000
 LOOK_SECONDS: Final = 60.0
-_MICROSECOND: Final = timedelta(microseconds=1)
 PACKAGES: Final = ("mainspring", "msgspec", "apsw", "asyncpg")
 
 
@@ -168,7 +165,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
     health.findings += await _orphans(app)
-    health.findings += await _overdue(app, health.now_us)
+    health.findings += await _overdue(app)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
     for source in app.services.sources.values():
         health.findings += await _source_findings(source, health.stats)
@@ -240,30 +237,18 @@ async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
 
 async def _orphans(app: Mainspring) -> list[Finding]:
     """Return what waits for a handler that this app does not have."""
-    outputs = await app.engine.store.outputs(None, timers=False, limit=OUTPUTS_LOOKED_AT)
-    unknown: dict[str, int] = {}
-    for claim in outputs:
-        if not app.registry.knows(claim.destination) and claim.type not in app.registry.external:
-            unknown[claim.type] = unknown.get(claim.type, 0) + 1
     return [
         problem(f"No handler of this app takes {name}: {counted(count, 'message')} waiting", "Register one.")
-        for name, count in sorted(unknown.items())
+        for name, count in sorted((await orphans_of(app)).items())
     ]
 
 
-async def _overdue(app: Mainspring, now_us: int) -> list[Finding]:
-    """Return which workflows have instances that run longer than the workflow expects.
-
-    Where an instance may begin anew its row does not say when it did; `stuck` reads the stream.
-    """
+async def _overdue(app: Mainspring) -> list[Finding]:
+    """Return which workflows have instances that run longer than the workflow expects."""
     found: list[Finding] = []
-    for name, entry in sorted(app.registry.workflows.items()):
-        within = entry.definition.expected_within
-        if within is None or entry.definition.again == "anew":
-            continue
-        where = InstanceFilter(workflow=name, status="running", created_to_us=now_us - within // _MICROSECOND)
-        late = len(await app.engine.store.instances(where, OVERDUE_LOOKED_AT))
-        if late:
+    for name, late in sorted((await overdue_of(app)).items()):
+        within = app.registry.workflows[name].definition.expected_within
+        if late and within is not None:
             or_more = " or more" if late == OVERDUE_LOOKED_AT else ""
             what = f"{counted(late, 'instance')}{or_more} of {name} {'runs' if late == 1 else 'run'} longer than"
             what = f"{what} {duration(within)}"

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from mainspring.analysis.quantities import lasting
-from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, stuck_of
+from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.tally import LONGEST_KEPT
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
@@ -57,15 +57,10 @@ def stuck(
     where = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
 
     async def use(app: Mainspring) -> StuckFound:
-        bounds = {
-            name: entry.definition.expected_within
-            for name, entry in app.registry.workflows.items()
-            if entry.definition.expected_within is not None
-        }
         total = sum((await app.stats()).instances.values())
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
             sharing = sharing_of(app, address, processes)
-            return await stuck_of(app.engine.store, where, bounds, limit, sharing, bar.update)
+            return await stuck_of(app.engine.store, where, bounds_of(app.registry), limit, sharing, bar.update)
 
     found = with_app(address, use)
     if as_json:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-TRACEPARENT_CHARACTERS: Final = 55
 TRACESTATE_CHARACTERS: Final = 512
 
 _TRACEPARENT: Final = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.ASCII)

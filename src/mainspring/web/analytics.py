@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mainspring.analysis.checking import check_sample
 from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
 from mainspring.analysis.reasons import Reason
-from mainspring.analysis.stuck import SHOWN, StuckFound, stuck_of
+from mainspring.analysis.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if import EXAMPLES, Report
 from mainspring.app.search import filter_of, microseconds, read_condition
 from mainspring.web.problems import responses
@@ -80,11 +80,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         where = filter_of(
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
-        bounds = {
-            name: entry.definition.expected_within
-            for name, entry in app.registry.workflows.items()
-            if entry.definition.expected_within is not None
-        }
+        bounds = bounds_of(app.registry)
         found = await served.slow.read(("stuck", where, limit), lambda store: stuck_of(store, where, bounds, limit))
         return answer(_shown(served, found))
 

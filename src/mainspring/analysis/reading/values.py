@@ -108,8 +108,6 @@ class Test(Struct, frozen=True):
 
 Value: TypeAlias = Known | Symbol | Made | Items | Table | Bound | Closure | Test
 
-NONE: Final = Known(None)
-
 
 def lifted(value: Any) -> Value:
     """Return an object as the value that the code would have made: its parts can be looked at.
