@@ -17,7 +17,7 @@ from mainspring import Complete, Decisions, Event, Mainspring, Received, Workflo
 from mainspring.analysis import checking, walk
 from mainspring.analysis.checking import NOT_KEPT, check
 from mainspring.analysis.helpers import Sharing
-from mainspring.analysis.streams import DAMAGED
+from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.what_if import Difference, Report
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter
@@ -286,6 +286,22 @@ def test_a_damaged_stream_hides_no_other(url: str, tmp_path: Path) -> None:
     (unchecked,) = report.unchecked
     assert (unchecked.why, unchecked.instances, unchecked.example) == (DAMAGED, 1, "Refund/waits-1")
     assert (report.instances, report.compared.decisions) == (6, 10)
+
+
+def test_a_stream_that_is_purged_while_it_is_read_hides_no_other(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One with a snapshot is read by two questions: between them its events may go."""
+
+    async def use(app: Mainspring) -> Report:
+        stream, store = app.engine.store.stream, app.engine.store
+        monkeypatch.setattr(store, "stream", lambda ref, *rest: nothing() if ref.id == "noted" else stream(ref, *rest))
+        return await check(app)
+
+    async def nothing() -> list[Any]:
+        return []
+
+    report = running(refunds(url), use)
+    (unchecked,) = report.unchecked
+    assert (report.instances, unchecked.why, unchecked.example) == (6, PURGED, "Refund/noted")
 
 
 def test_an_erased_stream_is_counted(tmp_path: Path) -> None:

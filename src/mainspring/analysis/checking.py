@@ -174,7 +174,7 @@ async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally,
             walk.unreadable_state(snapshot, error)
     elif row.version == 0:
         walk.gone = NOT_BEGUN
-    elif stream.events[-1].version == row.version:
+    elif stream.events and stream.events[-1].version == row.version:
         walk.take(stream.events)
         walk.end()
     else:

@@ -101,7 +101,7 @@ async def pages(store: Store, stream: Stream) -> AsyncIterator[list[EventRow]]:
     """
     yield stream.events
     last = stream.row.version
-    version = stream.events[-1].version if stream.events else last
+    version = stream.events[-1].version if stream.events else 0
     while version < last:
         page = await store.stream(stream.ref, version, min(EVENTS_PER_PAGE, last - version))
         if not page and stream.kept:
