@@ -50,7 +50,10 @@ async (versions) => {
     const begun = performance.now();
     set.call(slider, String(version));
     slider.dispatchEvent(new Event('input', { bubbles: true }));
-    do await painted(); while (JSON.parse(state()).times !== version - 1);
+    while (JSON.parse(state()).times !== version - 1) {
+      await painted();
+      if (performance.now() - begun > 30000) throw new Error(`version ${version} is not shown: ${state()}`);
+    }
     took.push(performance.now() - begun);
   }
   return took;

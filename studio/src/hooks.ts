@@ -130,6 +130,28 @@ export function useSettled<T>(value: T, milliseconds: number): T {
   return settled;
 }
 
+/** What stands in the address, and what somebody makes of it: the address follows when that pauses. */
+export function useAmended<T>(found: T, write: (value: T) => void, pauseMs: number): [T, (value: T) => void] {
+  const [value, set] = useState(found);
+  const latest = useRef(write);
+  latest.current = write;
+  // What was written here is no news when it comes back: somebody may have gone on meanwhile.
+  const written = useRef(found);
+  useEffect(() => {
+    if (found !== written.current) set(found);
+    written.current = found;
+  }, [found]);
+  useEffect(() => {
+    if (value === found) return;
+    const timer = setTimeout(() => {
+      written.current = value;
+      latest.current(value);
+    }, pauseMs);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return [value, set];
+}
+
 export interface Doing {
   busy: boolean;
   problem: Problem | undefined;

@@ -57,6 +57,42 @@ def test_a_scrub_takes_state_change_diagram_and_decision_along(page: Page, studi
     page.wait_for_url(re.compile("at=5"))
 
 
+# Changes a field, and once more in the very moment in which the address follows.
+GOES_ON = """([selector, first, second]) => {
+  const field = document.querySelector(selector);
+  const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set;
+  const put = (value) => { set.call(field, value); field.dispatchEvent(new Event('input', {bubbles: true})); };
+  const replace = history.replaceState;
+  history.replaceState = (...where) => {
+    history.replaceState = replace;
+    replace.apply(history, where);
+    queueMicrotask(() => put(second));
+  };
+  put(first);
+}"""
+
+
+def test_a_scrub_that_goes_on_while_the_address_follows_is_not_taken_back(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/instances/Meters/m-1?at=10"))
+    expect(page.get_by_label("The state", exact=True)).to_contain_text('"ticks": 9')
+    page.evaluate(GOES_ON, ["input[type=range]", "20", "30"])
+
+    page.wait_for_url(re.compile("at=30"))
+    expect(page.locator("output")).to_have_text("30 / 61")
+    expect(page.get_by_label("The state", exact=True)).to_contain_text('"ticks": 29')
+
+
+def test_what_is_typed_while_the_address_follows_is_not_lost(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/instances"))
+    expect(page.get_by_role("status").filter(has_text="in all")).to_be_visible()
+    settled(page)
+    page.evaluate(GOES_ON, ["[data-search]", "o-1", "o-17"])
+
+    page.wait_for_url(re.compile("prefix=o-17"))
+    expect(page.get_by_label("Id begins with")).to_have_value("o-17")
+    expect(page.get_by_role("status").filter(has_text="1 instance")).to_be_visible()
+
+
 def test_what_would_have_been_is_told_beside_what_was(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/instances/Orders/o-3?tab=what-if&at=2"))
     page.get_by_label("Message").fill('{"order_id": "o-3", "amount": 5000, "note": "please"}')

@@ -1,10 +1,10 @@
 // One instance: what happened, why, what it waits for, and how it would have gone otherwise.
 
 import type { JSX } from "preact";
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useState } from "preact/hooks";
 import { ask, path } from "../api";
 import type { InstanceDocument } from "../documents";
-import { useLoad } from "../hooks";
+import { useAmended, useLoad } from "../hooks";
 import { useLive } from "../live";
 import { LiveSign, Shown, Status, Tabs, When } from "../parts/basics";
 import { amend, link, type Route } from "../route";
@@ -123,15 +123,10 @@ function Inside({ instance, route }: { instance: InstanceDocument; route: Route 
 
 /** The version that is looked at: the one of the address, else the last one, and then whatever becomes the last one. */
 function useVersion(route: Route, last: number): [number, (version: number) => void] {
-  const asked = Number(route.query.get("at") ?? 0);
-  const [chosen, choose] = useState(Number.isInteger(asked) && asked > 0 ? asked : 0);
-  useEffect(() => choose(Number.isInteger(asked) && asked > 0 ? asked : 0), [asked]);
+  const found = Number(route.query.get("at") ?? 0);
+  const asked = Number.isInteger(found) && found > 0 ? found : 0;
+  const [chosen, choose] = useAmended(asked, (version) => amend(route, { at: version || undefined }), ADDRESS_MS);
   const at = chosen ? Math.min(chosen, Math.max(last, 1)) : last;
-  const go = useCallback((version: number) => choose(Math.max(1, version)), []);
-  useEffect(() => {
-    if (chosen === asked) return;
-    const timer = setTimeout(() => amend(route, { at: chosen >= last ? undefined : chosen }), ADDRESS_MS);
-    return () => clearTimeout(timer);
-  }, [chosen, last]);
+  const go = useCallback((version: number) => choose(version >= last ? 0 : Math.max(1, version)), [last]);
   return [at, go];
 }

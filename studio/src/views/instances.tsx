@@ -1,10 +1,10 @@
 // Instances: found among a million, and operated on many at a time.
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { ask, type Query } from "../api";
 import type { AttributeName, InstanceDocument, WorkflowDocument } from "../documents";
-import { useChanges, useLoad, useSettled } from "../hooks";
+import { useAmended, useChanges, useLoad } from "../hooks";
 import { Empty, Loading, LookAgain, ProblemBox, Status, When } from "../parts/basics";
 import { usePages, VirtualRows } from "../parts/list";
 import { amend, link, type Route } from "../route";
@@ -204,13 +204,7 @@ function Times({ route, onChange }: { route: Route; onChange: (name: string, val
 
 /** A text that is asked for when the typing pauses. */
 function Typed({ name, route, placeholder, search, list }: { name: string; route: Route; placeholder: string; search?: boolean; list?: string }): JSX.Element {
-  const given = route.query.get(name) ?? "";
-  const [text, set] = useState(given);
-  const settled = useSettled(text, TYPING_MS);
-  useEffect(() => set(given), [given]);
-  useEffect(() => {
-    if (settled === text && settled !== given) amend(route, { [name]: settled || undefined });
-  }, [settled]);
+  const [text, set] = useAmended(route.query.get(name) ?? "", (typed) => amend(route, { [name]: typed || undefined }), TYPING_MS);
   return (
     <input
       type="search"
