@@ -27,7 +27,7 @@ from tests.bad_input.inputs import DELAYS
 SOON: Final = timedelta(seconds=10)
 
 
-def raising(error: BaseException) -> Callable[..., NoReturn]:
+def raising(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
     def raises(*_: object) -> NoReturn:
         raise error
 
@@ -266,7 +266,7 @@ def test_a_keyboard_interrupt_ends_the_process_and_loses_nothing(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table: dict[str, Any] = DECIDES if where == "decide" else HANDLES
-    monkeypatch.setitem(table, "stop", raising(KeyboardInterrupt()))
+    monkeypatch.setitem(table, "stop", raising(KeyboardInterrupt))
     url = url_of("sqlite", tmp_path)
     bounds: list[asyncio.Timeout] = []
 
@@ -297,7 +297,7 @@ def test_a_keyboard_interrupt_does_not_wait_for_a_commit_that_nobody_makes_any_m
     bounds: list[asyncio.Timeout] = []
 
     async def interrupted(*_: object) -> NoReturn:
-        asyncio.get_running_loop().call_soon(raising(KeyboardInterrupt()))
+        asyncio.get_running_loop().call_soon(raising(KeyboardInterrupt))
         await asyncio.Event().wait()
         raise AssertionError("nobody sets it")
 
