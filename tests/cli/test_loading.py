@@ -23,7 +23,9 @@ def test_a_module_alone_means_its_app(run: Run) -> None:
         ("shop:ap", "shop has no ap. It has shop:app."),
         ("shop:app.nothing", "shop has no app.nothing."),
         ("shop:not_an_app", "shop:not_an_app is a int, not a Mainspring."),
-        ("shop.py", "There is no module shop.py in "),
+        ("shop.py", "shop.py is a file, and a module is named without .py: shop:app."),
+        ("shop.py:app", "shop.py is a file, and a module is named without .py: shop:app."),
+        ("store:app", "store has no app. Did you mean store.app:app?"),
         ("my shop:app", "'my shop' is not the name of a module. Write module:app, as in shop:app."),
         ("needs:app", "needs cannot be imported: ModuleNotFoundError: No module named 'a_database_driver' ("),
         ("typo:app", "typo cannot be imported: SyntaxError: "),
@@ -34,6 +36,8 @@ def test_what_cannot_be_loaded_is_said_in_one_line(run: Run, folder: Path, addre
     (folder / "needs.py").write_text("import a_database_driver\n")
     (folder / "typo.py").write_text("app = = 1\n")
     (folder / "broken.py").write_text("app = 1 / 0\n")
+    (folder / "store").mkdir()
+    (folder / "store/app.py").touch()
 
     ran = run("ls", "--app", address)
 

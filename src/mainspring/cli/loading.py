@@ -11,6 +11,7 @@ import re
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Generator
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -41,13 +42,20 @@ def load_app(address: str) -> Mainspring:
     found: Any = _module(module_name)
     for part in attribute.split("."):
         if not hasattr(found, part):
-            apps = sorted(name for name, value in _names(found).items() if isinstance(value, Mainspring))
-            hint = f" It has {', '.join(f'{module_name}:{name}' for name in apps)}." if apps else ""
-            raise MisuseError(f"{module_name} has no {attribute}.{hint}")
+            raise MisuseError(f"{module_name} has no {attribute}.{_hint(module_name, found)}")
         found = getattr(found, part)
     if not isinstance(found, Mainspring):
         raise MisuseError(f"{module_name}:{attribute} is a {type(found).__name__}, not a Mainspring.")
     return found
+
+
+def _hint(module_name: str, module: Any) -> str:
+    """Return where else the app may be: under another name, or in a package's module `app`."""
+    apps = sorted(name for name, value in _names(module).items() if isinstance(value, Mainspring))
+    if apps:
+        return f" It has {', '.join(f'{module_name}:{name}' for name in apps)}."
+    beside = any((Path(folder) / f"{ATTRIBUTE}.py").is_file() for folder in getattr(module, "__path__", ()))
+    return f" Did you mean {module_name}.{ATTRIBUTE}:{ATTRIBUTE}?" if beside else ""
 
 
 def _names(value: Any) -> dict[str, Any]:
@@ -57,6 +65,10 @@ def _names(value: Any) -> dict[str, Any]:
 def _module(name: str) -> Any:
     if not all(part.isidentifier() for part in name.split(".")):
         raise MisuseError(f"{name!r} is not the name of a module. Write module:app, as in shop:app.")
+    if name.endswith(".py"):
+        raise MisuseError(
+            f"{name} is a file, and a module is named without .py: {name.removesuffix('.py')}:{ATTRIBUTE}."
+        )
     here = os.getcwd()  # noqa: PTH109  sys.path holds strings
     if here not in sys.path:
         sys.path.insert(0, here)
