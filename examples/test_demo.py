@@ -103,24 +103,23 @@ def test_a_pipe_gets_plain_text_with_whole_lines() -> None:
     assert "state: Finished()" in told.stdout
 
 
-def test_all_examples_are_told_unless_some_are_named() -> None:
-    told = demo("stories")
-    assert told.returncode == 0
+def test_all_examples_are_told_unless_some_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stories"]) == 0
+    told = capsys.readouterr().out
     for name in packages():
-        assert f"{name}: {stories(name)[0].title}" in told.stdout
+        assert f"{name}: {stories(name)[0].title}" in told
 
 
-def test_the_last_line_says_how_much_was_told() -> None:
-    assert demo("stories", "traffic_fine").stdout.splitlines()[-1] == "3 stories, 27 events"
-
-
-def test_an_example_named_twice_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_last_line_says_how_much_was_told_and_an_example_named_twice_is_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     main(["stories", "traffic_fine", "traffic_fine"])
     assert capsys.readouterr().out.endswith("\n3 stories, 27 events\n")
 
 
-def test_colour_can_be_forced_into_a_pipe() -> None:
-    told = demo("stories", "traffic_fine", "--colour", "always").stdout
+def test_colour_can_be_forced_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["stories", "traffic_fine", "--colour", "always"])
+    told = capsys.readouterr().out
     lines = told.splitlines()
     assert any(line.startswith(COLOURS["input"]) and "InitiatedBy" in line for line in lines)
     assert any(line.startswith(COLOURS["output"]) and "Sent" in line for line in lines)
@@ -146,12 +145,13 @@ def test_lines_are_cut_to_the_width_of_a_terminal(monkeypatch: pytest.MonkeyPatc
     assert any(line.endswith("…") for line in lines)
 
 
-def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    told = demo("stories", "trafic_fine")
-    assert told.returncode == 2
-    assert told.stdout == ""
-    assert "there is no example named 'trafic_fine'" in told.stderr
-    assert "traffic_fine" in told.stderr.splitlines()[-1]
+def test_an_unknown_name_is_answered_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(["stories", "trafic_fine"])
+    told = capsys.readouterr()
+    assert (exit.value.code, told.out) == (2, "")
+    assert "there is no example named 'trafic_fine'" in told.err
+    assert "traffic_fine" in told.err.splitlines()[-1]
 
 
 def test_help_teaches_how_to_read_a_stream(capsys: pytest.CaptureFixture[str]) -> None:
@@ -185,8 +185,9 @@ def test_a_page_that_is_no_terminal_is_never_cut() -> None:
     assert page(io.StringIO(), "auto", {}).width is None
 
 
-def test_the_demo_kills_its_worker_and_loses_nothing() -> None:
-    told = demo()
+def test_the_demo_kills_its_worker_loses_nothing_and_keeps_its_files_where_it_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    told = demo("--folder", str(folder))
     assert (told.returncode, told.stderr) == (0, "")
     assert ESCAPE not in told.stdout
     lines = told.stdout.splitlines()
@@ -202,19 +203,14 @@ def test_the_demo_kills_its_worker_and_loses_nothing() -> None:
     assert lines[-3] == "33 still wait for a person or a timer, as they should"
     assert lines[-2].startswith("0 lost, 0 doubled, of 433 inputs and ")
     assert re.fullmatch(r"the studio knows \d+ instances, and its (page answers|API answers; .*)", lines[-1])
+    assert {"demo.db", "effects.jsonl"} <= {file.name for file in folder.iterdir()}
+    again = demo("--folder", str(folder))
+    assert again.returncode == 2
+    assert "is not empty" in again.stdout
 
 
 def test_the_demo_uses_all_examples() -> None:
     assert {scene.example for scene in scenes(8)} == set(packages())
-
-
-def test_the_demo_keeps_its_files_where_it_is_told(tmp_path: Path) -> None:
-    folder = str(tmp_path / "kept")
-    assert demo("--instances", "8", "--folder", folder).returncode == 0
-    assert {"demo.db", "effects.jsonl"} <= {file.name for file in Path(folder).iterdir()}
-    again = demo("--instances", "8", "--folder", folder)
-    assert again.returncode == 2
-    assert "is not empty" in again.stdout
 
 
 def test_a_terminal_without_rich_gets_a_line_that_rewrites_itself() -> None:

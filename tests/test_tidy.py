@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,12 @@ def texts() -> Iterator[tuple[str, str]]:
 def modules(*folders: str) -> Iterator[tuple[str, ast.Module]]:
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*.py")):
-            yield str(path.relative_to(ROOT)), ast.parse(path.read_text())
+            yield str(path.relative_to(ROOT)), parsed(path)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def test_modules_are_small() -> None:

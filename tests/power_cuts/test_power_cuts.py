@@ -3,7 +3,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-CUTS = 20
+CUTS = 12
 SEED = 7
 SECONDS = 300
 

@@ -13,8 +13,8 @@ from tests.simulation.plan import FAULTS, plan_of
 from tests.simulation.run import run
 from tests.simulation.shrink import shrunk, story
 
-SEEDS = 120
-CHUNKS = 4
+SEEDS = 80
+CHUNKS = 2
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
