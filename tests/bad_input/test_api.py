@@ -37,7 +37,6 @@ from tests.bad_input.inputs import (
     named,
 )
 
-SOON: Final = timedelta(seconds=5)
 NOW: Final = timedelta(0)
 
 

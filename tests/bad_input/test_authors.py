@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import FrozenInstanceError
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -23,8 +23,6 @@ from mainspring.stores.memory import MemoryStore
 from tests.bad_input.conftest import Office, url_of
 from tests.bad_input.desk import DECIDES, EVOLVES, HANDLES, ROUTES, Desk, Done, Go, Later, Note, Open, Rude, Work, desk
 from tests.bad_input.inputs import DELAYS
-
-SOON: Final = timedelta(seconds=10)
 
 
 def raising(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:
@@ -271,14 +269,14 @@ def test_a_keyboard_interrupt_ends_the_process_and_loses_nothing(
     bounds: list[asyncio.Timeout] = []
 
     async def first() -> None:
-        async with asyncio.timeout(20) as bound, desk(Mainspring(url)) as app:
+        async with asyncio.timeout(60) as bound, desk(Mainspring(url)) as app:
             bounds.append(bound)
             await app.send(Go("neighbour"))
             await app.send(Go("bad", "stop"), id="m-1")
             await asyncio.Event().wait()
 
     async def second() -> None:
-        async with asyncio.timeout(20), desk(Mainspring(url)) as app:
+        async with asyncio.timeout(60), desk(Mainspring(url)) as app:
             assert (await app.send(Note("neighbour"))).status == "stepped"
             again = await app.send(Go("bad", "stop"), id="m-1")
             assert again.status == ("stepped" if where == "decide" else "duplicate")
@@ -302,7 +300,7 @@ def test_a_keyboard_interrupt_does_not_wait_for_a_commit_that_nobody_makes_any_m
         raise AssertionError("nobody sets it")
 
     async def main() -> None:
-        async with asyncio.timeout(20) as bound, desk(Mainspring("memory://")) as app:
+        async with asyncio.timeout(60) as bound, desk(Mainspring("memory://")) as app:
             bounds.append(bound)
             await app.send(Go("neighbour"))
             monkeypatch.setattr(MemoryStore, "commit", interrupted)

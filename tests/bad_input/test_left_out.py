@@ -33,7 +33,7 @@ def on_damaged(
     url = url_of(store, folder)
 
     async def main() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async with desk(Mainspring(url)) as app:
                 for id in ALL:
                     await app.send(message(id))

@@ -52,7 +52,7 @@ def on_edited(
     url = url_of(store, folder)
 
     async def main() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async with desk(Mainspring(url)) as app:
                 await app.send(Go("bad"))
                 await app.send(Go("neighbour"))
@@ -177,7 +177,7 @@ def test_a_task_that_was_edited_hides_no_other(
             await app.send(Go("bad"))
             await app.send(Go("neighbour"))
         await edit(store, url, "UPDATE {s}tasks SET {change} WHERE {bad}".replace("{change}", TASKS[what]))
-        async with asyncio.timeout(30), desk(Mainspring(url)) as app:
+        async with asyncio.timeout(60), desk(Mainspring(url)) as app:
             await then(app)
 
     asyncio.run(neighbour_ended())
@@ -194,7 +194,7 @@ def test_a_dead_letter_that_was_edited_hides_no_other(
             await app.send(Note("nobody"))
             await app.send(Note("nobody-2"))
         await edit(store, url, "UPDATE {s}dead_letters SET body = {garbage} WHERE instance = 'nobody'")
-        async with asyncio.timeout(30), desk(Mainspring(url)) as app:
+        async with asyncio.timeout(60), desk(Mainspring(url)) as app:
             assert [letter.instance for letter in await app.dead_letters()] == ["nobody-2"]
             with pytest.raises(DamagedRecordError):
                 await app.retry_dead_letter(1)

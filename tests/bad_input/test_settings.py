@@ -54,7 +54,7 @@ def test_a_url_that_names_no_store_is_refused_at_the_start(what: str) -> None:
     url, error = URLS[what]
 
     async def main() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await desk(Mainspring(url)).start()
 
     with pytest.raises(error) as caught:
@@ -132,7 +132,7 @@ def test_a_subject_that_fails_is_at_fault_alone(tmp_path: Path) -> None:
 
     async def main() -> None:
         seal = Encrypted(StaticKeys({"2026": bytes(32)}), subject=subject)
-        async with asyncio.timeout(20), desk(Mainspring(f"sqlite:///{tmp_path / 'desk.db'}", seal=seal)) as app:
+        async with asyncio.timeout(60), desk(Mainspring(f"sqlite:///{tmp_path / 'desk.db'}", seal=seal)) as app:
             both = await asyncio.gather(
                 app.send(Go("bad")), app.send(Go("neighbour")), app.send(Go("third")), return_exceptions=True
             )
@@ -157,7 +157,7 @@ def test_a_body_that_no_key_opens_holds_up_its_own_instance_only(
         await app.stop()
 
     async def main() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await send(old, Go("bad"))
             await send(new, Go("neighbour"))
             async with desk(Mainspring(url, seal=Encrypted(new))) as app:

@@ -19,7 +19,7 @@ def test_a_program_without_an_event_loop_sends_and_waits(make_app: MakeApp) -> N
     with shop(make_app()).blocking() as blocking:
         receipt = blocking.send(PlaceOrder("o-1"))
         assert receipt.status == "stepped"
-        assert receipt.result(timeout=timedelta(seconds=5)) == Receipted("o-1", 0)
+        assert receipt.result(timeout=timedelta(seconds=60)) == Receipted("o-1", 0)
         assert [r.result() for r in blocking.send_many([PlaceOrder("o-2"), PlaceOrder("o-3")])] == [
             Receipted("o-2", 0),
             Receipted("o-3", 0),

@@ -24,7 +24,7 @@ def test_the_log_tells_who_did_what_and_how_long_it_took(make_app: MakeApp) -> N
             ]
             assert log[0].state == "Working"
             assert log[1].duration is not None
-            assert timedelta(0) <= log[1].duration < timedelta(seconds=10)
+            assert log[1].duration >= timedelta(0)
             assert [line.time for line in log] == sorted(line.time for line in log if line.time is not None)
 
     run(main)

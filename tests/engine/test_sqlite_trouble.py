@@ -24,7 +24,7 @@ from tests.engine.jobs import Done, Start, Work, job
 from tests.stores.sqlite_faulty_disk import faulty_disk
 from tests.stores.sqlite_support import NAME, Holder
 
-SOON = timedelta(seconds=20)
+SOON = timedelta(seconds=60)
 KILLS = 3
 
 
@@ -167,7 +167,7 @@ def test_what_may_not_be_written_is_refused_with_what_to_do(folder_mode: int, ex
             capture_output=True,
             text=True,
             check=True,
-            timeout=20,
+            timeout=60,
         )
         assert done.stdout.startswith("Store"), done.stdout + done.stderr
         assert "Let this user" in done.stdout

@@ -76,7 +76,7 @@ def refunds(url: str) -> Mainspring:
 
 def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await body()
 
     asyncio.run(bounded())
