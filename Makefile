@@ -8,6 +8,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 UV_VERSION := 0.13.7
 BIN := .venv/bin
 READY := .venv/.ready
+# The tests and the demo start hundreds of processes: where this is set, each of them would compile all that it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 help: ## Show what can be done here
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
