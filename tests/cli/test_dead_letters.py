@@ -1,5 +1,6 @@
 import pytest
 
+from mainspring import Mainspring
 from tests.cli.conftest import Run
 
 REASON = "there is no instance Orders/o-1, and CardCharged may not begin one"
@@ -44,6 +45,17 @@ def test_one_that_is_still_not_taken_stays_and_the_exit_code_says_so(run: Run) -
     ran = run("dead-letters", "retry", "1")
 
     assert (ran.code, ran.out) == (1, "dead letter 1: is a dead letter still\n")
+
+
+def test_who_retries_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    actors: list[str | None] = []
+
+    async def retry_dead_letter(app: Mainspring, id: int, *, actor: str | None = None) -> None:
+        actors.append(actor)
+
+    monkeypatch.setattr(Mainspring, "retry_dead_letter", retry_dead_letter)
+    run("dead-letters", "retry", "1", "--actor", "ann")
+    assert actors == ["ann"]
 
 
 def test_discarding_removes_it_for_good(run: Run) -> None:

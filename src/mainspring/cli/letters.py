@@ -106,9 +106,10 @@ def _write_letter(letter: DeadLetter) -> None:
 )
 @click.argument("ids", metavar="[ID]...", type=int, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All that there are now.")
+@actor_option
 @json_option
 @app_option
-def retry_letters(ids: tuple[int, ...], everything: bool, as_json: bool, address: str) -> int:
+def retry_letters(ids: tuple[int, ...], everything: bool, actor: str | None, as_json: bool, address: str) -> int:
     """Carry dead letters out after all, under their old ids.
 
     Commands go back to a worker; inputs are taken at once, and stay dead letters if still no instance takes them (exit
@@ -116,7 +117,7 @@ def retry_letters(ids: tuple[int, ...], everything: bool, as_json: bool, address
     """
 
     async def again(app: Mainspring, id: int) -> bool:
-        await app.retry_dead_letter(id)
+        await app.retry_dead_letter(id, actor=actor)
         return not await app.engine.store.dead_letters(1, 0, [id])
 
     return _each(address, ids, everything, as_json, ("retried", "is a dead letter still"), again)
