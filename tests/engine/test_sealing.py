@@ -191,3 +191,38 @@ def test_two_processes_that_make_a_subjects_key_at_once_agree(tmp_path: Path) ->
     first, second = FileKeys(tmp_path), FileKeys(tmp_path)
     assert first.current("ann") == second.current("ann")
     assert first.current("ann") != first.current("bob")
+
+
+def test_a_key_that_is_being_destroyed_is_gone_already(tmp_path: Path) -> None:
+    old = FileKeys(tmp_path).current("ann")
+    # As `destroy` leaves it between two of its steps, should the power go.
+    (tmp_path / f"{old.id}.gone").touch()
+    (tmp_path / f"{old.id}.key").write_bytes(bytes(32))
+    keys = FileKeys(tmp_path)
+    assert keys.find(old.id) is None
+    assert keys.current("ann").id != old.id
+
+
+def test_a_key_that_is_destroyed_while_it_is_read_seals_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, other, read = FileKeys(tmp_path), FileKeys(tmp_path), Path.read_bytes
+    old = other.current("ann")
+
+    def overtaken(path: Path) -> bytes:
+        monkeypatch.setattr(Path, "read_bytes", read)
+        assert other.destroy("ann") == 1
+        return bytes(32)
+
+    monkeypatch.setattr(Path, "read_bytes", overtaken)
+    found = keys.current("ann")
+    assert found.id != old.id
+    assert found.secret != bytes(32)
+
+
+def test_of_many_keys_few_are_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.sealing.keys.KEYS_KEPT", 2)
+    keys = FileKeys(tmp_path)
+    made = [keys.current(f"customer-{number}") for number in range(5)]
+    assert [keys.find(key.id) for key in made] == [key.secret for key in made]
+    assert len(keys._known) <= 2  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  nothing else shows it

@@ -14,6 +14,8 @@ from msgspec import Struct
 from mainspring.errors import DamagedRecordError, SettingError
 
 KEY_BYTES: Final = 32
+KEYS_KEPT: Final = 10_000
+"""So many are held in memory; others are read again."""
 _ENDING: Final = ".key"
 
 
@@ -95,13 +97,19 @@ class FileKeys:
 
     def current(self, subject: str | None) -> Key:
         name = self._name(subject or "")
+        try:
+            return self._newest(name)
+        except FileNotFoundError:
+            return self._newest(name)  # it was destroyed at this very moment: now its mark is seen
+
+    def _newest(self, name: str) -> Key:
         generation = 1
         while (self._directory / f"{name}-{generation}.gone").exists():
             generation += 1
         id = f"{name}-{generation}"
         secret = self._known.get(id)
         if secret is None or not self._path(id).exists():
-            secret = self._known[id] = self._secret(f"{id}{_ENDING}")
+            secret = self._keep(id, self._secret(f"{id}{_ENDING}"))
         return Key(id, secret)
 
     def find(self, id: str) -> bytes | None:
@@ -110,9 +118,17 @@ class FileKeys:
         if not path.exists():
             self._known.pop(id, None)
             return None
-        if id not in self._known:
-            self._known[id] = _whole(path)
-        return self._known[id]
+        secret = self._known.get(id)
+        try:
+            return self._keep(id, _whole(path)) if secret is None else secret
+        except FileNotFoundError:
+            return None
+
+    def _keep(self, id: str, secret: bytes) -> bytes:
+        if len(self._known) >= KEYS_KEPT:
+            self._known.clear()  # there may be a key for every customer
+        self._known[id] = secret
+        return secret
 
     def destroy(self, subject: str) -> int:
         """Destroy the keys of a subject, and return how many there were. What they sealed cannot be read any more."""
@@ -166,8 +182,13 @@ class FileKeys:
 
 
 def _whole(path: Path) -> bytes:
-    """Return the secret in a file. What is cut short, or was edited, opens nothing, and must not seal anything."""
+    """Return the secret in a file. What is cut short, or was edited, opens nothing, and must not seal anything.
+
+    One that was overwritten is being destroyed: it is as if its file were gone already.
+    """
     secret = path.read_bytes()
+    if secret == bytes(KEY_BYTES):
+        raise FileNotFoundError(path)
     if len(secret) != KEY_BYTES:
         raise DamagedRecordError("keys", f"{path.name} has {len(secret)} bytes, not {KEY_BYTES}")
     return secret
