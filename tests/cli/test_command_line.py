@@ -93,6 +93,7 @@ def test_every_commands_help_has_an_example_of_it(run: Run, path: str) -> None:
 
     assert ran.code == 0
     assert re.search(rf"Examples:\n +{path}\b", ran.out)
+    assert "\\b" not in ran.out, "click's mark for lines that stay as they are is a character"
 
 
 @pytest.mark.parametrize("path", LEAVES)

@@ -32,14 +32,14 @@ COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 @app_argument
 @app_option
 def lint(workflow: str | None, strict: bool, as_json: bool, address: str) -> int:
-    r"""Look for mistakes in workflows: cases and timeouts that are missing.
+    """Look for mistakes in workflows: cases and timeouts that are missing.
 
     It reads the code of decide and evolve, and how the app is wired; it runs neither, and opens no database. Exit code
     1 says that there is an error or a warning. A comment on the line, or above it, says that a finding is intended:
 
     \b
       # mainspring: intended waits-without-timeout the answer is late, not lost
-    """
+    """  # noqa: D301  click knows it by the character itself: these lines stay as they are
     app = load_app(address)
     if workflow is not None and workflow not in app.registry.workflows:
         names = ", ".join(sorted(app.registry.workflows)) or "none"
