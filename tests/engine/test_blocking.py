@@ -50,6 +50,7 @@ def test_read_models_tasks_and_schedules_are_asked_without_await(make_app: MakeA
         assert blocking.projections("notes").get("o-1") == Kept(1)
         assert [status.name for status in blocking.projections.list()] == ["notes"]
         assert (blocking.tasks.list(), blocking.schedules.list()) == ([], [])
+        assert not callable(blocking.instance(Shop, "o-1")), "a template of Django calls whatever can be called"
 
 
 def test_outside_its_with_block_it_says_so(make_app: MakeApp) -> None:

@@ -38,14 +38,13 @@ class Blocking:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        if isinstance(value, Tasks | Schedules | Projections):
+        if isinstance(value, Projections):
+            return BlockingProjections(value, self._loop)
+        if isinstance(value, Tasks | Schedules):
             return Blocking(value, self._loop)
         if isinstance(value, Post):
             return value.blocking  # it needs no event loop, but the connection's own thread
         return functools.partial(self._call, value) if inspect.ismethod(value) else value
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return self._call(self._target, *args, **options)
 
     def __str__(self) -> str:
         return str(self._target)
@@ -64,6 +63,15 @@ class Blocking:
         if isinstance(result, list):
             return [self._wrapped(item) for item in cast("list[Any]", result)]
         return result
+
+
+class BlockingProjections(Blocking):
+    """The projections of an app, for programs without an event loop: `shop.projections("orders").get("o-1")`."""
+
+    # Of these alone: what is callable is called by a template of Django that only wants to show it.
+    def __call__(self, name: str) -> Blocking:
+        """Return a handle on a projection."""
+        return self._call(self._target, name)
 
 
 class BlockingTransaction(Blocking):
