@@ -22,6 +22,9 @@ export class Problem extends Error {
   }
 }
 
+/** The event that the server does not know who asks. */
+export const UNKNOWN = "unknown";
+
 export interface Page<T, Cursor = number> {
   items: T[];
   next: Cursor | null;
@@ -64,6 +67,7 @@ export async function answered(where: string, asked: Asked = {}): Promise<Respon
     if (asked.signal?.aborted) throw error;
     throw new Problem(0, "no answer", "The server does not answer. It may be restarting; this page tries again.");
   }
+  if (response.status === 401) dispatchEvent(new Event(UNKNOWN));
   if (!response.ok) throw await problemOf(response);
   return response;
 }

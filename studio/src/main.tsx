@@ -3,10 +3,12 @@
 import { render, type JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import "./style.css";
+import { UNKNOWN } from "./api";
 import { PLACES, listenToKeys } from "./keys";
 import { useRoute, type Route } from "./route";
 import { settings, showTheme, type Theme } from "./settings";
 import { Empty } from "./parts/basics";
+import { DoorView } from "./views/door";
 import { InstanceView } from "./views/instance";
 import { InstancesView } from "./views/instances";
 import { LettersView } from "./views/letters";
@@ -114,6 +116,18 @@ function Help({ onClose }: { onClose: () => void }): JSX.Element {
   );
 }
 
+/** Whether the server knows who looks. Elsewhere it is asked again: a token may have been given meanwhile. */
+function useKnown(place: string): [boolean, () => void] {
+  const [known, know] = useState(true);
+  useEffect(() => know(true), [place]);
+  useEffect(() => {
+    const refuse = () => know(false);
+    addEventListener(UNKNOWN, refuse);
+    return () => removeEventListener(UNKNOWN, refuse);
+  }, []);
+  return [known, () => know(true)];
+}
+
 /** Another place begins at its top; and if the link that led there is gone, its content has the focus. */
 function useArrival(place: string): void {
   const before = useRef(place);
@@ -140,6 +154,7 @@ function App(): JSX.Element {
     document.title = [route.parts.slice(1).join("/"), title, "mainspring studio"].filter(Boolean).join(" · ");
   }, [route]);
   useArrival(route.parts.join("/"));
+  const [known, letIn] = useKnown(route.parts.join("/"));
   const toContent = (event: Event) => {
     // Its link has no address of its own here: what stands behind the # is where one is.
     event.preventDefault();
@@ -169,7 +184,7 @@ function App(): JSX.Element {
         </div>
       </nav>
       <main id="content" tabIndex={-1} aria-label={title}>
-        {view(route)}
+        {known || here === "#/settings" ? view(route) : <DoorView onLetIn={letIn} />}
       </main>
       {help && <Help onClose={() => showHelp(false)} />}
     </>

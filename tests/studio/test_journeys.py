@@ -53,7 +53,9 @@ def test_a_scrub_takes_state_change_diagram_and_decision_along(page: Page, studi
     expect(state).to_contain_text("Paid")
     expect(state).to_contain_text("AwaitingPayment → Paid")
     expect(page.locator(".box.at")).to_contain_text("Paid")
-    expect(page.get_by_role("region", name="Decision")).to_contain_text("amount < 1_000")
+    expect(page.get_by_role("region", name="Decision").locator(".branches code").first).to_have_text(
+        "case CardCharged(), AwaitingPayment(amount) if amount < 1_000"
+    )
     page.wait_for_url(re.compile("at=5"))
 
 

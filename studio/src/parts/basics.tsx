@@ -5,7 +5,6 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api";
 import { useTick, type Doing, type Loaded } from "../hooks";
 import type { LiveState } from "../live";
-import { link } from "../route";
 import { ago, clock, pretty, words } from "../text";
 
 export function Loading({ what = "Loading" }: { what?: string }): JSX.Element {
@@ -27,7 +26,6 @@ export function ProblemBox({ problem }: { problem: Problem | undefined }): JSX.E
       <strong>{problem.title}</strong>
       {problem.status > 0 && <span class="faint"> {problem.status}</span>}
       <p>{problem.detail}</p>
-      {problem.status === 401 && <a href={link(["settings"])}>Give a token</a>}
     </div>
   );
 }

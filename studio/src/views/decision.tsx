@@ -68,7 +68,7 @@ function Branches({ branches }: { branches: BranchDocument[] }): JSX.Element {
     <ul class="plain branches">
       {branches.map((branch, index) => (
         <li key={index}>
-          <code>{branch.kind === "case" ? branch.text : `${branch.kind}: ${branch.text}`}</code>
+          <code>{branch.text}</code>
           <span class="faint">
             {" "}
             {branch.function} · {branch.file}:{branch.line}
