@@ -4,14 +4,18 @@ import asyncio
 
 import pytest
 
-from mainspring.engine import dispatch, intake
+from mainspring import Mainspring
+from mainspring.engine import claims, dispatch, intake
 from mainspring.engine.lanes import Lanes
+from mainspring.engine.pending import Pending
 from mainspring.errors import StoreClosedError
 from mainspring.port.records import OutputClaim
+from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Note, PlaceOrder, Shop
 from tests.engine.test_stepping import closed_shop
+from tests.engine.test_timers import Open, ticket
 
 
 def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +73,35 @@ def test_outputs_over_a_workers_capacity_are_left_to_whoever_has_room(
 
     run(main)
     assert waiting[0] <= 5 + 3
+
+
+def test_timers_that_are_due_together_come_into_hand_a_few_at_a_time(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "INPUTS_IN_HAND", 10)
+    monkeypatch.setattr(claims, "CLAIM_LIMIT", 5)
+    clock, most = VirtualClock(), 0
+
+    async def main() -> None:
+        async with ticket(make_app(clock)) as app:
+            await app.send_many([Open(f"t-{n}") for n in range(100)])
+            submit = app.engine.stepper.submit
+
+            def counted(pending: Pending) -> None:
+                nonlocal most
+                submit(pending)
+                most = max(most, app.engine.stepper.in_hand)
+
+            app.engine.intake.connect(counted)
+            clock.advance(60)
+            await until(lambda: _reminded(app))
+
+    async def _reminded(app: Mainspring) -> bool:
+        clock.advance(0.01)
+        return len(await app.timers(limit=300)) == 200
+
+    run(main)
+    assert most <= 10 + 5
 
 
 def test_states_of_idle_instances_are_forgotten_and_read_again(make_app: MakeApp) -> None:

@@ -22,8 +22,9 @@ from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref,
 from mainspring.port.store import Store
 
 CLAIM_LIMIT: Final = 500
-# More inputs than these wait better in the inbox, where others can take them.
-INPUTS_IN_HAND: Final = 1_000
+# More than these, from an inbox or as timers, replies and messages of other instances, wait better in the store: memory
+# is bounded, and others can take them.
+INPUTS_IN_HAND: Final = 2_000
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 STRANGER_SECONDS: Final = 2.0
@@ -64,6 +65,7 @@ class Claimer:
         self.heard: Callable[[], None] | None = None
         self.posted: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
+        self._room: asyncio.Task[None] | None = None
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
@@ -149,18 +151,31 @@ class Claimer:
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
-        # A destination whose hands are full is left out; timers, replies and inputs are claimed in any case.
-        rooms = {name: self._dispatcher.room(name) for name in self._registry.destinations()}
+        # What has its hands full is left out: a handler, or all that steps.
+        full = self._inputs_in_hand() >= INPUTS_IN_HAND
+        if full:
+            self._come_back_with_room()
+        handlers = self._registry.handlers
+        names = [name for name in self._registry.destinations() if not full or name in handlers]
+        rooms = {name: self._dispatcher.room(name) for name in names}
         wide = [name for name, room in rooms.items() if room >= CLAIM_LIMIT]
-        workflows = [name for name in self._registry.workflows if name not in self._left_alone]
-        if self._inputs_in_hand() >= INPUTS_IN_HAND:
-            workflows = []  # each commit that takes one out of the inbox hints again
+        workflows = [name for name in self._registry.workflows if name not in self._left_alone and not full]
         claims = await self._store.claim(worker, wide, workflows, CLAIM_LIMIT)
         self._take(claims)
         self._next_is_due(claims)
         if narrow := {name: room for name, room in rooms.items() if 0 < room < CLAIM_LIMIT}:
             await self._claim_narrow(worker, narrow)
         return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
+
+    def _come_back_with_room(self) -> None:
+        """Hint again when half of what is in hand was stepped."""
+        if self._room is None or self._room.done():
+            self._room = self._runtime.spawn(self._hint_with_room(), "mainspring-room")
+
+    async def _hint_with_room(self) -> None:
+        while self._inputs_in_hand() > INPUTS_IN_HAND // 2:
+            await self._committer.reported()
+        self._hint.set()
 
     async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
         """Claim for destinations with little room. Mostly nothing is due, and one look for all of them tells so."""

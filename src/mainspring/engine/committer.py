@@ -137,6 +137,10 @@ class Committer:
             except TimeoutError:
                 return
 
+    async def reported(self) -> None:
+        """Return when the next batch has been reported."""
+        await self._reported.wait()
+
     @property
     def idle(self) -> bool:
         """Whether nothing waits and nothing is under way."""
