@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from collections.abc import Sequence
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,8 @@ from mainspring import (
     RateLimit,
     Retry,
 )
+from mainspring.port.records import Loaded, Ref
+from mainspring.port.store import Store
 from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
@@ -267,6 +270,39 @@ def test_a_cancelled_instance_tells_its_running_handler_and_drops_what_waits(
 
     run(main)
     assert told == [(0, True)]
+
+
+def test_who_looks_for_cancelled_instances_reads_no_streams(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.engine.engine.RELIEVE_SECONDS", 0.01)
+    begun, gate, asked = asyncio.Event(), asyncio.Event(), list[int | None]()
+
+    async def work(command: Work) -> None:
+        begun.set()
+        await gate.wait()
+
+    class Watched:
+        """A store, and how many events of each instance its engine asks for."""
+
+        def __init__(self, store: Store) -> None:
+            self._store = store
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._store, name)
+
+        async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+            asked.append(most)
+            return await self._store.load(refs, most)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            await app.send(Start("j-1"))
+            await begun.wait()
+            monkeypatch.setattr(app.engine, "store", Watched(app.engine.store))
+            await until(lambda: len(asked) >= 2)
+            gate.set()
+
+    run(main)
+    assert set(asked) == {0}
 
 
 def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: MakeApp) -> None:

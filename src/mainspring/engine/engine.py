@@ -226,7 +226,7 @@ class Engine:
         before_us = self.store.now_us() - int(RELIEVE_SECONDS * 1e6)
         running = {ref for runner in self.dispatcher.runners() for ref in runner.running_since(before_us)}
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
-        for ref, loaded in zip(refs, await self.store.load(refs) if refs else [], strict=True):
+        for ref, loaded in zip(refs, await self.store.load(refs, 0) if refs else [], strict=True):
             if loaded is not None and loaded.row.status in ("cancelled", "terminated", "compensating"):
                 self.cancelled(ref, "armed" if loaded.row.status == "compensating" else "all")
 

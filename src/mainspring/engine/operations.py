@@ -116,14 +116,14 @@ class Operations:
 
     async def cancel_child(self, ref: Ref, started_by: str, reason: str) -> bool:
         """Cancel the instance that a parent's output began, if it runs still. False: there is no such instance."""
-        loaded = (await self._engine.store.load([ref]))[0]
+        loaded = (await self._engine.store.load([ref], 0))[0]
         if loaded is None:
             return False
         if parent_of(loaded.row.context) == started_by and loaded.row.status not in (*ENDED, "compensating"):
             try:
                 await self.cancel(ref, reason, None, tell=False)
             except OperationError:
-                now = (await self._engine.store.load([ref]))[0]
+                now = (await self._engine.store.load([ref], 0))[0]
                 ledger = await read_ledger(self._engine.store, self._entry(ref), ref, self._engine.committer.lull)
                 if now is not None and now.row.status not in ENDED and not ledger.active:
                     raise  # it neither ended by itself meanwhile, nor is about to
