@@ -1,6 +1,7 @@
 """Memory is bounded: inputs in flight, outputs in hand, instances remembered."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -8,8 +9,8 @@ from mainspring import Mainspring
 from mainspring.engine import claims, dispatch, intake
 from mainspring.engine.lanes import Lanes
 from mainspring.engine.pending import Pending
-from mainspring.errors import StoreClosedError
-from mainspring.port.records import OutputClaim
+from mainspring.errors import StoreClosedError, UnknownOutcomeError
+from mainspring.port.records import Outcome, OutputClaim
 from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
@@ -158,6 +159,34 @@ def test_nobody_waits_for_a_committer_that_died(make_app: MakeApp, monkeypatch: 
             with pytest.raises(RuntimeError, match="planted"):
                 await app.send(PlaceOrder("o-1"))
             assert (await app.send(PlaceOrder("o-2"))).status == "stepped"
+
+    run(main)
+
+
+def test_who_waits_for_a_commit_that_a_stop_does_not_wait_for_is_told_so(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        app = closed_shop(make_app())
+        await app.start()
+        engine, begun = app.engine, asyncio.Event()
+
+        async def hangs(*_: object) -> list[Outcome]:
+            begun.set()
+            return await asyncio.Future[list[Outcome]]()
+
+        monkeypatch.setattr(engine.store, "commit", hangs)
+        under_way = asyncio.create_task(app.send(PlaceOrder("o-1")))
+        await begun.wait()
+        waiting = asyncio.create_task(app.send(PlaceOrder("o-2")))
+        await asyncio.sleep(0)  # it has been handed over
+        stopping = asyncio.create_task(app.stop(timedelta(0)))
+        await until(lambda: engine.dispatcher.closing)
+        stopping.cancel()
+        for sending in (under_way, waiting):
+            with pytest.raises(UnknownOutcomeError, match="Send it again with the same id"):
+                await sending
+        await asyncio.wait((stopping,))
 
     run(main)
 

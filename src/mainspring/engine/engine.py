@@ -21,7 +21,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import Doomed
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
-from mainspring.errors import NewerSchemaError, StoreClosedError
+from mainspring.errors import NewerSchemaError, StoreClosedError, UnknownOutcomeError
 from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
 from mainspring.port.store import Store
 
@@ -136,6 +136,8 @@ class Engine:
             for pending in lane.queue:
                 if pending.answer is not None:
                     pending.answer.fail(self.fault or StoreClosedError("mainspring"))
+        # What is left was on its way into the store when whoever stops lost patience.
+        self.intake.give_up(UnknownOutcomeError("mainspring"))
 
     async def _drain(self, seconds: float) -> None:
         """Let attempts and steps that are under way come to their end; cancel what is left when time is up."""

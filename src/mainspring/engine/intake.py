@@ -151,6 +151,7 @@ class Intake(Envelopes):
         self._submit: Callable[[Pending], None] = _nowhere
         self._in_flight = 0
         self._at_the_door: deque[asyncio.Future[None]] = deque()
+        self._awaited: set[Answer] = set()
 
     def connect(self, submit: Callable[[Pending], None]) -> None:
         """Say who takes the inputs."""
@@ -280,9 +281,16 @@ class Intake(Envelopes):
     def _abandon(self, entered: Iterable[Answer]) -> None:
         """Wait no longer for inputs that were handed over."""
         for answer in entered:
+            self._awaited.discard(answer)
             self.leave()
             if self._observer is not None:
                 self._observer.sent(answer)
+
+    def give_up(self, error: Exception) -> None:
+        """Let nobody wait any longer for what became of an input: nobody here will hear of it."""
+        for answer in self._awaited:
+            if answer.status == "pending" and answer.error is None:
+                answer.fail(error)
 
     async def _outcome(self, answer: Answer) -> ReceiptStatus | Exception:
         try:
@@ -297,12 +305,14 @@ class Intake(Envelopes):
         except BaseException:
             self.leave()
             raise
+        self._awaited.add(answer)
         return answer
 
     async def _answer(self, answer: Answer) -> ReceiptStatus:
         try:
             return await answer.wait()
         finally:
+            self._awaited.discard(answer)
             self.leave()
             if self._observer is not None:
                 self._observer.sent(answer)
