@@ -220,7 +220,7 @@ def test_a_decision_about_an_undeclared_type_is_refused(decision: object, role: 
 
 @pytest.mark.parametrize("end", [Complete(), Fail("no")])
 def test_a_decision_after_the_end_is_refused(end: object) -> None:
-    with pytest.raises(DecisionAfterEndError, match="Put Complete or Fail last"):
+    with pytest.raises(DecisionAfterEndError, match="Put Complete, Fail or Compensate last"):
         begin(Scripted([end, Send(Answer("late"))]))
 
 

@@ -23,7 +23,7 @@ SOON = timedelta(seconds=60)
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pause in ("committer.PAUSE_AFTER_STORE_ERROR_SECONDS", "replies.PAUSE_SECONDS", "ends.PAUSE_SECONDS"):
+    for pause in ("committer.PAUSE_AFTER_STORE_ERROR_SECONDS", "replies.PAUSE_SECONDS"):
         monkeypatch.setattr(f"mainspring.engine.{pause}", 0.02)
 
 

@@ -1,4 +1,4 @@
-"""Reads classes: which fields a record has, of what types, and whether it is frozen. No data is looked at here."""
+"""Reads classes: which fields a record has, and of what types. No data is looked at here."""
 
 from __future__ import annotations
 

@@ -49,21 +49,13 @@ def with_article(name: str) -> str:
     return f"{'an' if name[:1] in 'AEIOaeio' else 'a'} {name}"
 
 
-def has_whole_offset(moment: datetime) -> bool:
-    """Tell whether a datetime's offset from UTC is known and in whole minutes, which is all that JSON text can say.
+def has_whole_offset(moment: datetime | time) -> bool:
+    """Tell whether the offset from UTC is known and in whole minutes, which is all that JSON text can say.
 
-    >>> has_whole_offset(datetime(2026, 1, 1))  # naive, for the example's sake
-    False
-    """
-    offset = moment.utcoffset()
-    return offset is not None and offset % _MINUTE == _NOTHING
+    A time of day has one only if its zone has always the same.
 
-
-def has_fixed_offset(moment: time) -> bool:
-    """Tell whether a time that has a zone has it as a fixed offset in whole minutes.
-
-    >>> has_fixed_offset(time(8, 30, tzinfo=UTC))
-    True
+    >>> has_whole_offset(datetime(2026, 1, 1)), has_whole_offset(time(8, 30, tzinfo=UTC))  # one of them naive
+    (False, True)
     """
     offset = moment.utcoffset()
     return offset is not None and offset % _MINUTE == _NOTHING
@@ -103,7 +95,6 @@ TEST_NAMES: Final[dict[str, Any]] = {
     "Decimal": Decimal,
     "UUID": UUID,
     "has_whole_offset": has_whole_offset,
-    "has_fixed_offset": has_fixed_offset,
     "is_native": is_native,
 }
 """What the tests below may name."""
@@ -140,7 +131,7 @@ RULES: Final[dict[Any, Rule]] = {
     ),
     date: Rule("type({v}) is date", "a date", "Convert a datetime with .date().", ("string",)),
     time: Rule(
-        "type({v}) is time and ({v}.tzinfo is None or has_fixed_offset({v}))",
+        "type({v}) is time and ({v}.tzinfo is None or has_whole_offset({v}))",
         "a time without a zone or with a fixed offset in whole minutes",
         "Drop the zone with .replace(tzinfo=None), or use a datetime.",
         ("string",),

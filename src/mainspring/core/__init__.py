@@ -10,7 +10,11 @@
     fold            state, events → state
     step            one input taken: decide, check, translate, fold
     failures        what a workflow may listen for when a command or a child has ended
+    saga            what was done, and how it is undone
+    unkept          workflows of which only the state is kept
     story           a stream as the table that people read
+    execution       a stream as the log of what happened to its instance
+    feed            an event as a projection sees it
     replay          a stream decided once more: would today's code decide the same?
     changes         what differs between two values, place by place
     difference      what differs, as short as people want to read it

@@ -5,28 +5,34 @@
        ▼
      intake        envelope it, route it to instances                              (pending: an input on its way)
        ▼
-     lanes         one queue and one cached state per instance                     (loader: state from the store)
-       ▼
-     stepper       decide, translate, fold: the pure step, made into a unit        (units; recorder: events ↔ rows;
+     lanes         one queue and one cached state per instance                     (loader: state from the store;
+                                                                                    long_streams: in pieces;
+       ▼                                                                            branches: which part counts)
+     stepper       decide, translate, fold: the pure step, made into a unit        (units; recorder, details: events
+                                                                                    ↔ rows; asking: its tasks; sagas;
                                                                                     followers: who hears of it)
        ▼
      committer     group commit: many units, one transaction
        ▼
      dispatch      recorded outputs to their destinations                          (runners: handlers, with policies;
        │                                                                            pace: a worker's fair share;
-       │                                                                            subscriptions; replies)
+       │                                                                            policies; subscriptions; replies;
+       │                                                                            ends: starts and ends of children)
        │
        └─► results go to intake again; an output is settled in the commit that takes its result
 
      claims        takes what is due and in nobody's hands: timers, retries, inputs of other processes
      relay         brings what programs have posted in transactions of their own into the inboxes
      engine        wires the stations; registers as a worker, beats, relieves the dead, drains
-     operations    what operators do to an instance, each in one commit
+     operations    what operators do to an instance, each in one commit             (rewinding; migration)
 
      registry      what this process knows: workflows, handlers, subscribers        (handlers: functions as registered)
      replaying     a stored stream, decided once more
      wiring        what is refused before the first message                         (fingerprint: of the code;
                                                                                     sources: of its classes)
+     children      parents and children: who began whom, and how it ended
+     fan_out       many parts and one join, as an instance of its own               (parts: what travels)
+     projector     folds the feed into read models                                  (projection: as declared; folding)
      publication   what an app itself publishes, as tiny instances
      recurring     schedules, each one instance that waits for its next time          (calendar: when that is)
      observer      what the stations tell of a message, where telemetry is on

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 CANCELLED_AT_ONCE: Final = 200
 OUTPUTS_LOOKED_AT: Final = 10_000
 SECOND_US: Final = 1_000_000
-PAUSE_SECONDS: Final = 1.0
 PAUSE_FOR_A_START_SECONDS: Final = 0.05
 
 log = logging.getLogger("mainspring.engine")

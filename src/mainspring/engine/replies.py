@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mainspring.engine.dispatch import Dispatcher
 
 REPLY_KEPT_US: Final = 24 * 3600 * 1_000_000
-CALLER: Final = "caller:"
 INSTANCE: Final = "instance:"
 # Of a service elsewhere: the name of the endpoint, a colon, and the instance there that asked.
 ENDPOINT: Final = "endpoint:"

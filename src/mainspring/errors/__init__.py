@@ -10,7 +10,7 @@ MainspringError
 │   ├── UndeclaredInputError    the message's type is not among the workflow's inputs
 │   ├── CannotBeginError        the message may not begin an instance
 │   ├── UndeclaredOutputError   decide returned a message type that is not declared
-│   ├── DecisionAfterEndError   a decision stands behind Complete or Fail
+│   ├── DecisionAfterEndError   a decision stands behind Complete, Fail or Compensate
 │   ├── TooManyOutputsError     one step decided more than the limit
 │   ├── InvalidStateError       evolve returned something that is not a declared state
 │   └── InstanceEndedError      the instance completed or failed before this message came

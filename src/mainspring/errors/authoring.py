@@ -156,15 +156,15 @@ class UndeclaredOutputError(StepError):
 
 
 class DecisionAfterEndError(StepError):
-    """A decision stands behind Complete or Fail."""
+    """A decision stands behind Complete, Fail or Compensate."""
 
     def __init__(self, workflow: str, end: object, late: object, *, message: object, state: object) -> None:
         self.end = end
         self.late = late
         super().__init__(
             workflow,
-            f"decided {shown(late)} after {shown(end)}, which ends the instance.",
-            "Put Complete or Fail last, and only once.",
+            f"decided {shown(late)} after {shown(end)}, which must be the last decision of its step.",
+            "Put Complete, Fail or Compensate last, and only one of them.",
             message=message,
             state=state,
         )

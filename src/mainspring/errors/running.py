@@ -165,8 +165,8 @@ class NoSuchTaskError(MainspringError):
 class TaskRefusedError(MainspringError):
     """A person may not do this to a task, or not any more. Nothing was changed.
 
-    `reason` is `answered`, `closed`, `not asked`, `excluded`, `held` (by somebody else) or `answer` (not of a type that
-    answers it).
+    `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by somebody else) or `answer` (not
+    of a type that answers it).
 
     >>> TaskRefusedError("ExpenseApproval/e-1/3", "excluded", "ann").reason
     'excluded'

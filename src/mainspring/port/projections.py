@@ -91,17 +91,3 @@ class Behind(Struct, frozen=True, gc=False):
 
     events: int
     since_us: int | None
-
-
-def prefix_end(prefix: str) -> str | None:
-    """Return the least text that is greater than all that begin with the prefix, or None where there is none.
-
-    >>> prefix_end("o-"), prefix_end("")
-    ('o.', None)
-    """
-    for place in range(len(prefix) - 1, -1, -1):
-        point = ord(prefix[place])
-        if point < 0x10FFFF:
-            # There are no characters from D800 to DFFF that could be stored.
-            return prefix[:place] + chr(0xE000 if point == 0xD7FF else point + 1)
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from mainspring.errors import LendingError, MainspringError
@@ -140,12 +140,8 @@ class PostgresLoan:
         if error is None:
             await self._exits.aclose()
             return
-        try:
+        with suppress(Exception):  # the error itself; of any other, the server rolls back what it has lost
             await self._exits.__aexit__(type(error), error, None)
-        except RolledBackError:
-            pass
-        except Exception as cause:  # noqa: BLE001  the server rolls back what it lost
-            _ = translated(str(self._lender.address), cause)
 
     async def _ask(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
         # A connection does one thing at a time; statements that come together wait for each other, as on SQLite.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from mainspring.port.projections import Advance, Behind, Checkpoint, Document, prefix_end
+from mainspring.port.projections import Advance, Behind, Checkpoint, Document
+from mainspring.port.searching import prefix_end
 from mainspring.stores.postgres.changes import clean
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.transaction import Transaction

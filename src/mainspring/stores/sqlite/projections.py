@@ -7,7 +7,8 @@ from typing import Any, Final, Protocol
 
 import apsw
 
-from mainspring.port.projections import Advance, Behind, Checkpoint, Document, prefix_end
+from mainspring.port.projections import Advance, Behind, Checkpoint, Document
+from mainspring.port.searching import prefix_end
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, rows
 
 _DOCUMENTS: Final = Ladder(QUERIES["replace_documents"])

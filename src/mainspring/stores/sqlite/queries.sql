@@ -438,8 +438,9 @@ CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
 LEFT JOIN snapshots AS s ON s.instance = i.key;
 
 -- name: load_events
--- Of [instance, version, last]: the events behind that version, to the last one if it is not null. They come in the index's order; sorting a long stream once
--- more would only cost time, and whoever reads them checks that none is missing or out of place.
+-- Of [instance, version, last]: the events behind that version, to the last one if it is not null. They come in the
+-- index's order; sorting a long stream once more would only cost time, and whoever reads them checks that none is missing
+-- or out of place.
 SELECT
     e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
     e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum

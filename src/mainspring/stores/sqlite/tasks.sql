@@ -64,8 +64,8 @@ CROSS JOIN instances AS i ON i.key = t.instance
 ORDER BY t.due_us, t.instance, t.version;
 
 -- name: open_tasks
--- What is open, by urgency, behind the task of the instance ?6/?7 at version ?8. A filter that is NULL does not filter; who looks is a list of
--- roles and a person.
+-- What is open, by urgency, behind the task of the instance ?6/?7 at version ?8. A filter that is NULL does not filter;
+-- who looks is a list of roles and a person.
 SELECT
     i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
     t.due_us, t.status, t.claimed_by, t.claimed_us, t.answered_by, t.answer_type, t.ended_us, i.context
