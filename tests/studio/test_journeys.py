@@ -103,6 +103,10 @@ def test_what_would_have_been_is_told_beside_what_was(page: Page, studio: Studio
     expect(page.get_by_text("it would have gone otherwise")).to_be_visible()
     expect(page.get_by_role("region", name="As it would have gone")).to_contain_text("amount 5000")
     expect(page.get_by_role("list", name="What differs")).to_contain_text("5000")
+    # The timer is set in both stories.
+    expect(page.get_by_role("region", name="As it would have gone").locator(".differs")).to_have_text(
+        [re.compile("^2 InitiatedBy"), re.compile("^3 Sent")]
+    )
 
 
 def test_attributes_are_shown_and_lead_to_those_with_the_same(page: Page, studio: Studio) -> None:

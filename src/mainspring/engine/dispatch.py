@@ -409,7 +409,7 @@ class Dispatcher:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
         attempts = job.claim.attempts + 1
         text = error_text(error)
-        log.error("%s failed for good after %d attempts: %s", job.id, attempts, text, extra=about(job, attempts))
+        log.error("%s failed for good at attempt %d: %s", job.id, attempts, text, extra=about(job, attempts))
         letter = self.letter(job.claim, "its handler gave up", text, attempts)
         self._intake.submit(self._failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 

@@ -120,8 +120,8 @@ function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
       </p>
       {story.error && <p class="problem">The other story stops: {story.error}</p>}
       <div class="two">
-        <Events title="As it went" events={story.recorded} differs={story.differs_at} />
-        <Events title="As it would have gone" events={story.told} differs={story.differs_at} />
+        <Events title="As it went" events={story.recorded} beside={story.told} />
+        <Events title="As it would have gone" events={story.told} beside={story.recorded} />
       </div>
       <Card title="State at the end" wide>
         {story.change ? <Changes change={story.change} /> : <p class="faint">The same.</p>}
@@ -149,12 +149,19 @@ function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
   );
 }
 
-function Events({ title, events, differs }: { title: string; events: ToldEvent[]; differs: number | null }): JSX.Element {
+/** What an event says, wherever it stands in its story. */
+function said(event: ToldEvent): string {
+  return JSON.stringify([event.event, event.type, event.message, event.reason]);
+}
+
+/** Events of a story; those that the other one beside it does not have are marked. */
+function Events({ title, events, beside = events }: { title: string; events: ToldEvent[]; beside?: ToldEvent[] }): JSX.Element {
+  const there = new Set(beside.map(said));
   return (
     <Card title={title}>
       <ol class="plain story">
         {events.map((event) => (
-          <li key={event.version} class={differs !== null && event.version >= differs ? "differs" : ""}>
+          <li key={event.version} class={there.has(said(event)) ? "" : "differs"}>
             <span class="faint">{event.version}</span> {event.event} <b>{event.type === null ? "" : shortType(event.type)}</b>{" "}
             <span class="faint">{event.reason ?? (event.message === null ? "" : gist(event.message))}</span>
           </li>
@@ -165,5 +172,5 @@ function Events({ title, events, differs }: { title: string; events: ToldEvent[]
 }
 
 function Rest({ title, events }: { title: string; events: ToldEvent[] }): JSX.Element | null {
-  return events.length ? <Events title={title} events={events} differs={null} /> : null;
+  return events.length ? <Events title={title} events={events} /> : null;
 }
