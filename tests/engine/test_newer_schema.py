@@ -28,6 +28,7 @@ async def changed(app: Mainspring, statement: str) -> list[Any]:
     """Do something to the database, as another release would."""
     if app.url.startswith("sqlite"):
         connection = apsw.Connection(app.url.removeprefix("sqlite:///"))
+        connection.set_busy_timeout(30_000)  # a worker's quick heart writes all the time
         try:
             return list(connection.execute(statement.replace("mainspring.", "")))
         finally:
