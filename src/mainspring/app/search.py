@@ -132,4 +132,7 @@ def microseconds(name: str, time: object) -> int | None:
         raise SettingError(name, time, "Use a datetime with a time zone, as in datetime(2026, 1, 1, tzinfo=UTC).")
     if time.tzinfo is None:
         raise OperationError(f"The time {time}", "has no zone", "Use datetime(…, tzinfo=UTC).")
-    return time_us_of(time)
+    try:
+        return time_us_of(time.astimezone(UTC))
+    except OverflowError:
+        raise SettingError(name, time.isoformat(), "Use a time of the years 1 to 9999, in UTC as well.") from None
