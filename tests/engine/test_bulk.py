@@ -1,8 +1,11 @@
 """One operation on many instances (F11)."""
 
+from typing import Any
+
 import pytest
 
 from mainspring import Mainspring
+from mainspring.app import Instance
 from mainspring.app.bulk import BulkReport
 from mainspring.engine.recurring import RECURRING
 from mainspring.engine.runtime import Runtime
@@ -38,6 +41,32 @@ def test_many_instances_are_operated_on_by_a_filter_and_others_left_alone(make_a
             assert await statuses(app) == ["cancelled"] * 5 + ["running"] * 3
             log = await app.instance(Job, "a-0").log()
             assert (log[-1].what, log[-1].actor) == ("Cancelled", "ann")
+
+    run(main)
+
+
+def test_one_that_comes_to_match_while_it_goes_on_is_left_alone(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.app.bulk.PAGE", 1)
+    cancel = Instance.cancel
+
+    async def meanwhile(instance: Instance[Any, Any, Any], *reason: str, **by: Any) -> None:
+        await cancel(instance, *reason, **by)
+        if str(instance) == "Job/a-0":
+            await app.instance(Job, "a-1").suspend()
+
+    app = waiting(make_app())
+
+    async def main() -> None:
+        async with app:
+            await app.send_many([Start(f"a-{n}", times=0) for n in range(3)])
+            for id in ("a-0", "a-2"):
+                await app.instance(Job, id).suspend()
+            monkeypatch.setattr(Instance, "cancel", meanwhile)
+            report = await app.bulk("cancel", status="suspended", per_second=10_000)
+            assert (report.matched, report.done) == (2, 2)
+            assert await statuses(app) == ["cancelled", "suspended", "cancelled"]
 
     run(main)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from array import array
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
@@ -70,18 +72,17 @@ async def operate(
     """
     _check(action, where, per_second, to)
     tell = on_progress or _nobody
-    report = BulkReport(action, dry_run=dry_run)
-    last = 0
+    keys = array("q")
     async for row in _found(app, where):
-        report.matched += 1
-        last = row.key
+        keys.append(row.key)
+    report = BulkReport(action, len(keys), dry_run=dry_run)
     tell(report)
     if dry_run and action != "migrate":
         return report
     clock = app.engine.runtime.clock
     begun_us = clock.now_us()
     tried = 0
-    async for row in _found(app, where, until=last):
+    async for row in _still_found(app, where, keys):
         ahead_seconds = tried / per_second - (clock.now_us() - begun_us) / 1e6
         if ahead_seconds > 0:
             await clock.sleep(ahead_seconds)
@@ -102,14 +103,22 @@ async def operate(
     return report
 
 
-async def _found(app: Mainspring, where: InstanceFilter, until: int | None = None) -> AsyncIterator[InstanceRow]:
+async def _found(app: Mainspring, where: InstanceFilter) -> AsyncIterator[InstanceRow]:
     after = 0
     while page := await found(app.engine.store, where, PAGE, after):
         for row in page:
-            if until is not None and row.key > until:
-                return
             yield row
         after = page[-1].key
+
+
+async def _still_found(app: Mainspring, where: InstanceFilter, keys: Sequence[int]) -> AsyncIterator[InstanceRow]:
+    """Yield those of the instances with these keys, in their order, that the filter finds still; and no others."""
+    async for row in _found(app, where):
+        place = bisect_left(keys, row.key)
+        if place == len(keys):
+            return
+        if keys[place] == row.key:
+            yield row
 
 
 def _acted(instance: Instance[Any, Any, Any], action: Action, reason: str, actor: str | None) -> Awaitable[None]:
