@@ -111,6 +111,7 @@ ORDERS = {"orders": {"broker": "main", "address": "orders.in"}}
         ),
         ({"brokers": {"main": {}}}, "The broker main has no url"),
         ({"brokers": {"main": {"url": "smtp://x"}}}, "The broker's URL is 'smtp'"),
+        ({"brokers": {"main": {"url": "//ann:secret@host"}}}, "The broker's URL is 'without a scheme'"),
         ({"brokers": {"main": {"url": "memory://", "size": 1}}}, "An option of MemoryBroker is"),
         ({"endpoint": ORDERS}, "unknown field `endpoint`"),
         ({"endpoints": {"orders": {"broker": "main"}}}, "missing required field `address`"),

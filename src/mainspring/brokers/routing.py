@@ -126,7 +126,9 @@ def open_broker(url: str, options: Mapping[str, Any] | None = None) -> Broker:
     """
     scheme = urlsplit(url).scheme if isinstance(url, str) else ""
     if scheme not in _ADAPTERS:
-        raise SettingError("The broker's URL", scheme or url, f"Use one of {', '.join(f'{s}://' for s in _ADAPTERS)}.")
+        # Never all of it: it may hold a password, and errors are logged.
+        fix = f"Use one of {', '.join(f'{s}://' for s in _ADAPTERS)}."
+        raise SettingError("The broker's URL", scheme or "without a scheme", fix)
     module, name = _ADAPTERS[scheme]
     adapter: Any = getattr(import_module(f"mainspring.brokers.{module}"), name)
     given = dict(options or {})
