@@ -48,7 +48,7 @@ OTHER_SIZES = {"w5-restart": 200, "processes": 3, "growth": 100}
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 3.0)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.http_parts.LONG_STREAM", 20)
     for name, value in {"SAMPLES": 2, "LONG_SAMPLES": 1, "WARM": 0, "CONNECTIONS": 2, "SECONDS": 0.05}.items():

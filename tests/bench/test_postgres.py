@@ -63,7 +63,7 @@ def settings(server: str, tmp_path: Path) -> Generator[Settings]:
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 0.7)
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 3.0)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
     monkeypatch.setattr("bench.isolation.PASSES", 1)
@@ -221,7 +221,7 @@ def test_copies_of_one_that_sleeps_wake_up_as_it_does(store: str, settings: Sett
     async def sleep_and_wake() -> None:
         await fill(own, datetime.now(UTC) + timedelta(seconds=0.2))
         async with everything(own.url) as app:
-            await asyncio.wait_for(until_completed(app, own.n), 30)
+            await asyncio.wait_for(until_completed(app, own.n), 60)
             await all_completed(app, own.n)
             assert len(await app.engine.store.feed(0, 1_000)) == 5 * own.n
 

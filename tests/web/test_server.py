@@ -67,7 +67,9 @@ def test_small_answers_do_not_wait_for_an_acknowledgement(tmp_path: Path) -> Non
 def test_the_next_free_port_is_taken_and_a_given_one_that_is_not_free_is_refused() -> None:
     with bound("127.0.0.1", None) as first, bound("127.0.0.1", None) as second:
         ports = [made.getsockname()[1] for made in (first, second)]
-        assert PORT <= ports[0] < ports[1]
+        # The first ones may be taken, and given up, by whoever else serves on this machine.
+        assert min(ports) >= PORT
+        assert ports[0] != ports[1]
         with pytest.raises(SettingError, match="--port"):
             bound("127.0.0.1", ports[0])
 
@@ -154,7 +156,7 @@ def test_the_command_serves_prints_its_address_and_stops_in_order(tmp_path: Path
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        giving_up = threading.Timer(60, process.kill)
+        giving_up = threading.Timer(120, process.kill)
         giving_up.start()
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
@@ -167,7 +169,7 @@ def test_the_command_serves_prints_its_address_and_stops_in_order(tmp_path: Path
             with client.stream("GET", "/api/live?instance=Counter/c-1") as listening:
                 next(listening.iter_lines())
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(30) == 0
+                assert process.wait(60) == 0
         giving_up.cancel()
         assert "Traceback" not in process.stderr.read()
 
