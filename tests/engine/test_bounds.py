@@ -16,7 +16,7 @@ from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Note, PlaceOrder, Shop
 from tests.engine.test_stepping import closed_shop
-from tests.engine.test_timers import Open, ticket
+from tests.engine.test_timers import Open, Ticket, ticket
 
 
 def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,8 +79,8 @@ def test_outputs_over_a_workers_capacity_are_left_to_whoever_has_room(
 def test_timers_that_are_due_together_come_into_hand_a_few_at_a_time(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "INPUTS_IN_HAND", 10)
-    monkeypatch.setattr(claims, "CLAIM_LIMIT", 5)
+    for name, value in {"INPUTS_IN_HAND": 10, "CLAIM_LIMIT": 5, "SHARE": 2, "MOST_IN_HAND": 20}.items():
+        monkeypatch.setattr(claims, name, value)
     clock, most = VirtualClock(), 0
 
     async def main() -> None:
@@ -102,7 +102,33 @@ def test_timers_that_are_due_together_come_into_hand_a_few_at_a_time(
         return len(await app.timers(limit=300)) == 200
 
     run(main)
-    assert most <= 10 + 5
+    assert most <= 20 + 2
+
+
+@pytest.mark.parametrize(("in_hand", "reminded"), [(15, {1}), (20, {0})])
+def test_timers_fire_while_senders_keep_the_hands_full_and_not_while_nothing_more_fits(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, in_hand: int, reminded: set[int]
+) -> None:
+    for name, value in {"INPUTS_IN_HAND": 10, "SHARE": 2, "MOST_IN_HAND": 20}.items():
+        monkeypatch.setattr(claims, name, value)
+    clock, tickets = VirtualClock(), [f"t-{n}" for n in range(10)]
+
+    async def main() -> None:
+        async with ticket(make_app(clock)) as app:
+            await app.send_many([Open(id) for id in tickets])
+            monkeypatch.setattr(app.engine.claimer, "_inputs_in_hand", lambda: in_hand)
+            clock.advance(60)
+            for n in range(20):  # batches, each of which leaves a share to the timers
+                await app.send(Open(f"other-{n}"))
+                await until(lambda rounds=app.engine.claimer.rounds: one_more(app, rounds))
+            await app.engine.committer.drained()
+            states = [await app.instance(Ticket, id).state() for id in tickets]
+            assert {len(state.reminders) for state in states} == reminded
+
+    async def one_more(app: Mainspring, rounds: int) -> bool:
+        return app.engine.claimer.rounds > rounds and app.engine.claimer.idle
+
+    run(main)
 
 
 def test_states_of_idle_instances_are_forgotten_and_read_again(make_app: MakeApp) -> None:

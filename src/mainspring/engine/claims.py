@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from mainspring.codec import Codec
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
-from mainspring.engine.intake import Intake
+from mainspring.engine.intake import INPUTS_IN_FLIGHT, Intake
 from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
@@ -25,6 +25,10 @@ CLAIM_LIMIT: Final = 500
 # More than these, from an inbox or as timers, replies and messages of other instances, wait better in the store: memory
 # is bounded, and others can take them.
 INPUTS_IN_HAND: Final = 2_000
+# But whoever sends here may go on for hours: so many of what waits there come into hand with every batch all the same,
+SHARE: Final = 200
+# as long as less is in hand than this, which those who send cannot bring about alone.
+MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 STRANGER_SECONDS: Final = 2.0
@@ -65,7 +69,8 @@ class Claimer:
         self.heard: Callable[[], None] | None = None
         self.posted: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
-        self._room: asyncio.Task[None] | None = None
+        # Done when a batch was reported since the last share of it was claimed.
+        self._batch: asyncio.Task[None] | None = None
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
@@ -152,29 +157,31 @@ class Claimer:
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
         # What has its hands full is left out: a handler, or all that steps.
-        full = self._inputs_in_hand() >= INPUTS_IN_HAND
-        if full:
-            self._come_back_with_room()
-        handlers = self._registry.handlers
-        names = [name for name in self._registry.destinations() if not full or name in handlers]
+        share = self._share()
+        limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
+        names = [name for name in self._registry.destinations() if share or name in handlers]
         rooms = {name: self._dispatcher.room(name) for name in names}
-        wide = [name for name, room in rooms.items() if room >= CLAIM_LIMIT]
-        workflows = [name for name in self._registry.workflows if name not in self._left_alone and not full]
-        claims = await self._store.claim(worker, wide, workflows, CLAIM_LIMIT)
+        wide = [name for name, room in rooms.items() if room >= limit]
+        workflows = [name for name in self._registry.workflows if share and name not in self._left_alone]
+        claims = await self._store.claim(worker, wide, workflows, limit)
         self._take(claims)
         self._next_is_due(claims)
-        if narrow := {name: room for name, room in rooms.items() if 0 < room < CLAIM_LIMIT}:
+        if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
             await self._claim_narrow(worker, narrow)
-        return len(claims.outputs) >= CLAIM_LIMIT or len(claims.inputs) >= CLAIM_LIMIT
+        return limit == CLAIM_LIMIT and (len(claims.outputs) >= limit or len(claims.inputs) >= limit)
 
-    def _come_back_with_room(self) -> None:
-        """Hint again when half of what is in hand was stepped."""
-        if self._room is None or self._room.done():
-            self._room = self._runtime.spawn(self._hint_with_room(), "mainspring-room")
+    def _share(self) -> int:
+        """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
+        in_hand = self._inputs_in_hand()
+        if in_hand < INPUTS_IN_HAND:
+            return CLAIM_LIMIT
+        if self._batch is not None and not self._batch.done():
+            return 0
+        self._batch = self._runtime.spawn(self._hint_after_a_batch(), "mainspring-share")
+        return SHARE if in_hand < MOST_IN_HAND else 0
 
-    async def _hint_with_room(self) -> None:
-        while self._inputs_in_hand() > INPUTS_IN_HAND // 2:
-            await self._committer.reported()
+    async def _hint_after_a_batch(self) -> None:
+        await self._committer.reported()
         self._hint.set()
 
     async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
