@@ -16,6 +16,7 @@ from tests.crash.files import Lines, Place
 PARCELS = 200
 SHORT: dict[str, tuple[Victim, ...]] = {
     "nats": ("after acknowledging", "broker"),
+    "nats-cluster": ("broker",),  # one node of three
     "valkey": ("after acknowledging", "broker"),
 }
 
