@@ -13,14 +13,17 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mainspring import Mainspring
+from mainspring.cli.studio import serve
 from mainspring.errors import SettingError
 from mainspring.telemetry.scraping import is_loopback
 from mainspring.web.access import Access
-from mainspring.web.server import PORT, bound, checked_host, hosts_of
+from mainspring.web.server import PORT, Server, bound, checked_host, hosts_of
 from mainspring.web.static import NOT_BUILT, read_files
 from mainspring.web.studio import studio
 from tests.web.support import asked, counters, tokens
 
+SOON_SECONDS = 60
 EVERYWHERE = "0.0.0.0"  # noqa: S104  nothing is bound to it: it is refused
 
 
@@ -172,6 +175,22 @@ def test_the_command_serves_prints_its_address_and_stops_in_order(tmp_path: Path
                 assert process.wait(60) == 0
         giving_up.cancel()
         assert "Traceback" not in process.stderr.read()
+
+
+def test_the_command_stops_though_the_database_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def start(app: Mainspring, *, work: bool) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Mainspring, "start", start)
+    app = counters(tmp_path)
+
+    async def use() -> None:
+        with bound("127.0.0.1", 0) as listening:
+            async with asyncio.timeout(SOON_SECONDS):
+                await serve(app, Server(studio(app)), listening, "told", None, work=False)
+
+    asyncio.run(use())
 
 
 def test_the_command_refuses_an_address_that_others_reach_without_tokens(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from mainspring.app.tuning import tune_process
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import load_app, shown_url
 from mainspring.cli.options import chosen, examples, json_option
-from mainspring.cli.worker import LEVELS, done_before, heard_signals, set_up_logging
+from mainspring.cli.worker import LEVELS, done_before, heard_signals, set_up_logging, started
 
 if TYPE_CHECKING:
     from mainspring.web.server import Server
@@ -89,7 +89,7 @@ def studio(
         told = f"{address} on {store}: {at}  (Ctrl-C stops it)"
         if as_json:
             told = json.dumps({"app": address, "store": store, "address": at})
-        asyncio.run(_serve(app, serving.Server(made), listening, told, at if opens else None, work=work))
+        asyncio.run(serve(app, serving.Server(made), listening, told, at if opens else None, work=work))
 
 
 def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -97,10 +97,12 @@ def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:
     return (*given, os.environ.get(TOKENS, ""))
 
 
-async def _serve(app: Mainspring, server: Server, made: socket, told: str, opened: str | None, *, work: bool) -> None:
+async def serve(app: Mainspring, server: Server, made: socket, told: str, opened: str | None, *, work: bool) -> None:
+    """Serve until a signal, while the app runs. `told` is said when it listens, and `opened` shown in a browser."""
     asked, urged, ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
     with heard_signals(asked, urged):
-        await app.start(work=work)
+        if not await started(app.start(work=work), asked):
+            return
         try:
             serving = asyncio.create_task(server.run_on(made, ready))
             if not await done_before(serving, ready):

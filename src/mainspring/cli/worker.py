@@ -8,13 +8,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -118,12 +118,8 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
     """Run an app until the first signal, drain it until the second. Return the exit code."""
     asked, urged = asyncio.Event(), asyncio.Event()
     with heard_signals(asked, urged):
-        starting = asyncio.create_task(app.start(pools=pools or None, name=name))
-        if not await done_before(starting, asked):
-            starting.cancel()
-            await asyncio.wait({starting}, timeout=CLOSE_SECONDS)
+        if not await started(app.start(pools=pools or None, name=name), asked):
             return 0
-        await starting
         log.info("%s", described(app, address, pools))
         for pool in unserved(app, pools):
             log.warning("no handler is in the pool %s: nothing of it is carried out here", pool)
@@ -144,6 +140,17 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
         await stopping
         log.info("stopped")
         return 0
+
+
+async def started(start: Coroutine[Any, Any, None], asked: asyncio.Event) -> bool:
+    """Start an app, unless a signal comes before it has begun: its database may not answer. Tell whether it runs."""
+    starting = asyncio.create_task(start)
+    if not await done_before(starting, asked):
+        starting.cancel()
+        await asyncio.wait({starting}, timeout=CLOSE_SECONDS)
+        return False
+    await starting
+    return True
 
 
 async def done_before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
