@@ -16,7 +16,7 @@ from tests.studio.support import CHROMIUM, Studio, served
 # A browser says of every answer that is no success that a resource could not be loaded. The page shows why.
 EXPECTED = re.compile(r"Failed to load resource: (the server responded with a status of|net::ERR)")
 # Of a busy machine; where a page is slow by itself, its own test says so.
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 BLANK = "about:blank"
 VIEWPORT: ViewportSize = {"width": 1280, "height": 860}
 

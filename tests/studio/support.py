@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parent.parent.parent
 SOURCES: Final = ROOT / "studio"
 PAGE: Final = ROOT / "src" / "mainspring" / "web" / "page"
 CHROMIUM: Final = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
-PATIENCE_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 60.0
 
 needs_page = pytest.mark.skipif(not (PAGE / "index.html").is_file(), reason="the page is not built: make studio")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make browser")

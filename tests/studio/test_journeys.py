@@ -92,7 +92,7 @@ def test_what_is_typed_while_the_address_follows_is_not_lost(page: Page, studio:
 
     page.wait_for_url(re.compile("prefix=o-17"))
     expect(page.get_by_label("Id begins with")).to_have_value("o-17")
-    expect(page.get_by_role("status").filter(has_text="1 instance")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text=re.compile("^1 instance"))).to_be_visible()
 
 
 def test_what_would_have_been_is_told_beside_what_was(page: Page, studio: Studio) -> None:
