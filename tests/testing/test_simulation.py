@@ -82,7 +82,7 @@ def shop(charge: Callable[..., Any] | None = None, **options: Any) -> Mainspring
 
 def play(app: Mainspring, story: Callable[[World], Coroutine[Any, Any, None]], **options: Any) -> None:
     async def main() -> None:
-        async with asyncio.timeout(60), simulate(app, **options) as world:
+        async with asyncio.timeout(300), simulate(app, **options) as world:
             await story(world)
 
     asyncio.run(main())
