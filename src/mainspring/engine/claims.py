@@ -69,8 +69,9 @@ class Claimer:
         self.heard: Callable[[], None] | None = None
         self.posted: Callable[[], None] | None = None
         self._left_alone: set[str] = set()
-        # Done when a batch was reported since the last share of it was claimed.
+        # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
+        self._left = False
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
@@ -168,7 +169,9 @@ class Claimer:
         self._next_is_due(claims)
         if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
             await self._claim_narrow(worker, narrow)
-        return limit == CLAIM_LIMIT and (len(claims.outputs) >= limit or len(claims.inputs) >= limit)
+        more = len(claims.outputs) >= limit or len(claims.inputs) >= limit
+        self._left = more or not share
+        return more and limit == CLAIM_LIMIT
 
     def _share(self) -> int:
         """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
@@ -182,7 +185,8 @@ class Claimer:
 
     async def _hint_after_a_batch(self) -> None:
         await self._committer.reported()
-        self._hint.set()
+        if self._left:
+            self._hint.set()
 
     async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
         """Claim for destinations with little room. Mostly nothing is due, and one look for all of them tells so."""
