@@ -4,7 +4,7 @@
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -316,12 +316,16 @@ def test_where_nobody_can_post_that_is_said(url_of: str) -> None:
 def test_a_connection_of_another_library_is_named(url: str) -> None:
     app = shop(url)
     engine = sqlalchemy.create_engine("sqlite://")
-    with pytest.raises(PostingError, match="cannot be posted to SQLite"):
-        app.post.blocking(Place("o-1"), sqlite3.connect(":memory:"))
+    with (
+        closing(sqlite3.connect(":memory:")) as connection,
+        pytest.raises(PostingError, match="cannot be posted to SQLite"),
+    ):
+        app.post.blocking(Place("o-1"), connection)
     with pytest.raises(PostingError, match="no connection that is known here"):
         app.post.blocking(Place("o-1"), connection=object())
     with engine.connect() as connection, pytest.raises(PostingError, match="leads to sqlite"):
         app.post.blocking(Place("o-1"), connection)
+    engine.dispose()
     engine.dispose()
 
 
