@@ -1,8 +1,8 @@
-"""`python -m simulate`: the deterministic simulator; see `tests/simulation`."""
+"""`python -m simulate`: the deterministic simulator; see `tests/proof/simulation`."""
 
 import sys
 
-from tests.simulation.__main__ import arguments, main
+from tests.proof.simulation.__main__ import arguments, main
 
 if __name__ == "__main__":
     sys.exit(main(arguments().parse_args()))

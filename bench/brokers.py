@@ -23,7 +23,7 @@ from mainspring.brokers import Broker, Brokers, Outgoing
 from mainspring.brokers.nats import NatsBroker
 from mainspring.brokers.rabbitmq import RabbitBroker
 from mainspring.brokers.redis import RedisBroker
-from tests.brokers.servers import Server, nats_server, valkey_server
+from tests.edges.brokers.servers import Server, nats_server, valkey_server
 
 PER_S = 2_000
 BATCH = 500

@@ -18,7 +18,7 @@ from bench.settings import Settings
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.sql import quoted
-from tests.postgres.server import VARIABLE, Server, Unavailable
+from tests.support.postgres.server import VARIABLE, Server, Unavailable
 
 # What a server has by default, said here because tests may want otherwise.
 DEFAULTS = {"autovacuum": "on", "fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}

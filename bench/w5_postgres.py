@@ -21,7 +21,7 @@ from bench.w5_parts import PATIENCE_SECONDS, KilledWorker, completed_in, effects
 from bench.workflows import order
 from mainspring import Mainspring
 from mainspring.stores.postgres.sql import within
-from tests.postgres.server import Server
+from tests.support.postgres.server import Server
 
 WORKERS = 4
 KILLED = 2

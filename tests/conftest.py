@@ -18,15 +18,15 @@ pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.
 
 # Where single tests take many seconds: begun last, one of them would run on alone when all the others are done.
 LONG: Final = (
-    "tests/crash/",
-    "tests/model/",
-    "tests/simulation/",
-    "tests/postgres_faults/",
-    "tests/broker_faults/",
-    "tests/power_cuts/",
-    "tests/memory_soak/",
-    "tests/newcomer/",
-    "tests/bench/test_postgres.py",
+    "tests/proof/crash/",
+    "tests/proof/model/",
+    "tests/proof/simulation/",
+    "tests/proof/postgres_faults/",
+    "tests/proof/broker_faults/",
+    "tests/proof/power_cuts/",
+    "tests/proof/memory_soak/",
+    "tests/project/newcomer/",
+    "tests/project/bench/test_postgres.py",
 )
 
 

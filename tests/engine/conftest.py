@@ -15,7 +15,7 @@ from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.port.clock import Clock
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.postgres.schemas import clean_schema
+from tests.support.postgres.schemas import clean_schema
 
 # Of a busy machine: what does not come at all is waited for so long, and nothing else.
 PATIENCE_SECONDS: Final = 60.0

@@ -21,10 +21,9 @@ from mainspring.port.records import Loaded, Ref
 from mainspring.stores.postgres import PostgresStore, work
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, Working, job
-from tests.postgres.server import postgres_url
 from tests.stores.postgres_support import other_session
-
-ROOT = Path(__file__).parent.parent.parent
+from tests.support.paths import ROOT
+from tests.support.postgres.server import postgres_url
 
 
 async def nothing_is_left(app: Mainspring) -> bool:

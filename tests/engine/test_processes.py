@@ -44,10 +44,10 @@ from tests.engine.computing import (
 )
 from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
+from tests.support.paths import ROOT
 
 TIMEOUT = timedelta(seconds=5)
 PATIENCE_SECONDS = 60.0
-ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from mainspring.testing.clock import VirtualClock
 from tests.engine.conftest import TimeGoesOn, run
 from tests.engine.shop import Break, Charge, Charged, Note, PlaceOrder, Ship, Shipped, Shop
 from tests.engine.test_timers import Close, Open, Ticket, pass_time, settle
-from tests.postgres.server import Unavailable, postgres_url
+from tests.support.postgres.server import Unavailable, postgres_url
 
 PAGE = 1_000
 # What no store can choose: when it was, and how long it took.

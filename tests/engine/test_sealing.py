@@ -14,7 +14,7 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.testing.samples import Counted
 from tests.engine.conftest import run
 from tests.engine.jobs import Done, Job, Start, Work
-from tests.postgres.server import Unavailable, postgres_url
+from tests.support.postgres.server import Unavailable, postgres_url
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 MakeSealedApp = Callable[[Seal | list[Seal] | None], Mainspring]

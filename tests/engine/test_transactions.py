@@ -14,7 +14,7 @@ from mainspring.errors import WiringError
 from mainspring.port.records import Conflict, OutputKey, Unit
 from tests.engine.conftest import run, until
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
-from tests.postgres.server import Unavailable, postgres_url
+from tests.support.postgres.server import Unavailable, postgres_url
 
 BRIEF = timedelta(seconds=10)
 PATIENT = Retry(max_attempts=100, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))

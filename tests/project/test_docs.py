@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import mainspring
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("bench/**/*.md")]
 )
-TUTORIAL = ROOT / "docs/tutorial"  # its blocks are files and commands, which tests/newcomer follows
+TUTORIAL = ROOT / "docs/tutorial"  # its blocks are files and commands, which tests/project/newcomer follows
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ROW = re.compile(r"^\| ([A-J]\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)

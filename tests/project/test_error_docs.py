@@ -1,11 +1,11 @@
 """Every error is documented, and none that does not exist."""
 
 import re
-from pathlib import Path
 
 from mainspring import errors
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).parent.parent.parent / "docs/reference/errors.md"
+PAGE = ROOT / "docs/reference/errors.md"
 FAMILIES = {"MainspringError", "StepError", "CodecError"}
 
 

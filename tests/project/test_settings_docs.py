@@ -16,7 +16,7 @@ from mainspring.codec.limits import BODY_LIMIT_BYTES, STATE_LIMIT_BYTES, WARN_FR
 from mainspring.engine.claims import POLL_SECONDS
 from mainspring.engine.engine import DRAIN_SECONDS, HEARTBEAT_SECONDS, LEASE_SECONDS, RELIEVE_SECONDS
 from mainspring.engine.handlers import HandlerOptions
-from tests.newcomer.pages import ROOT
+from tests.project.newcomer.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/settings.md").read_text()
 ROW = re.compile(r"^\| `?(.+?)`? \| (.+?) \| .+ \|$", re.MULTILINE)

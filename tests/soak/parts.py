@@ -20,40 +20,42 @@ class Part:
         return shlex.split(self.short if short else self.long)
 
 
-_MODEL: Final = "-m tests.model --store {} --examples {} --steps {}"
+_MODEL: Final = "-m tests.proof.model --store {} --examples {} --steps {}"
 _PROPERTIES: Final = (
-    "-m pytest -q --hypothesis-profile others tests/core tests/codec tests/engine/policies "
-    "tests/engine/test_same_streams.py tests/analysis/test_layout.py tests/analysis/test_pictures.py"
+    "-m pytest -q --hypothesis-profile others tests/unit/core tests/unit/codec tests/engine/policies "
+    "tests/engine/test_same_streams.py tests/unit/analysis/test_layout.py tests/unit/analysis/test_pictures.py"
 )
 
 PARTS: Final = (
     Part("simulation", "-m simulate --seeds 10000 --jobs 2", "-m simulate --seeds 200 --jobs 2"),
     Part("planted-mistakes", "-m simulate --plants", "-m simulate --plants"),
-    Part("crash-points", "-m tests.crash_points", "-m tests.crash_points --stride 60"),
+    Part("crash-points", "-m tests.proof.crash_points", "-m tests.proof.crash_points --stride 60"),
     Part(
         "kills-sqlite",
-        "-m tests.crash --store sqlite --cycles 500",
-        "-m tests.crash --store sqlite --cycles 20",
+        "-m tests.proof.crash --store sqlite --cycles 500",
+        "-m tests.proof.crash --store sqlite --cycles 20",
     ),
     Part(
         "kills-postgres",
-        "-m tests.crash --store postgres --cycles 500",
-        "-m tests.crash --store postgres --cycles 20",
+        "-m tests.proof.crash --store postgres --cycles 500",
+        "-m tests.proof.crash --store postgres --cycles 20",
     ),
-    Part("power-cuts", "-m tests.power_cuts --cuts 1000", "-m tests.power_cuts --cuts 20"),
-    Part("damage", "-m tests.sqlite_damage --flips 1000", "-m tests.sqlite_damage --flips 100"),
-    Part("foreign-lock", "-m tests.foreign_lock --seconds 30", "-m tests.foreign_lock --seconds 8"),
-    Part("postgres-faults", "-m tests.postgres_faults", "-m tests.postgres_faults --rounds 1"),
+    Part("power-cuts", "-m tests.proof.power_cuts --cuts 1000", "-m tests.proof.power_cuts --cuts 20"),
+    Part("damage", "-m tests.proof.sqlite_damage --flips 1000", "-m tests.proof.sqlite_damage --flips 100"),
+    Part("foreign-lock", "-m tests.proof.foreign_lock --seconds 30", "-m tests.proof.foreign_lock --seconds 8"),
+    Part("postgres-faults", "-m tests.proof.postgres_faults", "-m tests.proof.postgres_faults --rounds 1"),
     Part(
-        "broker-faults", "-m tests.broker_faults", "-m tests.broker_faults --broker nats --broker valkey --parcels 500"
+        "broker-faults",
+        "-m tests.proof.broker_faults",
+        "-m tests.proof.broker_faults --broker nats --broker valkey --parcels 500",
     ),
     Part("model-memory", _MODEL.format("memory", 2_000, 50), _MODEL.format("memory", 20, 30)),
     Part("model-sqlite", _MODEL.format("sqlite", 2_000, 50), _MODEL.format("sqlite", 20, 30)),
     Part("model-postgres", _MODEL.format("postgres", 2_000, 50), _MODEL.format("postgres", 4, 20)),
     Part(
         "mixed-versions",
-        "-m tests.mixed_versions --from 31833b6 --from b7a4a34 --from ad811de --cycles 40",
-        "-m tests.mixed_versions --from ad811de --cycles 4 --store sqlite",
+        "-m tests.proof.mixed_versions --from 31833b6 --from b7a4a34 --from ad811de --cycles 40",
+        "-m tests.proof.mixed_versions --from ad811de --cycles 4 --store sqlite",
     ),
     Part("isolation-sqlite", "-m bench isolation --tuned", "-m bench isolation --n 500"),
     Part(
@@ -61,11 +63,11 @@ PARTS: Final = (
         "-m bench isolation --tuned --store postgres",
         "-m bench isolation --n 500 --store postgres",
     ),
-    Part("frameworks", "-m tests.frameworks --rounds 100", "-m tests.frameworks --rounds 2"),
-    Part("memory", "-m tests.memory_soak --minutes 60", "-m tests.memory_soak --minutes 2"),
-    Part("http-fuzzing", "-m tests.web.fuzzing --examples 500", "-m tests.web.fuzzing --examples 10"),
+    Part("frameworks", "-m tests.edges.frameworks --rounds 100", "-m tests.edges.frameworks --rounds 2"),
+    Part("memory", "-m tests.proof.memory_soak --minutes 60", "-m tests.proof.memory_soak --minutes 2"),
+    Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
     Part("properties", _PROPERTIES, _PROPERTIES),
-    Part("figures", "-m tests.analysis.many --instances 100000", "-m tests.analysis.many --instances 5000"),
+    Part("figures", "-m tests.unit.analysis.many --instances 100000", "-m tests.unit.analysis.many --instances 5000"),
     Part(
         "million-postgres",
         "-m tests.stores.postgres_million",

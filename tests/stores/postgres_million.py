@@ -21,8 +21,8 @@ from mainspring.stores.postgres.facts import PLACE_BITS
 from mainspring.stores.postgres.sql import name_of
 from mainspring.stores.rows import event_values
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, step, timer
-from tests.postgres.server import Server
 from tests.stores.test_postgres_schema import scans
+from tests.support.postgres.server import Server
 
 SCHEMA: Final = "mainspring"
 PER_TRANSACTION: Final = 200_000

@@ -16,7 +16,7 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.sql import within
 from mainspring.stores.postgres.store import Connected
 from mainspring.testing.clock import VirtualClock
-from tests.postgres.server import postgres_url
+from tests.support.postgres.server import postgres_url
 
 TEST_SECONDS = 120
 

@@ -10,10 +10,10 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
-from tests.postgres.schemas import clean_schema
 from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened
 from tests.stores.sqlite_model import compare
+from tests.support.postgres.schemas import clean_schema
 
 
 class TestPostgresStore(StoreContract):

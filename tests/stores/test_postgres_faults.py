@@ -30,9 +30,9 @@ from mainspring.testing.store_contract.rig import (
     step,
     timer,
 )
-from tests.postgres.proxy import Cable, Cut, serving
-from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
 from tests.stores.postgres_support import inside, opened, other_session, run, somebody_waits, sql
+from tests.support.postgres.proxy import Cable, Cut, serving
+from tests.support.postgres.server import Server, Unavailable, own_schema, postgres_url
 
 LEASE_US = 30_000_000
 

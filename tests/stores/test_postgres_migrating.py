@@ -16,9 +16,9 @@ from mainspring.stores.postgres.session import connect
 from mainspring.stores.postgres.sql import statements
 from tests.engine.conftest import until
 from tests.engine.jobs import Done, Start, Work, job
-from tests.postgres.proxy import Cable, Cut, serving
-from tests.postgres.server import postgres_url
 from tests.stores.postgres_support import other_session, run, sql
+from tests.support.postgres.proxy import Cable, Cut, serving
+from tests.support.postgres.server import postgres_url
 
 # What migrations do: columns in tables that every step writes, a table that is filled from another, an index.
 LATER = """

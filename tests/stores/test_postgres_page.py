@@ -12,10 +12,11 @@ import pytest
 
 from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.stores.postgres import PostgresStore
-from tests.postgres.server import Server, Unavailable
 from tests.stores.postgres_support import run
+from tests.support.paths import ROOT
+from tests.support.postgres.server import Server, Unavailable
 
-PAGE = (Path(__file__).parent.parent.parent / "docs/how-to/postgresql.md").read_text()
+PAGE = (ROOT / "docs/how-to/postgresql.md").read_text()
 PROGRAM = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
 OWNER, GRANTS = re.findall(r"^```sql\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 

@@ -14,8 +14,8 @@ from mainspring.stores.postgres.session import connect
 from mainspring.stores.postgres.sql import statements
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ORDERS, order, step
-from tests.postgres.server import postgres_url
 from tests.stores.postgres_support import opened, other_session, run, sql
+from tests.support.postgres.server import postgres_url
 
 SOME, ALL = 40, 1_000
 

@@ -15,8 +15,8 @@ from mainspring.stores.postgres import session as session_module
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import order, step
-from tests.postgres.server import Server, Unavailable, own_schema, postgres_url
 from tests.stores.postgres_support import inside, opened, other_session, run, sql
+from tests.support.postgres.server import Server, Unavailable, own_schema, postgres_url
 
 LEASE_US = 30_000_000
 IDLE_SECONDS = 1.0

@@ -21,8 +21,8 @@ from mainspring.stores.sqlite.sql import NEWEST, QUERIES
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import Rig, Suite, step
 from mainspring.testing.store_contract.searching import SEARCHES, _instances, every_look
-from tests.postgres.server import Unavailable
 from tests.stores import postgres_support, sqlite_support
+from tests.support.postgres.server import Unavailable
 
 SEARCHED = 4
 FEW = 3

@@ -17,8 +17,8 @@ from playwright.sync_api import TimeoutError as TooLateError
 from mainspring.web import studio
 from mainspring.web.server import Server, bound
 from tests.studio.shop import shop
+from tests.support.paths import ROOT
 
-ROOT: Final = Path(__file__).parent.parent.parent
 SOURCES: Final = ROOT / "studio"
 PAGE: Final = ROOT / "src" / "mainspring" / "web" / "page"
 CHROMIUM: Final = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)

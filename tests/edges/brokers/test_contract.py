@@ -1,0 +1,29 @@
+"""The brokers of this package keep the contract; RabbitMQ's and Kafka's tests stand beside theirs."""
+
+from mainspring.brokers.memory import MemoryBroker
+from mainspring.brokers.nats import NatsBroker
+from mainspring.brokers.port import Broker
+from mainspring.brokers.redis import RedisBroker
+from mainspring.testing.broker_contract import BrokerContract
+from tests.edges.brokers.servers import nats_url, redis_url
+
+# As short as it may be: how long it takes is not what is tested.
+# Half of it is how long a busy machine may let nobody run: whoever renews later has lost its turn.
+TAKEOVER_SECONDS = 3.0
+
+
+class TestMemoryBroker(BrokerContract):
+    vanishes = False  # it lives as long as the process that it is in
+
+    def make_broker(self) -> Broker:
+        return MemoryBroker()
+
+
+class TestNatsBroker(BrokerContract):
+    def make_broker(self) -> Broker:
+        return NatsBroker(nats_url(), streams={"CONTRACT": ["contract.>"]}, takeover_seconds=TAKEOVER_SECONDS)
+
+
+class TestRedisBroker(BrokerContract):
+    def make_broker(self) -> Broker:
+        return RedisBroker(redis_url(), takeover_seconds=TAKEOVER_SECONDS)

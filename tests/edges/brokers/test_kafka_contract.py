@@ -1,0 +1,58 @@
+"""Kafka's adapter keeps the contract of brokers: on the mock cluster, and on a real one where one is named."""
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.register_assert_rewrite("mainspring.testing.broker_contract")
+
+from aiokafka.admin import (  # noqa: E402  # pyright: ignore[reportMissingTypeStubs]  it has none
+    AIOKafkaAdminClient,
+    NewTopic,
+)
+
+from mainspring.brokers.kafka import KafkaBroker  # noqa: E402  after the asserts are rewritten
+from mainspring.brokers.port import Broker  # noqa: E402
+from mainspring.testing.broker_contract import BrokerContract  # noqa: E402
+from tests.edges.brokers.kafka_mock import KafkaMock, leader_last  # noqa: E402
+
+VARIABLE = "MAINSPRING_TEST_KAFKA"
+SESSION_SECONDS = 1.5
+# The mock lets who asks for news wait to the end of this, also when there are some.
+QUICK = {"fetch_max_wait_ms": 20}
+
+
+class TestKafkaMock(BrokerContract):
+    deduplicates = False  # its consumers do, by the message's id
+
+    @pytest.fixture(autouse=True)
+    def _mock_of_its_own(self) -> Iterator[None]:  # pyright: ignore[reportUnusedFunction]
+        # All tests have the same group, and the mock lets those wait who join one that others have just left.
+        self._mock = KafkaMock()
+        with leader_last():
+            yield
+        self._mock.close()
+
+    def make_broker(self) -> Broker:
+        return KafkaBroker(f"kafka://{self._mock.servers}", session_seconds=SESSION_SECONDS, consumer=QUICK)
+
+    async def prepare(self, broker: Broker, address: str) -> None:
+        self._mock.create(address)
+
+
+@pytest.mark.skipif(VARIABLE not in os.environ, reason=f"no real Kafka: {VARIABLE} names none, as host:port")
+class TestRealKafka(BrokerContract):
+    deduplicates = False
+
+    def make_broker(self) -> Broker:
+        return KafkaBroker(f"kafka://{os.environ[VARIABLE]}")
+
+    async def prepare(self, broker: Broker, address: str) -> None:
+        client: Any = AIOKafkaAdminClient(bootstrap_servers=os.environ[VARIABLE])
+        await client.start()
+        try:
+            await client.create_topics([NewTopic(address, num_partitions=1, replication_factor=1)])
+        finally:
+            await client.close()

@@ -1,0 +1,54 @@
+"""NATS: a turn is not let go of because an answer was lost on its way."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import nats
+
+from mainspring.brokers.nats_turn import Turn
+from tests.edges.brokers.servers import nats_url
+
+SECONDS = 0.8
+PATIENCE_SECONDS = 30.0
+
+
+class Deaf:
+    """A bucket that does what it is told, and whose next answers do not arrive."""
+
+    def __init__(self, bucket: Any) -> None:
+        self._bucket = bucket
+        self.lost: list[str] = []
+        self.heard: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*given: Any, **named: Any) -> Any:
+            answer = await getattr(self._bucket, name)(*given, **named)
+            if name in self.lost:
+                self.lost.remove(name)
+                raise TimeoutError
+            self.heard.append(name)
+            return answer
+
+        return call
+
+
+def test_a_renewal_goes_on_though_neither_it_nor_the_question_after_it_was_answered() -> None:
+    async def main() -> bool:
+        client = await nats.connect(nats_url())
+        name = f"turns-{uuid4().hex}"
+        bucket: Any = Deaf(await client.jetstream().create_key_value(bucket=name))
+        turn = Turn(bucket, "orders", "me", SECONDS)
+        assert await turn.take()
+        bucket.lost, bucket.heard = ["update", "get"], []
+        renewing: Any = turn._renewing  # noqa: SLF001  that it ended is the failure
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not renewing.done() and not ("get" in bucket.heard and turn.held):  # noqa: ASYNC110  it tells nobody
+                await asyncio.sleep(SECONDS / 100)
+        held = turn.held
+        await turn.release(doubt=False)
+        await client.jetstream().delete_key_value(name)
+        await client.close()
+        return held
+
+    assert asyncio.run(main())

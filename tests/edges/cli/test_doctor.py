@@ -1,0 +1,196 @@
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mainspring.cli import doctor
+from mainspring.port.records import Stats
+from mainspring.stores.migrations import Migration
+from mainspring.stores.sqlite import examine, schema
+from tests.edges.cli.conftest import Run, order
+
+
+def test_a_new_app_is_healthy_and_nothing_is_made_by_looking(run: Run, folder: Path) -> None:
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert ran.out.endswith("note: There is no file orders.db yet. The first start makes it.\nNothing is wrong.\n")
+    assert not (folder / "orders.db").exists()
+
+
+def test_an_app_without_work_is_healthy(run: Run) -> None:
+    run("ls")
+
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert ran.out.endswith("note: No worker runs. Nothing waits for one now.\nNothing is wrong.\n")
+    assert f"SQLite        {apsw.sqlite_lib_version()}" in ran.out
+
+
+def test_work_without_a_worker_is_wrong(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: Work waits, and no worker runs." in ran.out
+
+
+def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", -1))
+    run("send", "CardCharged", '{"order_id": "o-9"}')
+
+    report = run("doctor", "--json")
+
+    assert report.code == 1
+    found = report.document
+    assert found["ok"] is False
+    assert (found["instances"], found["dead_letters"], found["inbox"]) == ({"suspended": 1}, 1, 1)
+    assert [(row["instance"], row["error"]) for row in found["suspended"]] == [
+        ("Orders/o-1", "ValueError: a negative amount")
+    ]
+    assert {finding["what"] for finding in found["findings"]} >= {
+        "1 instance is suspended",
+        "1 message could not be carried out",
+    }
+
+
+def test_messages_that_nobody_here_handles_are_wrong(run: Run, folder: Path) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    (folder / "other.py").write_text('from mainspring import Mainspring\napp = Mainspring("sqlite:///orders.db")\n')
+
+    assert (
+        "wrong: No handler of this app takes ChargeCard: 1 message waiting. Register one."
+        in run("doctor", "--app", "other:app").out
+    )
+
+
+def test_an_app_that_cannot_start_is_a_finding(run: Run, folder: Path) -> None:
+    (folder / "orders.db").write_bytes(b"this is no database, however long one looks at it" * 100)
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: shop:app cannot be looked at: " in ran.out
+
+
+def test_without_an_app_it_shows_versions(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MAINSPRING_APP")
+
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert "Python " in ran.out
+
+
+def test_an_sqlite_that_can_damage_its_file_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.40.1")
+
+    assert "wrong: SQLite 3.40.1 can damage a database in WAL mode. Upgrade apsw" in run("doctor").out
+
+
+def test_a_late_message_is_wrong_though_workers_run() -> None:
+    stats = Stats({}, 0, 1, 0, 0, 0, 1)
+
+    (late,) = doctor.queue_findings(stats, 600_000_000)
+
+    assert late.what == "The oldest due message was due 10 min ago"
+
+
+def test_a_full_disk_and_a_large_log_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "orders.db-wal").write_bytes(b"wal")
+    monkeypatch.setattr(examine, "LITTLE_SPACE_BYTES", 1 << 62)
+    monkeypatch.setattr(examine, "LARGE_WAL_BYTES", 1)
+
+    found = examine.examine(folder / "orders.db").findings
+
+    assert [finding.level for finding in found] == ["note", "problem", "note"]
+
+
+def test_a_network_file_system_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = folder / "mounts"
+    mounts.write_text(f"server:/shop {folder} nfs4 rw 0 0\n")
+    monkeypatch.setattr(examine, "MOUNTS", mounts)
+
+    (found, _) = examine.examine(folder / "orders.db").findings
+
+    assert found.what == "orders.db lies on a network file system (nfs4)"
+
+
+def test_a_file_of_an_older_release_is_left_as_it_is(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("ls")
+    newer = [*schema.migrations(), Migration(len(schema.migrations()) + 1, "more", "CREATE TABLE more (x)")]
+    monkeypatch.setattr(schema, "migrations", lambda: newer)
+    monkeypatch.setattr(examine, "migrations", lambda: newer)
+
+    ran = run("doctor")
+
+    assert f"note: orders.db has version {len(newer) - 1}, and this release brings version {len(newer)}." in ran.out
+    with closing(apsw.Connection(str(folder / "orders.db"))) as file:
+        assert not list(file.execute("SELECT 1 FROM sqlite_schema WHERE name = 'more'"))
+
+
+@pytest.mark.parametrize("offset", [100, 4_096 + 3], ids=["the first page", "another page"])
+def test_a_damaged_file_is_told_without_a_trace_and_found(offset: int, run: Run, folder: Path) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    file = folder / "orders.db"
+    content = bytearray(file.read_bytes())
+    content[offset : offset + 2] = b"\xff\xff"
+    file.write_bytes(content)
+
+    ran = run("doctor")
+
+    assert ran.code == 1
+    assert "wrong: orders.db is damaged" in ran.out or "is damaged or no database of mainspring" in ran.out
+    listed = run("ls")
+    assert "Traceback" not in ran.err + listed.out + listed.err
+
+
+def test_a_damaged_record_is_told_by_every_command_that_reads_it(
+    run: Run, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("send", "PlaceOrder", order("o-2", 5))
+    with closing(apsw.Connection(str(folder / "orders.db"))) as file:
+        file.config(apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0)  # a disk asks nobody
+        file.execute("UPDATE instances SET definition_version = 7 WHERE key = 1")
+
+    shown = run("show", "Orders/o-1")
+
+    assert shown.code == 1
+    assert "instances holds a damaged record (key 1, 'Orders/o-1'). Restore it from a backup" in shown.err
+    assert "wrong: orders.db is damaged: instances, key 1, 'Orders/o-1'." in run("doctor").out
+    listed = run("ls")
+    assert listed.code == 0
+    assert "Orders/o-2" in listed.out
+    assert "o-1" not in listed.out
+    assert "left out of a list: instances holds a damaged record (key 1, 'Orders/o-1')" in caplog.text
+
+
+LATE = """
+from datetime import timedelta
+from mainspring import Mainspring
+from mainspring.testing.samples import Counter
+
+class Late(Counter):
+    expected_within = timedelta(microseconds=1)
+
+app = Mainspring("sqlite:///late.db")
+app.add(Late())
+"""
+
+
+def test_instances_that_run_longer_than_expected_are_wrong(run: Run, folder: Path) -> None:
+    (folder / "late.py").write_text(LATE)
+    run("send", "Count", '{"counter": "c-1"}', "--app", "late:app")
+
+    ran = run("doctor", "--app", "late:app")
+
+    assert ran.code == 1
+    assert (
+        "wrong: 1 instance of Late runs longer than 0.000001 s. `mainspring stuck --workflow Late` says why." in ran.out
+    )
+    stuck = run("stuck", "--app", "late:app", "--json")
+    assert (stuck.code, stuck.document["shown"][0]["by"]) == (1, "bound")

@@ -1,0 +1,157 @@
+"""Log lines that say what they are about: of the engine, and of handlers wherever they run."""
+
+import json
+import logging
+from collections.abc import Generator
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+
+from mainspring import Mainspring, Retry
+from mainspring.telemetry.logs import JsonLines, MessageFields
+from tests.edges.telemetry.shop import Charge, Charged, PlaceOrder, shop
+from tests.edges.telemetry.spans import Spans, trace_ids
+from tests.engine.conftest import run, until
+
+log = logging.getLogger("tests.edges.telemetry.bank")
+
+
+class Lines:
+    """What was logged, as documents."""
+
+    def __init__(self) -> None:
+        self._stream = StringIO()
+        self.handler = logging.StreamHandler(self._stream)
+        self.handler.setFormatter(JsonLines())
+
+    @property
+    def all(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._stream.getvalue().splitlines()]
+
+    def one(self, text: str) -> dict[str, Any]:
+        [found] = [line for line in self.all if text in line["message"]]
+        return found
+
+
+@pytest.fixture
+def lines() -> Generator[Lines]:
+    made, root = Lines(), logging.getLogger()
+    level = root.level
+    root.addHandler(made.handler)
+    root.setLevel(logging.INFO)
+    yield made
+    root.removeHandler(made.handler)
+    root.setLevel(level)
+
+
+def test_a_handlers_own_lines_say_which_message_it_is_at(lines: Lines) -> None:
+    spans, done = Spans(), list[str]()
+    app = shop(Mainspring("memory://"), wired=False)
+
+    @app.handler(retry=Retry(first=timedelta(milliseconds=1)))
+    async def charge(command: Charge) -> None:
+        if not done:
+            done.append("once")
+            raise ConnectionError("the bank is closed")
+        log.info("charging")
+        done.append("twice")
+
+    app.observe(logs=True, traces=spans.provider)
+
+    async def main() -> None:
+        async with app:
+            await app.send(PlaceOrder("o-1"), id="checkout-1")
+            await until(lambda: len(done) == 2)
+
+    run(main)
+    [trace_id] = trace_ids(spans.all)
+    about = {
+        "workflow": "Orders",
+        "instance": "o-1",
+        "message_id": "Orders/o-1/3",
+        "message_type": "Charge",
+        "correlation_id": "checkout-1",
+        "trace_id": f"{trace_id:032x}",
+    }
+    charging, failed = lines.one("charging"), lines.one("failed at attempt 1")
+    assert {name: charging[name] for name in about} == about
+    assert (charging["handler"], charging["attempt"], charging["level"]) == (charge.__qualname__, 2, "info")
+    # The engine's own line about it says the same.
+    assert {name: failed[name] for name in about} == about
+    assert failed["attempt"] == 1
+
+
+def test_a_plain_handlers_lines_say_it_in_their_thread(lines: Lines) -> None:
+    app = shop(Mainspring("memory://"), wired=False)
+
+    @app.handler
+    def charge(command: Charge) -> Charged:
+        log.info("charging in a thread")
+        return Charged(command.id)
+
+    app.observe(logs=True)
+
+    async def main() -> None:
+        async with app:
+            await app.send_many([PlaceOrder(f"o-{n}") for n in range(3)])
+            await until(lambda: sum("in a thread" in line["message"] for line in lines.all) == 3)
+
+    run(main)
+    assert {line["instance"] for line in lines.all if "in a thread" in line["message"]} == {"o-0", "o-1", "o-2"}
+
+
+def test_a_step_that_fails_is_logged_with_its_message(lines: Lines) -> None:
+    app = shop(Mainspring("memory://"))
+
+    async def main() -> None:
+        async with app:
+            await app.send(PlaceOrder("bad-1"), id="m-1")
+            await until(lambda: any("is suspended" in line["message"] for line in lines.all))
+
+    run(main)
+    suspended = lines.one("is suspended")
+    assert (suspended["instance"], suspended["correlation_id"]) == ("bad-1", "m-1")
+    assert "no idea" in suspended["error"]
+
+
+def test_nothing_is_said_where_it_is_off(lines: Lines) -> None:
+    said: list[str] = []
+    app = shop(Mainspring("memory://"), wired=False)
+
+    @app.handler
+    async def charge(command: Charge) -> None:
+        log.info("charging quietly")
+        said.append(command.id)
+
+    async def main() -> None:
+        async with app:
+            await app.send(PlaceOrder("o-1"))
+            await until(lambda: bool(said))
+
+    run(main)
+    assert set(lines.one("charging quietly")) == {"time", "level", "logger", "message"}
+
+
+def test_a_format_of_ones_own_has_the_fields_by_the_filter() -> None:
+    stream = StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(message)s of %(workflow)s/%(instance)s, attempt %(attempt)s"))
+    handler.addFilter(MessageFields())
+    own = logging.getLogger("tests.edges.telemetry.own")
+    own.addHandler(handler)
+    own.warning("outside")
+    own.warning("inside", extra={"mainspring": {"workflow": "Orders", "instance": "o-1", "attempt": 2}})
+    own.removeHandler(handler)
+    assert stream.getvalue().splitlines() == [
+        "outside of None/None, attempt None",
+        "inside of Orders/o-1, attempt 2",
+    ]
+
+
+def test_a_line_with_half_a_character_is_written_all_the_same() -> None:
+    record = logging.makeLogRecord({"msg": "from %s", "args": ("a\ud800",), "mainspring": {"instance": "i\udfff"}})
+    line = JsonLines().format(record)
+    assert line.encode()
+    assert json.loads(line)["message"] == "from a\ud800"

@@ -1,0 +1,284 @@
+"""What programs do over HTTP."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from msgspec import json
+
+from mainspring.web import models
+from mainspring.web.api import api, described
+from tests.edges.web.support import counters, served
+from tests.support.paths import ROOT
+
+Client = httpx.AsyncClient
+
+
+def serve(folder: Path, use: Callable[[Client], Awaitable[Any]], **settings: Any) -> Any:
+    async def run() -> Any:
+        async with served(counters(folder), **settings) as client:
+            return await use(client)
+
+    return asyncio.run(run())
+
+
+async def count(client: Client, counter: str = "c-1", times: int = 1) -> None:
+    for _ in range(times):
+        answer = await client.post("/api/messages/Count", json={"counter": counter})
+        assert answer.status_code == 200, answer.text
+
+
+def test_a_message_is_taken_once_however_often_it_is_sent(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        sent = [await client.post("/api/messages/Count?id=m-1", json={"counter": "c-1"}) for _ in range(2)]
+        assert [answer.json() for answer in sent] == [
+            {"instance": "Counter/c-1", "status": "stepped", "message_id": "m-1"},
+            {"instance": "Counter/c-1", "status": "duplicate", "message_id": "m-1"},
+        ]
+        other = await client.post("/api/messages/Count?id=m-1", json={"counter": "c-1"})
+        assert models.Taken.model_validate(other.json()).status == "duplicate"
+
+    serve(tmp_path, use)
+
+
+def test_an_end_is_awaited(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client, times=3)
+        ended = await client.get("/api/results/Counter/c-1")
+        assert ended.json() == {"instance": "Counter/c-1", "result": {"counter": "c-1"}}
+        await count(client, "c-2")
+        waited = await client.get("/api/results/Counter/c-2?wait=0.01")
+        assert (waited.status_code, waited.json()["type"]) == (504, "urn:mainspring:error:WaitTimeoutError")
+
+    serve(tmp_path, use)
+
+
+def test_instances_are_found_page_by_page(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        for number in range(5):
+            await count(client, f"c/{number}")
+        seen: list[str] = []
+        after = 0
+        while True:
+            answer = await client.get(f"/api/instances?workflow=Counter&prefix=c/&limit=2&after={after}")
+            page = models.InstancePage.model_validate_json(answer.content)
+            seen += [item.id for item in page.items]
+            if page.next is None:
+                break
+            after = page.next
+        assert seen == [f"c/{number}" for number in range(5)]
+
+    serve(tmp_path, use)
+
+
+def test_an_instance_is_looked_at_from_all_sides(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client, "c/1", times=2)
+        instance = models.InstanceDocument.model_validate_json((await client.get("/api/instances/Counter/c/1")).content)
+        assert (instance.id, instance.version, instance.state) == ("c/1", 3, "Counted")
+        stream = models.StreamPage.model_validate_json((await client.get("/api/streams/Counter/c/1")).content)
+        assert [event.event for event in stream.items] == ["Began", "InitiatedBy", "Received"]
+        states = [(await client.get(f"/api/states/Counter/c/1?at={at}")).json()["state"] for at in (2, 3)]
+        assert states == [{"times": 1}, {"times": 2}]
+        waiting = models.WaitingDocument.model_validate_json((await client.get("/api/waiting/Counter/c/1")).content)
+        assert (waiting.inbox, waiting.outbox, waiting.timers) == ([], [], [])
+
+    serve(tmp_path, use)
+
+
+def test_an_operation_is_recorded_with_its_actor(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        done = await client.post(
+            "/api/operations/suspend/Counter/c-1",
+            json={"reason": "to look at it"},
+            headers={"x-mainspring-actor": "ann"},
+        )
+        assert done.json()["status"] == "suspended"
+        stream = (await client.get("/api/streams/Counter/c-1")).json()["items"]
+        assert (stream[-1]["event"], stream[-1]["actor"], stream[-1]["reason"]) == ("Suspended", "ann", "to look at it")
+        again = await client.post("/api/operations/suspend/Counter/c-1")
+        assert (again.status_code, again.json()["type"]) == (409, "urn:mainspring:error:OperationError")
+
+    serve(tmp_path, use)
+
+
+def test_a_task_is_answered_by_its_form(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await client.post("/api/messages/RequestLeave", json={"leave_id": "l-1"}, headers={"x-mainspring-actor": "bob"})
+        page = models.TaskPage.model_validate_json((await client.get("/api/tasks?role=manager")).content)
+        [task] = page.items
+        shown = models.TaskWithForms.model_validate_json((await client.get(f"/api/tasks/{task.id}")).content)
+        assert [(field.name, field.value) for field in shown.forms[0].fields] == [
+            ("leave_id", "l-1"),
+            ("granted", None),
+        ]
+        unnamed = await client.post(f"/api/task-answers/{task.id}", json={"answer": "Leave", "fields": {}})
+        assert unnamed.status_code == 422
+        answered = [
+            await client.post(
+                f"/api/task-answers/{task.id}",
+                json={"answer": "Leave", "fields": {"granted": granted}},
+                headers={"x-mainspring-actor": who},
+            )
+            for who, granted in (("ann", True), ("cid", False))
+        ]
+        outcomes = [models.TaskOutcomeDocument.model_validate_json(each.content) for each in answered]
+        assert [(each.first, each.answered_by, each.message["granted"]) for each in outcomes] == [
+            (True, "ann", True),
+            (False, "ann", True),
+        ]
+
+    serve(tmp_path, use)
+
+
+def test_who_is_excluded_from_a_task_is_told_so(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        maker = {"x-mainspring-actor": "bob"}
+        await client.post("/api/messages/RequestLeave", json={"leave_id": "l-1"}, headers=maker)
+        [task] = (await client.get("/api/tasks")).json()["items"]
+        refused = await client.post(f"/api/task-claims/{task['id']}", headers=maker)
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:mainspring:error:TaskRefusedError")
+
+    serve(tmp_path, use)
+
+
+def test_a_dead_letter_is_seen_corrected_and_removed(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client, times=3)
+        late = [await client.post("/api/messages/Count", json={"counter": "c-1"}) for _ in range(2)]
+        assert {answer.json()["status"] for answer in late} == {"dead letter"}
+        page = models.LetterPage.model_validate_json((await client.get("/api/dead-letters")).content)
+        first, second = [letter.id for letter in page.items]
+        still = await client.post(f"/api/dead-letters/{first}/retry")
+        assert still.json() == {"id": first, "left": True}
+        wrong = await client.post(f"/api/dead-letters/{first}/retry", json={"counter": 7})
+        assert wrong.status_code == 422
+        assert (await client.delete(f"/api/dead-letters/{second}")).json() == {"id": second, "left": False}
+        assert (await client.get(f"/api/dead-letters/{second}")).status_code == 409
+        assert len((await client.get("/api/dead-letters")).json()["items"]) == 1
+
+    serve(tmp_path, use)
+
+
+def test_the_app_tells_what_it_is_and_that_it_is_well(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        stats = models.StatsDocument.model_validate_json((await client.get("/api/stats")).content)
+        assert (stats.instances, stats.workers) == ({"running": 1}, 1)
+        workflows = [
+            models.WorkflowDocument.model_validate(each) for each in (await client.get("/api/workflows")).json()
+        ]
+        assert [(each.name, each.inputs) for each in workflows if each.name == "Counter"] == [("Counter", ["Count"])]
+        assert [(await client.get(f"/api/{path}")).json() for path in ("health", "ready")] == [{"status": "ok"}] * 2
+        assert (await client.get("/api/schedules")).json() == []
+
+    serve(tmp_path, use)
+
+
+def test_what_is_declared_sensitive_is_never_shown(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        assert "c-1" not in (await client.get("/api/streams/Counter/c-1")).json()["items"][1]["message"].values()
+        assert (await client.get("/api/states/Counter/c-1")).json()["state"] == {"times": "[redacted]"}
+
+    serve(tmp_path, use, redact=["Count.counter", "times"])
+
+
+BAD = [
+    ("POST", "/api/messages/Count", b"{", 422),
+    ("POST", "/api/messages/Count", b'{"counter": NaN}', 422),
+    ("POST", "/api/messages/Count", b'{"counter": "c-1", "counter": "c-2"}', 422),
+    ("POST", "/api/messages/Count", b"[" * 100_000, 422),
+    ("POST", "/api/messages/Count", b'{"counter": "\xff"}', 422),
+    ("POST", "/api/messages/Nothing", b"{}", 422),
+    ("POST", "/api/messages/Count?id=", b'{"counter": "c-1"}', 422),
+    ("POST", "/api/messages/Count", b" " * (2 * 1024 * 1024 + 1), 413),
+    ("GET", "/api/instances?limit=100000", b"", 422),
+    ("GET", "/api/instances?after=-1", b"", 422),
+    ("GET", f"/api/instances?after={10**30}", b"", 422),
+    ("GET", "/api/instances?status=asleep", b"", 422),
+    ("GET", "/api/instances?attribute=nonsense", b"", 422),
+    ("GET", "/api/instances?since=2026-01-01", b"", 409),
+    ("GET", "/api/analytics?since=0001-01-01T00:00:00%2B23:59", b"", 422),
+    ("GET", "/api/instances/Counter/%00", b"", 404),
+    ("GET", "/api/instances/Counter/no%0Asuch", b"", 404),
+    ("GET", "/api/instances/Nothing/c-1", b"", 404),
+    ("GET", "/api/states/Counter/c-0?at=9", b"", 409),
+    ("GET", "/api/streams/Counter/../../etc/passwd", b"", 404),
+    ("GET", "/api/tasks/nothing", b"", 404),
+    ("GET", "/api/tasks?after=nothing", b"", 404),
+    ("POST", "/api/operations/explode/Counter/c-0", b"", 422),
+    ("POST", "/api/operations/reset/Counter/c-0", b"", 422),
+    ("POST", "/api/operations/resume/Counter/c-0", b"", 409),
+    ("POST", "/api/schedules/none/pause", b"", 409),
+    ("GET", f"/api/dead-letters/{10**30}", b"", 422),
+    ("DELETE", "/api/dead-letters/17", b"", 409),
+    ("GET", "/api/nothing", b"", 404),
+    ("PUT", "/api/stats", b"", 405),
+]
+
+
+def test_bad_input_is_a_problem_that_says_what_to_do(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client, "c-0")
+        for method, path, body, status in BAD:
+            answer = await client.request(method, path, content=body, headers={"content-type": "application/json"})
+            case = f"{method} {path} {body[:30]!r}: {answer.text[:200]}"
+            assert answer.headers["content-type"] == "application/problem+json", case
+            problem = models.Problem.model_validate(answer.json())
+            assert (answer.status_code, problem.status) == (status, status), case
+            assert problem.detail, case
+            assert "Traceback" not in answer.text, case
+
+    serve(tmp_path, use)
+
+
+# ---- the description
+
+
+def test_every_route_is_described_with_its_answers_and_stands_in_the_reference(tmp_path: Path) -> None:
+    document = described(api(counters(tmp_path)))
+    page = (ROOT / "docs/reference/http.md").read_text()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert f"`{method.upper()} {path}`" in page, f"{method} {path} is not in docs/reference/http.md"
+            assert operation["description"], path
+            content = operation["responses"]["200"]["content"]
+            assert all("$ref" in str(each) for media, each in content.items() if media == "application/json"), path
+
+
+def test_every_operation_says_what_it_does_shows_what_it_takes_and_names_its_problems(tmp_path: Path) -> None:
+    document = described(api(counters(tmp_path)))
+    schemas = document["components"]["schemas"]
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            where = f"{method} {path}"
+            assert operation["summary"].endswith("."), where
+            answers = operation["responses"]
+            assert {"200", "400", "404", "421", "500"} <= set(answers), where
+            for status, answer in answers.items():
+                if status not in ("200", "202"):
+                    assert list(answer["content"]) == ["application/problem+json"], f"{where} {status}"
+                    assert answer["description"], f"{where} {status}"
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "path":
+                    assert parameter["description"], f"{where} {parameter['name']}"
+            if "requestBody" in operation:
+                assert {"413", "422"} <= set(answers), where
+                for body in operation["requestBody"]["content"].values():
+                    assert body.get("example") or schemas[_named(body["schema"])]["examples"], where
+
+
+def _named(schema: dict[str, Any]) -> str:
+    one = schema if "$ref" in schema else next(each for each in schema["anyOf"] if "$ref" in each)
+    return one["$ref"].rpartition("/")[2]
+
+
+def test_the_description_refers_to_nothing_that_is_missing(tmp_path: Path) -> None:
+    document = described(api(counters(tmp_path)))
+    referred = set(re.findall(r"#/components/schemas/([\w.]+)", json.encode(document).decode()))
+    assert referred <= set(document["components"]["schemas"])

@@ -1,0 +1,486 @@
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mainspring import Ask, Completed, Kind, Mainspring, Received, Task, TaskClosed, TaskOutcome
+from mainspring.core.story import tell
+from mainspring.errors import InstanceFailedError, NoSuchTaskError, OperationError, TaskRefusedError
+from mainspring.port.records import Ref
+from mainspring.sealing.seals import About
+from mainspring.testing import fuzz, given
+from mainspring.testing.clock import VirtualClock
+from mainspring.testing.envelopes import envelope
+from tests.engine.conftest import MakeApp, run, until
+from tests.engine.coordination.expenses import (
+    APPROVAL,
+    Approve,
+    Approved,
+    CarefulExpenses,
+    Escalate,
+    Expenses,
+    Open,
+    Pause,
+    Reject,
+    Remind,
+    Submit,
+    Withdraw,
+    asked,
+)
+
+DAY_SECONDS = 24 * 3_600
+MANAGER: dict[str, Any] = {"actor": "bob", "roles": ["manager"]}
+
+
+def app_of(make_app: MakeApp, clock: VirtualClock | None = None, workflow: type[Expenses] = Expenses) -> Mainspring:
+    app = make_app(clock)
+    app.add(workflow())
+    return app
+
+
+async def opened(app: Mainspring, id: str = "e-1", maker: str = "ann") -> Task:
+    """Submit an expense, and return the task that it asks."""
+    found: list[Task] = []
+
+    async def is_open() -> bool:
+        found[:] = [task for task in await app.tasks.list(limit=1_000) if task.instance == id]
+        return bool(found)
+
+    await app.send(Submit(id), actor=maker)
+    await until(is_open)
+    return found[0]
+
+
+async def events(app: Mainspring, id: str = "e-1") -> list[str]:
+    (name,) = (name for name in app.registry.workflows if name.endswith("Expenses"))
+    return [type(entry.event).__name__ for entry in await app.instance_at(f"{name}/{id}").stream()]
+
+
+async def refusal(attempt: Any) -> str:
+    with pytest.raises(TaskRefusedError) as refused:
+        await attempt
+    return refused.value.reason
+
+
+# ---- a task's life
+
+
+def test_what_is_asked_is_a_task_with_a_due_date_and_stands_in_the_stream(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            task = await opened(app)
+            assert (task.id, task.title, task.role) == ("Expenses/e-1/3", "Approve e-1", "manager")
+            assert (task.answers, task.reject, task.excludes) == (("Approve", "Reject"), "Reject", ("ann",))
+            assert task.due_at == task.opened_at + timedelta(days=7)
+            assert task.data == {"id": "e-1", "amount": 100}
+            await app.tasks.complete(task.id, Approve("e-1"), **MANAGER)
+            assert await app.instance(Expenses, "e-1").result() == Approved("e-1", "bob")
+            assert [row.cells()[1:] for row in tell(await app.instance(Expenses, "e-1").stream())][1:] == [
+                ("command", "input", "InitiatedBy", "Submit(id='e-1', amount=100)"),
+                ("task", "output", "Asked", "'Approve e-1' for manager (approval)"),
+                ("timer", "output", "Scheduled", "Remind(id='e-1') after 2 days"),
+                ("timer", "output", "Scheduled", "Escalate(id='e-1') after 5 days"),
+                ("answer", "input", "Received", "Approve(id='e-1', note='')"),
+                ("task", "output", "TaskClosed", "'approval'"),
+                ("", "", "Completed", "Approved(id='e-1', by='bob')"),
+            ]
+
+    run(main)
+
+
+def test_an_answer_is_durable_with_its_actor_and_a_message_id_fixed_by_the_task(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            await app.tasks.complete(task.id, Reject("e-1", "no receipt"), **MANAGER)
+            with pytest.raises(InstanceFailedError, match="no receipt"):
+                await app.instance(Expenses, "e-1").result()
+        async with app_of(make_app) as app:
+            answer = (await app.instance(Expenses, "e-1").stream())[5]
+            assert (answer.message_id, answer.actor, answer.kind) == ("Expenses/e-1/3/answer", "bob", Kind.ANSWER)
+            ended = await app.tasks.get("Expenses/e-1/3")
+            assert (ended.status, ended.answered_by, ended.answer) == ("answered", "bob", "Reject")
+
+    run(main)
+
+
+@pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_tasks_close_with_their_instance(end: str, restarted: bool, make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = app_of(make_app)
+        await app.start()
+        task = await opened(app)
+        other = await opened(app, "e-2")
+        if restarted:
+            await app.stop()
+            app = app_of(make_app)
+            await app.start()
+        if end == "cancel":
+            await app.instance(Expenses, "e-1").cancel()
+        else:
+            await app.send(Withdraw("e-1", fails=end == "fail"))
+        assert [one.id for one in await app.tasks.list()] == [other.id]
+        assert (await app.tasks.get(task.id)).status == "closed"
+        assert await refusal(app.tasks.complete(task.id, Approve("e-1"), **MANAGER)) == "closed"
+        assert [timer.instance for timer in await app.timers()] == ["e-2", "e-2"]
+        await app.stop()
+
+    run(main)
+
+
+def test_a_workflow_that_moves_on_closes_its_task_with_its_timers(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            await app.send(Pause("e-1"))
+            assert await app.tasks.list() == []
+            assert await app.timers() == []
+            assert await refusal(app.tasks.claim(task.id, **MANAGER)) == "closed"
+
+    run(main)
+
+
+def test_reminder_and_escalation_come_with_the_task_and_go_with_it(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            first, quick = await opened(app), await opened(app, "e-2")
+            await app.tasks.complete(quick.id, Approve("e-2"), **MANAGER)
+            clock.advance(2 * DAY_SECONDS)
+            instance = app.instance(Expenses, "e-1")
+
+            # Time goes on while the test waits: a worker whose lease ran out in the leap needs it to come back.
+            async def reminded() -> bool:
+                clock.advance(1)
+                return await instance.state() == Open(1)
+
+            await until(reminded)
+            clock.advance(3 * DAY_SECONDS)
+
+            async def escalated() -> bool:
+                clock.advance(1)
+                return (await app.tasks.get(first.id)).status == "closed"
+
+            await until(escalated)
+            (task,) = await app.tasks.list()
+            assert (task.title, task.role, task.key) == ("Decide e-1", "director", APPROVAL)
+            assert await refusal(app.tasks.complete(task.id, Approve("e-1"), **MANAGER)) == "not asked"
+            await app.tasks.complete(task.id, Approve("e-1"), actor="dora", roles=["director"])
+            assert await instance.result() == Approved("e-1", "dora")
+            assert await app.timers() == []
+            assert (await events(app, "e-2"))[-1] == "Completed"
+
+    run(main)
+
+
+def test_a_reset_asks_anew_what_was_open_at_that_version(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            first = await opened(app)
+            await app.tasks.claim(first.id, **MANAGER)
+            await app.send(Pause("e-1"))
+            for _ in range(2):  # also a reset of what was reset
+                await app.instance(Expenses, "e-1").reset(5, actor="op")
+                (task,) = await app.tasks.list()
+                assert (task.title, task.due_at, task.claimed_by) == (first.title, first.due_at, None)
+                assert task.id != first.id
+                assert len(await app.timers()) == 2
+            assert await refusal(app.tasks.complete(first.id, Approve("e-1"), **MANAGER)) == "closed"
+            (task,) = await app.tasks.pick("manager", actor="bob")
+            await app.tasks.complete(task.id, Approve("e-1"), **MANAGER)
+            assert await app.instance(Expenses, "e-1").result() == Approved("e-1", "bob")
+
+    run(main)
+
+
+# ---- many answers, one outcome
+
+
+@pytest.mark.parametrize("second", [Approve("e-1"), Reject("e-1", "too dear")])
+def test_a_second_click_gets_the_first_clicks_outcome(second: object, make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            first = await app.tasks.complete(task.id, Approve("e-1", "fine"), **MANAGER)
+            before = await events(app)
+            again = await app.tasks.complete(task.id, second, actor="cho", roles=["manager"])
+            assert (first.first, first.status) == (True, "stepped")
+            assert (again.first, again.status) == (False, "duplicate")
+            assert (again.answered_by, again.answered_at) == ("bob", first.answered_at)
+            assert again.message == first.message == Approve("e-1", "fine")
+            assert await events(app) == before
+
+    run(main)
+
+
+@pytest.mark.parametrize("workflow", [Expenses, CarefulExpenses])
+def test_of_twenty_answers_at_once_one_wins_and_all_get_its_outcome(
+    workflow: type[Expenses], make_app: MakeApp
+) -> None:
+    async def main() -> None:
+        async with app_of(make_app, None, workflow) as app, app_of(make_app, None, workflow) as other:
+            task = await opened(app)
+
+            async def click(n: int) -> TaskOutcome:
+                answer = Approve("e-1", f"click {n}") if n % 2 else Reject("e-1", f"click {n}")
+                return await (app, other)[n % 2].tasks.complete(task.id, answer, actor=f"boss-{n}", roles=["manager"])
+
+            outcomes = await asyncio.gather(*(click(n) for n in range(20)))
+            assert sum(outcome.first for outcome in outcomes) == 1
+            assert len({(o.answered_by, o.answered_at, o.message) for o in outcomes}) == 1
+
+            async def ended() -> bool:
+                return (await app.instance(workflow, "e-1").row()).status in ("completed", "failed")
+
+            await until(ended)
+            assert (await events(app)).count("Received") == 1
+            assert await app.dead_letters() == []
+
+    run(main)
+
+
+def test_an_answer_to_a_suspended_instance_counts_and_waits(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            await app.instance(Expenses, "e-1").suspend()
+            first = await app.tasks.complete(task.id, Approve("e-1"), **MANAGER)
+            again = await app.tasks.complete(task.id, Reject("e-1", "late"), actor="cho", roles=["manager"])
+            assert (first.status, again.answered_by, again.message) == ("suspended", "bob", Approve("e-1"))
+            await app.instance(Expenses, "e-1").resume()
+            assert await app.instance(Expenses, "e-1").result() == Approved("e-1", "bob")
+            assert (await events(app))[-3:] == ["Received", "TaskClosed", "Completed"]
+
+    run(main)
+
+
+def test_an_answer_on_which_decide_fails_is_kept_and_suspends_its_instance(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            outcome = await app.tasks.complete(task.id, Approve("e-1", "boom"), **MANAGER)
+            assert (outcome.first, outcome.status, outcome.message) == (True, "suspended", Approve("e-1", "boom"))
+            assert [row.message_id for row in await app.instance(Expenses, "e-1").waiting()] == [f"{task.id}/answer"]
+
+    run(main)
+
+
+# ---- who may
+
+
+def test_who_may_answer_is_checked_in_the_transaction_and_a_refusal_changes_nothing(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            (listed,) = await app.tasks.list(role="manager", person="bob")
+            assert listed == task
+            before = await events(app)
+            answer = Approve("e-1")
+            # The role was withdrawn between the list and the click.
+            assert await refusal(app.tasks.complete(task.id, answer, actor="bob", roles=["clerk"])) == "not asked"
+            # The maker may not check, whatever her roles.
+            assert await refusal(app.tasks.complete(task.id, answer, actor="ann", roles=["manager"])) == "excluded"
+            assert await refusal(app.tasks.claim(task.id, actor="ann", roles=["manager"])) == "excluded"
+            assert await app.tasks.list(role="manager", person="ann") == []
+            # Somebody else was quicker.
+            await app.tasks.claim(task.id, actor="cho", roles=["manager"])
+            assert await refusal(app.tasks.complete(task.id, answer, **MANAGER)) == "held"
+            assert await app.tasks.list(role="manager", person="bob") == []
+            assert await refusal(app.tasks.complete(task.id, Remind("e-1"), **MANAGER)) == "answer"
+            assert await events(app) == before
+            assert (await app.tasks.get(task.id)).status == "open"
+
+    run(main)
+
+
+def test_a_task_is_claimed_given_back_and_delegated(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            held = await app.tasks.claim(task.id, **MANAGER)
+            assert (held.claimed_by, held.claimed_at is not None) == ("bob", True)
+            assert await app.tasks.claim(task.id, **MANAGER) == held
+            assert await refusal(app.tasks.release(task.id, actor="cho")) == "not asked"
+            assert (await app.tasks.release(task.id, actor="bob")).claimed_by is None
+            assert await refusal(app.tasks.delegate(task.id, "ann")) == "excluded"
+            await app.tasks.delegate(task.id, "dan", **MANAGER)
+            assert [one.claimed_by for one in await app.tasks.list(person="dan")] == ["dan"]
+            assert await refusal(app.tasks.complete(task.id, Approve("e-1"), **MANAGER)) == "held"
+            outcome = await app.tasks.complete(task.id, Approve("e-1"), actor="dan")
+            assert outcome.answered_by == "dan"
+
+    run(main)
+
+
+def test_ten_people_who_pick_at_once_never_get_the_same_task(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app, app_of(make_app) as other:
+            await app.send_many([Submit(f"e-{n}") for n in range(25)], actor="ann")
+            people = [f"person-{n}" for n in range(10)]
+            hands = await asyncio.gather(
+                *((app, other)[n % 2].tasks.pick("manager", 3, actor=who) for n, who in enumerate(people))
+            )
+            picked = [task.id for hand in hands for task in hand]
+            assert len(set(picked)) == len(picked)
+            rest = [task for _ in range(10) for task in await app.tasks.pick("manager", 3, actor="last")]
+            assert len(picked) + len(rest) == 25
+            assert {task.claimed_by for task in rest} == {"last"} - ({"last"} if not rest else set())
+            assert await app.tasks.pick("manager", actor="ann") == []
+
+    run(main)
+
+
+def test_the_next_due_is_picked_first_and_nobody_picks_what_excludes_them(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            for id, maker in (("e-1", "ann"), ("e-2", "bob"), ("e-3", "ann")):
+                await opened(app, id, maker)
+                clock.advance(60)
+            assert [task.instance for task in await app.tasks.pick("manager", 5, actor="bob")] == ["e-1", "e-3"]
+            assert [task.instance for task in await app.tasks.pick("manager", 5, actor="ann")] == ["e-2"]
+            with pytest.raises(OperationError, match="Use 1 to"):
+                await app.tasks.pick("manager", 0, actor="bob")
+
+    run(main)
+
+
+# ---- looking and filling in
+
+
+def test_tasks_are_listed_page_by_page_by_role_and_workflow(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            ids = [f"e-{n}" for n in range(5)]
+            for id in ids:
+                await opened(app, id)
+                clock.advance(60)
+            page = await app.tasks.list(limit=3)
+            rest = await app.tasks.list(limit=3, after=page[-1].id)
+            assert [task.instance for task in page + rest] == ids
+            # The page's last one may be answered before the next page is asked for.
+            await app.tasks.complete(page[-1].id, Approve("e-2"), **MANAGER)
+            assert await app.tasks.list(limit=3, after=page[-1].id) == rest
+            assert await app.tasks.list(role="director") == await app.tasks.list(workflow="Others") == []
+            assert len(await app.tasks.list(role=["director", "manager"], workflow="Expenses")) == 4
+
+    run(main)
+
+
+def test_a_task_is_overdue_when_its_time_has_passed(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with app_of(make_app, clock) as app:
+            await opened(app)
+        client = app_of(make_app, clock)
+        await client.start(work=False)  # nobody escalates
+        clock.advance(7 * DAY_SECONDS)
+        assert await client.tasks.list(overdue=True) == []
+        clock.advance(1)
+        assert [task.overdue for task in await client.tasks.list(overdue=True)] == [True]
+        await client.stop()
+
+    run(main)
+
+
+def test_the_form_has_the_fields_of_each_answer_with_what_is_known(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            approve, reject = await app.tasks.forms(task.id)
+            assert [(f.name, f.schema["type"], f.required, f.value) for f in approve.fields] == [
+                ("id", "string", True, "e-1"),
+                ("note", "string", False, None),
+            ]
+            assert (approve.rejects, reject.rejects, reject.answer) == (False, True, "Reject")
+            outcome = await app.tasks.complete(task.id, "Approve", {"note": "fine"}, **MANAGER)
+            assert outcome.message == Approve("e-1", "fine")
+            other = await opened(app, "e-2")
+            no = await app.tasks.reject(other.id, "no receipt", **MANAGER)
+            assert no.message == Reject("e-2", "no receipt")
+
+    run(main)
+
+
+def test_what_is_no_task_is_told(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            await opened(app)
+            for id in ("Expenses/e-1/2", "Expenses/e-9/3", "e-1", "Expenses/e-1/x", ""):
+                with pytest.raises(NoSuchTaskError):
+                    await app.tasks.get(id)
+                with pytest.raises(NoSuchTaskError):
+                    await app.tasks.claim(id, **MANAGER)
+
+    run(main)
+
+
+class Backwards:
+    def close(self, body: bytes, about: About) -> bytes:
+        return body[::-1]
+
+    def open(self, stored: bytes, about: About) -> bytes:
+        return stored[::-1]
+
+
+def test_the_data_of_a_task_is_sealed_with_the_bodies(make_app: MakeApp) -> None:
+    async def main() -> None:
+        sealed = make_app()
+        sealed.seal = Backwards()  # the fixture makes apps without
+        sealed.add(Expenses())
+        async with sealed as app:
+            task = await opened(app)
+            assert task.data == {"id": "e-1", "amount": 100}
+            (picked,) = await app.tasks.pick("manager", actor="bob")
+            assert picked.data == (await app.tasks.get(task.id)).data == task.data
+        async with app_of(make_app) as app:
+            row = await app.engine.store.task(Ref("Expenses", "e-1"), 3)
+            assert row is not None
+            assert row.data == b'{"id":"e-1","amount":100}'[::-1]
+
+    run(main)
+
+
+def test_a_program_without_an_event_loop_answers_tasks() -> None:
+    app = Mainspring("memory://")
+    app.add(Expenses())
+    with app.blocking() as blocking:
+        blocking.send(Submit("e-1"), actor="ann")
+        (task,) = blocking.tasks.pick("manager", actor="bob")
+        assert blocking.tasks.complete(task.id, Approve("e-1"), **MANAGER).first
+
+
+# ---- in pure tests
+
+
+def test_a_scenario_expects_what_is_asked() -> None:
+    given(Expenses()).when(Submit("e-1"), actor="ann").then(asked("e-1", 100, "ann"))
+    given(Expenses(), Submit("e-1")).when(Escalate("e-1")).then(
+        Ask("Decide e-1", Approve | Reject, role="director", key=APPROVAL)
+    )
+    with pytest.raises(AssertionError, match="role: expected 'clerk', decided 'director'"):
+        given(Expenses(), Submit("e-1")).when(Escalate("e-1")).then(
+            Ask("Decide e-1", Approve | Reject, role="clerk", key=APPROVAL)
+        )
+
+
+def test_a_scenario_takes_what_answers_an_open_task_as_its_answer() -> None:
+    approved, closed = Completed(Approved("e-1", "bob")), TaskClosed(APPROVAL)
+    scenario = given(Expenses(), Submit("e-1"))
+    scenario.when(Approve("e-1"), actor="bob").then_events(Received(Approve("e-1")), closed, approved)
+    sealed = envelope(Approve("e-1"), kind=Kind.ANSWER, actor="bob")
+    given(Expenses(), Submit("e-1")).when(sealed).then_events(Received(Approve("e-1")), closed, approved)
+    sent = given(Expenses(), Submit("e-1")).when(Approve("e-1"), kind=Kind.COMMAND, actor="bob")
+    sent.then_events(Received(Approve("e-1")), approved)
+    none_open = given(Expenses(), Submit("e-1"), Pause("e-1")).when(Approve("e-1"), actor="bob")
+    none_open.then_events(Received(Approve("e-1")), approved)
+
+
+def test_fuzzing_understands_tasks_and_their_timers() -> None:
+    messages = [envelope(Submit("e-1"), actor="ann"), Approve("e-1"), Reject("e-1", "no"), Pause("e-1")]
+    assert fuzz(Expenses(), messages, max_examples=50).unseen_states == ()

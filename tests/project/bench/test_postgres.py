@@ -1,0 +1,272 @@
+"""Every bench runs on PostgreSQL too, with default durability, and its checks can fail. No figure is asserted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from bench.apps import everything
+from bench.catalogue import BENCHES
+from bench.checks import NotDoneError, all_completed, stream_lengths, until_completed
+from bench.compare import compare
+from bench.fill import fill, finished
+from bench.idle import check
+from bench.limit_postgres import latency, throughput
+from bench.limit_rows import APPEND, Tables, tables
+from bench.processes import Workers
+from bench.rounds import measured
+from bench.servers import DEFAULTS, connection, drop_schema, measured_server
+from bench.settings import Settings
+from bench.workflows import order, order_id
+from mainspring.errors import DamagedRecordError
+from mainspring.port.records import InstanceFilter, Ref
+from mainspring.stores.postgres.sql import within
+from tests.support.paths import ROOT
+from tests.support.postgres.server import VARIABLE, Server, Unavailable, shared_server
+
+# W5's orders must not complete all at once.
+SIZES = {"w2": 5, "w3": 20, "w4": 20, "w5": 500, "w5-restart": 200, "replay": 50, "limit-loop": 5}
+SCHEMAS = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'bench\\_%'"
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[str]:
+    """A server as one has it by default: the other tests' one forgets what it wrote."""
+    if given := os.environ.get(VARIABLE):
+        yield given
+        return
+    try:
+        own = Server(settings=DEFAULTS)
+        own.start()
+    except Unavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+    yield own.url
+    own.remove()
+
+
+@pytest.fixture
+def settings(server: str, tmp_path: Path) -> Generator[Settings]:
+    made = Settings(str(tmp_path), "postgres", n=30, chunk=10, batch=10, server=server, schema=f"b{uuid4().hex[:12]}")
+    yield made
+    asyncio.run(drop_schema(made))
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 3.0)
+    monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr("bench.idle.IDLE_SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.PASSES", 1)
+    monkeypatch.setattr("bench.isolation.SECONDS", 0.1)
+    monkeypatch.setattr("bench.isolation.BURST", 150)
+    monkeypatch.setattr("bench.isolation.SECONDS_BETWEEN_BURSTS", 0.05)
+    monkeypatch.setattr("bench.idle.PAIRS", 2)
+    monkeypatch.setattr("bench.computing.PASSES", 1)
+    monkeypatch.setattr("bench.growth.REPEATS", 1)
+    for name in ("ORDERS", "NAPS", "AT_ONCE", "NOTES", "COLD_NOTES"):
+        monkeypatch.setattr(f"bench.growth_axes.{name}", 5)
+    monkeypatch.setattr("bench.growth_axes.NAP_SECONDS", 0.1)
+
+
+def sized(settings: Settings, **changed: Any) -> Settings:
+    return Settings(**{name: getattr(settings, name) for name in settings.__struct_fields__} | changed)
+
+
+# ---- they run
+
+
+# Those that do something of their own there; the others run on SQLite above all, and there in test_bench.py.
+ON_POSTGRES = ("w1", "w2", "w3", "w4", "w5", "w5-restart", "w6", "limit", "limit-bulk", "limit-loop", "replay")
+
+
+@pytest.mark.parametrize("name", ON_POSTGRES)
+def test_a_bench_measures_on_postgres(name: str, settings: Settings) -> None:
+    figures = measured(name, sized(settings, n=SIZES.get(name, 30), chunk=100 if name == "w5" else 10))
+
+    assert figures[BENCHES[name].figure] > 0
+    assert json.loads(json.dumps(figures)) == figures
+
+
+def test_orders_are_done_by_processes_of_their_own(settings: Settings) -> None:
+    figures = measured("w1", sized(settings, workers=2))
+
+    assert figures["workers"] == 2
+    assert figures["instances_per_s"] > 0
+
+
+def test_the_comparison_has_one_and_two_workers_on_postgres(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def here(name: str, asked: Settings) -> dict[str, Any]:
+        own = sized(asked, schema=f"b{uuid4().hex[:12]}")
+        try:
+            return measured(name, own)
+        finally:
+            asyncio.run(drop_schema(own))
+
+    monkeypatch.setattr("bench.compare.one_round", here)
+
+    figures = compare(sized(settings, n=10), 1, lambda _: None)
+
+    assert figures["w1_to_limit"] > 0
+    assert figures["w1_to_limit_target"] == 0.5
+    assert figures["w2_to_limit_loop"] > 0
+    assert figures["two_workers_to_one_worker"] > 0
+
+
+def test_the_command_measures_a_server_that_is_named_and_leaves_nothing_there(server: str, tmp_path: Path) -> None:
+    settings = Settings(str(tmp_path), "postgres", server=server)
+    before = asyncio.run(counted(settings))
+    command = [sys.executable, "-m", "bench", "limit", "--store", "postgres", "--url", server, "--dir", str(tmp_path)]
+
+    done = subprocess.run(  # noqa: S603  this very project
+        [*command, "--n", "20", "--repeat", "1", "--json"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    printed = json.loads(done.stdout)
+    assert (printed["bench"], printed["store"], printed["n"]) == ("limit", "postgres", 20)
+    assert asyncio.run(counted(settings)) == before
+
+
+async def counted(settings: Settings) -> int:
+    async with connection(settings) as opened:
+        return await opened.fetchval(SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [(["w1", "--store", "sqlite"], "--store postgres"), (["w5", "--store", "postgres"], "leave --url out")],
+)
+def test_a_server_that_cannot_be_measured_is_refused(arguments: list[str], reason: str) -> None:
+    command = [sys.executable, "-m", "bench", *arguments, "--url", "postgresql://127.0.0.1:1/none"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603  this very project
+
+    assert done.returncode == 1
+    assert reason in done.stderr
+
+
+# ---- they can fail
+
+
+def test_a_server_that_forgets_is_refused(tmp_path: Path) -> None:
+    try:
+        url = shared_server().url
+    except Unavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+
+    with (
+        pytest.raises(SystemExit, match="fsync=off"),
+        measured_server(Settings(str(tmp_path), "postgres"), url),
+    ):
+        pass
+
+
+def test_a_limit_that_leaves_out_a_row_has_no_figure(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lazy(numbers: range, step: int) -> Tables:
+        rows = tables(numbers, step)
+        rows[APPEND] = rows[APPEND][1:]
+        return rows
+
+    monkeypatch.setattr("bench.limit_postgres.tables", lazy)
+
+    with pytest.raises(AssertionError):
+        throughput(settings)
+
+
+def test_a_limit_on_a_server_that_forgets_has_no_figure(settings: Settings) -> None:
+    try:
+        url = shared_server().url
+    except Unavailable as reason:
+        pytest.skip(f"no PostgreSQL: {reason}")
+
+    with pytest.raises(AssertionError, match="fsync"):
+        latency(sized(settings, server=url))
+
+
+def test_a_worker_that_cannot_work_gives_no_figure(settings: Settings) -> None:
+    async def start() -> None:
+        app = everything(settings.url)
+        await app.start(work=False)
+        try:
+            with Workers(settings, "nobody", 1) as workers:
+                await workers.ready(app)
+        finally:
+            await app.stop()
+
+    with pytest.raises(NotDoneError, match="0 of 1 workers"):
+        asyncio.run(start())
+
+
+def test_a_worker_that_ends_meanwhile_gives_no_figure(settings: Settings) -> None:
+    with pytest.raises(NotDoneError, match="exit codes"), Workers(settings, "nobody", 1) as workers:
+        os.waitid(os.P_PID, workers.pids[0], os.WEXITED | os.WNOWAIT)
+
+
+# ---- those that wait are what the engine would have written
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_copies_of_one_that_sleeps_wake_up_as_it_does(store: str, settings: Settings) -> None:
+    async def sleep_and_wake() -> None:
+        await fill(own, datetime.now(UTC) + timedelta(seconds=0.2))
+        async with everything(own.url) as app:
+            await asyncio.wait_for(until_completed(app, own.n), 60)
+            await all_completed(app, own.n)
+            assert len(await app.engine.store.feed(0, 1_000)) == 5 * own.n
+
+    own = sized(settings, store=store)
+    asyncio.run(sleep_and_wake())
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_copies_of_one_that_is_done_are_what_the_engine_would_have_written(store: str, settings: Settings) -> None:
+    async def grow_and_go_on() -> None:
+        copies = await finished(own)
+        await copies.grow(5)
+        async with everything(own.url) as app:
+            await (await app.send(order(100))).result()
+        last = await copies.grow(12)
+        async with everything(own.url) as app:
+            await all_completed(app, 13)
+            rows = await app.engine.store.instances(InstanceFilter(), 100, 0)
+            assert [rows[-1].key, len(rows)] == [last, 13]
+            refs = [Ref("Orders", order_id(number)) for number in range(12)]
+            await stream_lengths(app, refs, 9)
+            assert len(await app.engine.store.feed(0, 1_000)) == 9 * 13
+
+    own = sized(settings, store=store)
+    asyncio.run(grow_and_go_on())
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_those_that_wait_are_counted(store: str, settings: Settings) -> None:
+    own = sized(settings, store=store, n=5)
+    asyncio.run(fill(own, datetime.now(UTC) + timedelta(days=1)))
+
+    with pytest.raises(NotDoneError, match="'running': 6"):
+        asyncio.run(check(sized(own, n=6)))
+
+
+def test_those_that_wait_are_read(settings: Settings) -> None:
+    async def damage() -> None:
+        async with connection(settings) as opened:
+            await opened.execute(
+                within(settings.schema, "UPDATE mainspring.events SET time_us = 0 WHERE instance = 30")
+            )
+
+    asyncio.run(fill(settings, datetime.now(UTC) + timedelta(days=1)))
+    asyncio.run(damage())
+
+    with pytest.raises(DamagedRecordError):
+        asyncio.run(check(settings))

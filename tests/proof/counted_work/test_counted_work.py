@@ -1,0 +1,172 @@
+"""What a W1 order costs, counted: transactions, statements, rows, bytes and calls. What makes it dearer says so here.
+
+Each figure is what was counted when it was written down, and may move by its tolerance. One that is exceeded for a good
+reason is set anew, and the reason belongs into the commit; one that is undercut by far is set anew, too.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from bench.apps import orders as orders_app
+from bench.workflows import order
+from mainspring import Mainspring
+from mainspring.port.records import Unit
+from mainspring.stores.postgres.session import Session
+from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.writer import Transaction
+from mainspring.testing.store_contract.rig import send, step
+from tests.proof.counted_work.calls import counted_calls
+from tests.stores.sqlite_support import opened
+from tests.support.postgres.server import Unavailable, postgres_url
+
+ORDERS = 20
+MANY = 200
+STEPS = 4
+
+
+def within(found: float, expected: float, tolerance: float = 0.05) -> bool:
+    """Tell whether a count is what it was; much less is as good a reason to look as more."""
+    return abs(found - expected) <= tolerance * expected
+
+
+@asynccontextmanager
+async def warm(url: str) -> AsyncGenerator[Mainspring]:
+    """Open an app that has done an order already, so that nothing is met for the first time."""
+    async with orders_app(url) as app:
+        await one_by_one(app, 0, 1)
+        yield app
+
+
+async def one_by_one(app: Mainspring, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        receipt = await app.send(order(number))
+        await receipt.result()
+
+
+# ---- SQLite
+
+
+@pytest.fixture
+def statements() -> Generator[Counter[str]]:
+    """Count what new SQLite connections are asked, by the first word, and the rows that they change."""
+    found: Counter[str] = Counter()
+    changed: dict[int, int] = {}
+
+    def seen(event: dict[str, Any]) -> None:
+        connection, total = id(event["connection"]), event["total_changes"]
+        found["rows"] += total - changed.get(connection, 0)
+        changed[connection] = total
+        if not event["trigger"]:
+            found[event["sql"].split(None, 1)[0].upper()] += 1
+
+    def opened(connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_STMT, seen)
+
+    apsw.connection_hooks.append(opened)
+    yield found
+    apsw.connection_hooks.remove(opened)
+
+
+def test_an_order_alone_is_a_transaction_for_each_step_of_few_statements(
+    tmp_path: Path, statements: Counter[str]
+) -> None:
+    async def main() -> None:
+        async with warm(f"sqlite:///{tmp_path / 'w1.db'}") as app:
+            statements.clear()
+            await one_by_one(app, 1, ORDERS)
+
+    asyncio.run(main())
+    each = {word: count / ORDERS for word, count in statements.items()}
+    # A heartbeat may come in between.
+    assert within(each["COMMIT"], STEPS)
+    # Nine events, the instance four times, three commands that come and go, and an ending.
+    assert within(each["rows"], 20)
+    asked = sum(count for word, count in each.items() if word not in ("rows", "PRAGMA"))
+    assert within(asked, 33.2)
+
+
+def test_orders_take_little_room(tmp_path: Path) -> None:
+    async def filled(count: int) -> int:
+        file = tmp_path / f"{count}.db"
+        async with orders_app(f"sqlite:///{file}") as app:
+            receipts = await app.send_many([order(number) for number in range(count)])
+            for receipt in receipts:
+                await receipt.result()
+        return file.stat().st_size
+
+    grown = asyncio.run(filled(MANY)) - asyncio.run(filled(0))
+    assert within(grown / MANY, 2_048)
+
+
+def test_what_a_step_costs_the_writer_in_calls(tmp_path: Path) -> None:
+    calls: Counter[str] = Counter()
+
+    def committed(transaction: Transaction, owned: list[tuple[int, Unit]]) -> None:
+        with counted_calls("stores/") as found:
+            commit_units(transaction.connection, transaction.now_us, owned)
+        calls.update(found)
+
+    async def main() -> None:
+        async with opened(tmp_path) as store:
+            worker = await store.register_worker("one", 1_000_000)
+            owned = [(worker, step("m-1", send(claimed=True), on=f"o-{number}")) for number in range(MANY)]
+            await store._write(lambda transaction: committed(transaction, owned))  # noqa: SLF001
+
+    asyncio.run(main())
+    assert within(calls.total() / MANY, 16.2)
+
+
+# ---- PostgreSQL
+
+
+def test_an_order_alone_is_few_round_trips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trips: Counter[str] = Counter()
+
+    def counting(name: str) -> None:
+        asked = getattr(Session, name)
+
+        async def count(self: Session, *values: Any) -> Any:
+            trips[name] += 1
+            return await asked(self, *values)
+
+        monkeypatch.setattr(Session, name, count)
+
+    async def main() -> None:
+        async with warm(postgres_url(tmp_path)) as app:
+            trips.clear()
+            await one_by_one(app, 1, ORDERS)
+
+    for name in ("rows", "value", "run_many", "run", "commit"):
+        counting(name)
+    try:
+        asyncio.run(main())
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert within(trips["commit"] / ORDERS, STEPS)
+    assert within(trips.total() / ORDERS, 24)
+
+
+# ---- the engine
+
+
+def test_what_an_order_costs_the_engine_in_calls() -> None:
+    """Without a store's threads, whose speed decides how many steps a commit has."""
+
+    async def main() -> None:
+        async with warm("memory://") as app:
+            with counted_calls() as calls:
+                receipts = await app.send_many([order(number) for number in range(1, MANY + 1)])
+                while (await app.stats()).instances["completed"] <= MANY:  # noqa: ASYNC110  turns cost nothing here
+                    await asyncio.sleep(0)
+            assert len(receipts) == MANY
+            own = {name: count for name, count in calls.items() if not name.startswith(("stores/", "app/"))}
+            assert within(sum(own.values()) / MANY, 320)
+
+    asyncio.run(main())

@@ -1,0 +1,42 @@
+"""`python -m tests.proof.crash.rebuild FOLDER`: read the read model at rest, fill it anew, and read it again."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from mainspring import Mainspring
+from tests.proof.crash.errand_handlers import PROJECTION, add_errands
+from tests.proof.crash.files import Lines, Place
+from tests.proof.crash.worker import app_of, started
+
+PAGE = 500
+
+
+async def main(place: Place) -> None:
+    app = app_of(place)
+    add_errands(app, place)
+    lines = Lines(place.documents)
+    await started(app, work=False)
+    try:
+        await app.projections(PROJECTION).caught_up()
+        await _write(app, lines, "live")
+        await app.projections(PROJECTION).rebuild()
+        await app.projections(PROJECTION).caught_up()
+        await _write(app, lines, "rebuilt")
+    finally:
+        await app.stop()
+
+
+async def _write(app: Mainspring, lines: Lines, generation: str) -> None:
+    after = ""
+    while page := await app.projections(PROJECTION).list(limit=PAGE, after=after):
+        for key, document in page:
+            after = key
+            told = {"events": document.events, "in_order": document.in_order}
+            lines.add(sync=False, generation=generation, ref=key, **told)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Place(Path(sys.argv[1]))))

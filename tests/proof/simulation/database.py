@@ -1,0 +1,176 @@
+"""The one database of a run: the memory store's tables, shared by all processes, and the log of all commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mainspring.port.projections import Checkpoint, Document
+from mainspring.port.records import (
+    Claims,
+    Committed,
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceRow,
+    Outcome,
+    OutputKey,
+    Ref,
+    Unit,
+)
+from mainspring.stores.memory import MemoryStore
+from mainspring.stores.memory_tables import Output
+from tests.proof.simulation.loop import VirtualLoop
+
+
+@dataclass(frozen=True)
+class Before:
+    """What stood in the tables right before a unit was committed, looked up apart from what judges units."""
+
+    holders: dict[OutputKey, int | None]
+    """Who held each output that the unit settles or gives back, of those that were there."""
+    waiting: tuple[int, ...]
+    """The inputs that waited for the unit's instance."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A unit that was committed: when by the true time, and by which worker."""
+
+    at_us: int
+    worker: int
+    unit: Unit
+    outcome: Committed
+    before: Before
+
+
+class TrueClock:
+    """The database's clock, which is right by definition."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def now_us(self) -> int:
+        return self._loop.now_us
+
+    async def sleep(self, seconds: float) -> None:
+        raise AssertionError("a database waits for nobody")
+
+
+class News:
+    """Stands where the memory store has its event: there are many who listen."""
+
+    def __init__(self) -> None:
+        self.listeners: list[Callable[[], None]] = []
+
+    def set(self) -> None:
+        for listener in self.listeners:
+            listener()
+
+
+class Database(MemoryStore):
+    """Tables that outlive every process. A verb is one transaction: nothing of it awaits."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__(TrueClock(loop))
+        self.news = News()
+        self._news: Any = self.news
+        self.commits: list[Commit] = []
+        # The rows of a table that a handler writes in the transaction of its result.
+        self.payments: list[str] = []
+        self.sessions: dict[int, str] = {}
+        # Commands that operators took back from the dead letters, by their ids.
+        self.restored: list[str] = []
+        # When each timer was taken to be fired.
+        self.timers_taken: list[tuple[int, OutputKey]] = []
+        self._befores: list[Before] = []
+
+    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        keys = (*unit.settles, *(retry.output for retry in unit.retries))
+        holders = {key: output.owner for key in keys if (output := self._outbox.get(key)) is not None}
+        before = Before(holders, tuple(self._at(Ref(unit.workflow, unit.instance)).inbox))
+        refusal = super()._refusal(worker, unit, void)
+        if refusal is None:
+            self._befores.append(before)
+        return refusal
+
+    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+        claims = await super().claim(worker, destinations, workflows, limit)
+        self.timers_taken += [(self.now_us(), claim.output) for claim in claims.outputs if claim.kind == "timer"]
+        return claims
+
+    async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
+        self._befores.clear()
+        outcomes = await super().commit(worker, units)
+        befores = iter(self._befores)
+        for unit, outcome in zip(units, outcomes, strict=True):
+            if isinstance(outcome, Committed):
+                self.commits.append(Commit(self.now_us(), worker, unit, outcome, next(befores)))
+        return outcomes
+
+    async def commit_with(self, worker: int, unit: Unit, writes: Sequence[str]) -> Outcome:
+        """Commit a unit together with what a handler wrote; if it is refused, nothing of either is kept."""
+        (outcome,) = await self.commit(worker, [unit])
+        if isinstance(outcome, Committed):
+            self.payments.extend(writes)
+        return outcome
+
+    async def restore_output(self, dead_letter: int) -> bool:
+        letter = next((letter for letter in self.letters if letter.id == dead_letter), None)
+        restored = await super().restore_output(dead_letter)
+        if restored and letter is not None:
+            self.restored.append(letter.message_id)
+        return restored
+
+    def end_session(self, name: str) -> None:
+        """Know that a process is gone: whoever looks relieves its workers."""
+        for worker, owner in self.sessions.items():
+            if owner == name and worker in self._workers:
+                self._workers[worker].ends_us = self.now_us()
+
+    # ---- what the judge reads
+
+    def streams(self) -> dict[Ref, list[EventRow]]:
+        """Return what is left of each stream."""
+        return {ref: list(self._instances[ref].events.values()) for ref in self._begun}
+
+    @property
+    def rows(self) -> dict[Ref, InstanceRow]:
+        """The rows of all instances, in the order of their beginning."""
+        return {ref: row for ref in self._begun if (row := self._instances[ref].row) is not None}
+
+    @property
+    def letters(self) -> list[DeadLetter]:
+        """All dead letters."""
+        return [letter for letter, _ in self._dead.values()]
+
+    @property
+    def waiting(self) -> list[InputRow]:
+        """All that waits in inboxes."""
+        return [waiting.row for waiting in self._inbox.values()]
+
+    @property
+    def owed(self) -> list[tuple[OutputKey, Output]]:
+        """All that is not carried out."""
+        return list(self._outbox.items())
+
+    @property
+    def fed(self) -> list[tuple[int, Ref, EventRow]]:
+        """The feed."""
+        return self._feed
+
+    def projected(self, name: str) -> tuple[Checkpoint, dict[str, Document]] | None:
+        """Return how far a projection is, and its documents."""
+        live = next((c for (n, _), c in self._checkpoints.items() if n == name and c.status == "live"), None)
+        return None if live is None else (live, self._documents.get((name, live.generation), {}))
+
+    def busy(self, until_us: int) -> list[str]:
+        """Return what is still to be done up to a moment."""
+        waiting = [f"input {i.row.message_id} of {i.row.workflow}/{i.row.instance}" for i in self._inbox.values()]
+        owed = [
+            f"{output.row.kind} {output.ref}/{key.version} to {output.row.destination}"
+            for key, output in self._outbox.items()
+            if output.due_us <= until_us
+        ]
+        return waiting + owed

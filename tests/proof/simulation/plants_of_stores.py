@@ -1,0 +1,228 @@
+"""Planted mistakes on the database's side: what a store might get wrong, and the engine could not make good."""
+
+# ruff: noqa: SLF001  a mistake is planted in the inside of things
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import pytest
+from msgspec.structs import replace
+
+from mainspring.engine.pending import Pending
+from mainspring.engine.units import Units
+from mainspring.port.records import Committed, Conflict, OutputKey, OutputRow, Ref, Unit
+from mainspring.stores import memory
+from mainspring.stores.memory import MemoryStore
+from mainspring.stores.memory_projections import ProjectionTables
+from mainspring.stores.memory_tables import Instance, Output, cancels
+from mainspring.stores.memory_tasks import MemoryTasks
+from tests.proof.simulation.database import Database
+from tests.proof.simulation.planting import Plants
+from tests.proof.simulation.store import FaultyStore
+
+STORE_PLANTS: Final = Plants()
+plant = STORE_PLANTS.plant
+
+
+# ---- identity
+
+
+@plant("the id of a message is never looked up")
+def deduplication_off(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MemoryStore, "_duplicate", lambda *_: None)
+    patch.setattr(Instance, "known", lambda *_, **__: None)
+
+
+@plant("the same id with another body counts as the same message")
+def any_body_is_the_same(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(memory, "same_message", lambda *_: True)
+
+
+# ---- fencing and order
+
+
+@plant("whoever settles an output need not hold it")
+def lease_not_fenced(patch: pytest.MonkeyPatch) -> None:
+    refusal = MemoryStore._refusal
+
+    def unfenced(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        for key in (*unit.settles, *(retry.output for retry in unit.retries)):
+            if key in self._outbox:
+                self._outbox[key].owner = worker
+        return refusal(self, worker, unit, void)
+
+    patch.setattr(MemoryStore, "_refusal", unfenced)
+
+
+@plant("an output that was settled already can be settled again")
+def settled_twice(patch: pytest.MonkeyPatch) -> None:
+    refusal, drop = MemoryStore._refusal, MemoryStore._drop_output
+
+    def lenient(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        there = tuple(key for key in unit.settles if key in self._outbox and self._outbox[key].owner == worker)
+        return refusal(self, worker, replace(unit, settles=there), void)
+
+    def drop_if_there(self: MemoryStore, key: OutputKey) -> Output:
+        return drop(self, key) if key in self._outbox else cast("Any", None)
+
+    patch.setattr(MemoryStore, "_refusal", lenient)
+    patch.setattr(MemoryStore, "_drop_output", drop_if_there)
+
+
+@plant("a step is committed whatever version the instance has")
+def version_not_checked(patch: pytest.MonkeyPatch) -> None:
+    refusal = MemoryStore._refusal
+
+    def blind(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        found = refusal(self, worker, unit, void)
+        return None if isinstance(found, Conflict) and found.reason == "version" else found
+
+    patch.setattr(MemoryStore, "_refusal", blind)
+
+
+@plant("an input is stepped although others wait before it")
+def inbox_jumped(patch: pytest.MonkeyPatch) -> None:
+    refusal = MemoryStore._refusal
+
+    def unordered(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        return refusal(self, worker, replace(unit, direct=False), void)
+
+    patch.setattr(MemoryStore, "_refusal", unordered)
+
+
+@plant("of the inputs of an instance, the last one is claimed first, and taken before its turn")
+def last_in_first_out(patch: pytest.MonkeyPatch) -> None:
+    steppable, refusal = MemoryStore._steppable, MemoryStore._refusal
+
+    def backwards(self: MemoryStore, worker: int, workflows: Sequence[str]) -> Any:
+        return reversed(list(steppable(self, worker, workflows)))
+
+    def whatever_waits(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+        refused = refusal(self, worker, unit, void)
+        waits = unit.takes in self._at(Ref(unit.workflow, unit.instance)).inbox
+        return None if waits and refused == Conflict("inbox") else refused
+
+    patch.setattr(MemoryStore, "_steppable", backwards)
+    patch.setattr(MemoryStore, "_refusal", whatever_waits)
+
+
+@plant("what a dead worker held stays its own")
+def nothing_relieved(patch: pytest.MonkeyPatch) -> None:
+    async def only_forget(self: MemoryStore, worker: int) -> None:
+        self._workers.pop(worker, None)
+
+    patch.setattr(MemoryStore, "release_worker", only_forget)
+
+
+# ---- transactions
+
+
+@plant("outputs are written in a transaction of their own, after the step's")
+def outbox_after_commit(patch: pytest.MonkeyPatch) -> None:
+    call = FaultyStore.call
+
+    async def in_two(self: FaultyStore, verb: str, *given: Any, **named: Any) -> Any:
+        if verb != "commit":
+            return await call(self, verb, *given, **named)
+        worker, units = given
+        outcomes = await call(self, "commit", worker, [replace(unit, outputs=()) for unit in units])
+        late = [
+            (Ref(unit.workflow, unit.instance), outcome.key, unit.outputs)
+            for unit, outcome in zip(units, outcomes, strict=True)
+            if isinstance(outcome, Committed) and unit.outputs
+        ]
+        if late:
+            await call(self, "write_outputs", worker, late)
+        return outcomes
+
+    async def write_outputs(self: Database, worker: int, late: list[tuple[Ref, int, tuple[OutputRow, ...]]]) -> None:
+        for ref, key, rows in late:
+            for row in rows:
+                due_us = self.now_us() + row.after_us if row.at_us is None else row.at_us
+                owner = self._owner(worker, claimed=row.claimed)
+                self._put_output(OutputKey(key, row.version), Output(ref, row, due_us, owner))
+
+    patch.setattr(FaultyStore, "call", in_two)
+    patch.setattr(Database, "write_outputs", write_outputs, raising=False)
+
+
+@plant("a handler's own rows are kept even if its result is refused")
+def loan_kept_without_result(patch: pytest.MonkeyPatch) -> None:
+    commit_with = Database.commit_with
+
+    async def always(self: Database, worker: int, unit: Unit, writes: Sequence[str]) -> Any:
+        outcome = await commit_with(self, worker, unit, [])
+        self.payments.extend(writes)
+        return outcome
+
+    patch.setattr(Database, "commit_with", always)
+
+
+# ---- time
+
+
+@plant("a timer is due one microsecond early")
+def timer_early_by_one_tick(patch: pytest.MonkeyPatch) -> None:
+    put = MemoryStore._put_output
+
+    def early(self: MemoryStore, key: OutputKey, output: Output) -> None:
+        if output.row.kind == "timer":
+            output.due_us -= 1
+        put(self, key, output)
+
+    patch.setattr(MemoryStore, "_put_output", early)
+
+
+@plant("due times are counted by the worker's own clock")
+def due_by_the_workers_clock(patch: pytest.MonkeyPatch) -> None:
+    output = Units._output
+
+    def by_own_clock(self: Units, lane: Any, event: Any, row: Any) -> OutputRow:
+        made = output(self, lane, event, row)
+        if made.kind != "timer" or made.at_us is not None:
+            return made
+        store: Any = self._store
+        return replace(made, after_us=0, at_us=store.node.app._runtime.clock.now_us() + made.after_us)
+
+    patch.setattr(Units, "_output", by_own_clock)
+
+
+@plant("a cancelled timer stays")
+def timer_not_cancelled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(memory, "cancels", lambda unit, output: cancels(replace(unit, cancels=()), output))
+
+
+@plant("a timer that fired and waits in the inbox cannot be cancelled any more")
+def fired_timer_not_cancelled(patch: pytest.MonkeyPatch) -> None:
+    row = Pending.input_row
+
+    def keyless(self: Pending, *, claimed: bool = False) -> Any:
+        return replace(row(self, claimed=claimed), timer_key=None)
+
+    patch.setattr(Pending, "input_row", keyless)
+
+
+# ---- people and projections
+
+
+@plant("a task can be answered again and again")
+def task_answered_twice(patch: pytest.MonkeyPatch) -> None:
+    known = Instance.known
+
+    def forgetful(self: Instance, message_id: str, besides: int | None = None) -> Any:
+        return None if message_id.endswith("/answer") else known(self, message_id, besides)
+
+    patch.setattr(Instance, "known", forgetful)
+    patch.setattr(MemoryTasks, "refusal", lambda *_: None)
+
+
+@plant("the checkpoint of a projection is moved by whoever comes")
+def checkpoint_not_compared(patch: pytest.MonkeyPatch) -> None:
+    advance = ProjectionTables.advance
+
+    async def unfit(self: ProjectionTables, move: Any) -> bool:
+        known = self._checkpoints.get((move.name, move.generation))
+        return await advance(self, move if known is None else replace(move, expected=known.position))
+
+    patch.setattr(ProjectionTables, "advance", unfit)

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.proof.simulation.hunt import hunt
+from tests.proof.simulation.plants import PLANTS
+
+# All of them are hunted by `python -m simulate --plants`, a part of the soak; these are some of each kind.
+SAMPLE: Final = (
+    "deduplication-off",
+    "lease-not-fenced",
+    "outbox-after-commit",
+    "timer-early-by-one-tick",
+    "cache-not-dropped-on-conflict",
+    "snapshot-trusted-across-versions",
+    "settled-without-result",
+    "checkpoint-too-far",
+)
+
+
+def test_there_are_enough_to_prove_something() -> None:
+    assert len(PLANTS) >= 39
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_planted_mistake_is_noticed_and_without_it_the_same_seed_is_clean(name: str) -> None:
+    assert hunt(name) is not None

@@ -1,0 +1,58 @@
+"""A state that nothing leads to, and that is meant to be so; a comment in a class that the app does not have.
+
+expect: nothing
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
+from tests.unit.analysis.lint_corpus.common import Done, New, Paid, Pay, Paying, Place
+
+
+# mainspring: intended unreachable-state instances of an older release are in it
+@dataclass(frozen=True)
+class Legacy:
+    pass
+
+
+Input = Place | Paid
+State = New | Paying | Done | Legacy
+Output = Pay
+
+
+class Orders(Workflow[Input, State, Output]):
+    begins = Place
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Place(id), New():
+                return [Send(Pay(id))]
+            case Paid(), Paying():
+                return [Complete()]
+
+    def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
+        match state, event:
+            case New(), Received(Place(id)):
+                return Paying(id)
+            case Paying(), Received(Paid()):
+                return Done()
+
+
+class NotInTheApp(Orders):
+    name = "NotInTheApp"  # mainspring: intended dead-end what is not in the app is not looked at
+
+
+app = Mainspring("memory://")
+app.add(Orders())
+
+
+@app.handler
+async def pay(command: Pay) -> Paid:
+    return Paid(command.id)

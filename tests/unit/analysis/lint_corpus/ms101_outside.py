@@ -1,0 +1,54 @@
+"""An event from outside, which may come at any time.
+
+expect: MS101
+"""
+
+from __future__ import annotations
+
+from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
+from tests.unit.analysis.lint_corpus.common import New, Paid, Pay, Paying, Place, Refused, Ship, Shipped, Shipping
+
+Input = Place | Paid | Shipped | Refused
+State = New | Paying | Shipping
+Output = Pay | Ship
+
+
+class Orders(Workflow[Input, State, Output]):
+    begins = Place
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Place(id), New():
+                return [Send(Pay(id))]
+            case Paid(id), Paying():
+                return [Send(Ship(id))]
+            case Shipped(), Shipping():
+                return [Complete()]
+            case Refused(), Shipping():
+                return [Complete()]
+
+    def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
+        match state, event:
+            case New(), Received(Place(id)):
+                return Paying(id)
+            case Paying(), Received(Paid()):
+                return Shipping()
+
+
+app = Mainspring("memory://")
+app.add(Orders())
+
+
+@app.handler
+async def pay(command: Pay) -> Paid:
+    return Paid(command.id)
+
+
+@app.handler
+def ship(command: Ship) -> Shipped:
+    return Shipped(command.id)

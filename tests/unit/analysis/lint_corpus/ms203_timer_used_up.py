@@ -1,0 +1,43 @@
+"""The timer asks once more, and sets no other.
+
+expect: MS203
+"""
+
+from __future__ import annotations
+
+from mainspring import Complete, Decisions, Event, Mainspring, Received, Schedule, Send, Workflow
+from tests.unit.analysis.lint_corpus.common import SOON, Done, New, Paid, Pay, Paying, Place, TimedOut
+
+Input = Place | Paid | TimedOut
+State = New | Paying | Done
+Output = Pay
+
+
+class Orders(Workflow[Input, State, Output]):
+    begins = Place
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Place(id), New():
+                return [Send(Pay(id)), Schedule(TimedOut(id), after=SOON)]
+            case Paid(), Paying():
+                return [Complete()]
+            case TimedOut(id), Paying():
+                return [Send(Pay(id))]
+
+    def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
+        match state, event:
+            case New(), Received(Place(id)):
+                return Paying(id)
+            case Paying(), Received(Paid()):
+                return Done()
+
+
+app = Mainspring("memory://")
+app.add(Orders())
+app.external(Pay)

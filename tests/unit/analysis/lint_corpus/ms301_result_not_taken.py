@@ -1,0 +1,45 @@
+"""A handler returns what the workflow does not take.
+
+expect: MS301
+"""
+
+from __future__ import annotations
+
+from mainspring import Complete, Decisions, Event, Mainspring, Received, Schedule, Send, Workflow
+from tests.unit.analysis.lint_corpus.common import SOON, Done, New, Paid, Pay, Paying, Place, TimedOut
+
+Input = Place | TimedOut
+State = New | Paying | Done
+Output = Pay
+
+
+class Orders(Workflow[Input, State, Output]):
+    begins = Place
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Place(id), New():
+                return [Send(Pay(id)), Schedule(TimedOut(id), after=SOON)]
+            case TimedOut(), Paying():
+                return [Complete()]
+
+    def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
+        match state, event:
+            case New(), Received(Place(id)):
+                return Paying(id)
+            case Paying(), Received(TimedOut()):
+                return Done()
+
+
+app = Mainspring("memory://")
+app.add(Orders())
+
+
+@app.handler
+async def pay(command: Pay) -> Paid:
+    return Paid(command.id)

@@ -1,0 +1,68 @@
+"""A timer goes on in a state that has no case for it.
+
+expect: MS305
+"""
+
+from __future__ import annotations
+
+from mainspring import Complete, Completed, Decisions, Event, Mainspring, Received, Schedule, Send, Workflow
+from tests.unit.analysis.lint_corpus.common import (
+    SOON,
+    Done,
+    New,
+    Paid,
+    Pay,
+    Paying,
+    Place,
+    Ship,
+    Shipped,
+    Shipping,
+    TimedOut,
+)
+
+Input = Place | Paid | TimedOut | Shipped
+State = New | Paying | Shipping | Done
+Output = Pay | Ship
+
+
+class Orders(Workflow[Input, State, Output]):
+    begins = Place
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Place(id), New():
+                return [Send(Pay(id)), Schedule(TimedOut(id), after=SOON)]
+            case Paid(id), Paying():
+                return [Send(Ship(id))]
+            case TimedOut(), Paying():
+                return [Complete()]
+            case Shipped(), Shipping():
+                return [Complete()]
+
+    def evolve(self, state: State, event: Event[Input, Output]) -> State | None:
+        match state, event:
+            case New(), Received(Place(id)):
+                return Paying(id)
+            case Paying(), Received(Paid()):
+                return Shipping()
+            case Shipping() | Paying(), Completed():
+                return Done()
+
+
+app = Mainspring("memory://")
+app.add(Orders())
+
+
+@app.handler
+async def pay(command: Pay) -> Paid:
+    return Paid(command.id)
+
+
+@app.handler
+def ship(command: Ship) -> Shipped:
+    return Shipped(command.id)

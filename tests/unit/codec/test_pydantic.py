@@ -1,0 +1,179 @@
+"""pydantic models are written and read by pydantic, and read back before they count."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, make_dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from mainspring.codec import Codec
+from mainspring.core.messages import message
+from mainspring.errors import DecodeError, EncodeError, RegistrationError
+from tests.unit.codec.shop import body_of, codec_for, round_trip
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Customer(Frozen):
+    name: str = Field(alias="customerName")
+    limit: Decimal = Decimal(0)
+    since: datetime | None = None
+    groups: frozenset[str] = frozenset()
+    extra: Any = None
+
+
+class Cat(Frozen):
+    name: str
+
+
+class Dog(Frozen):
+    name: str
+
+
+class Guess(Frozen):
+    pet: Cat | Dog
+
+
+class Told(Frozen):
+    kind: Literal["told"] = "told"
+    pet: Cat
+
+
+class Other(Frozen):
+    kind: Literal["other"] = "other"
+    pet: Dog
+
+
+class Discriminated(Frozen):
+    value: Told | Other = Field(discriminator="kind")
+
+
+class Doubled(Frozen):
+    value: int
+
+    @field_validator("value")
+    @classmethod
+    def double(cls, value: int) -> int:
+        return value * 2
+
+
+@dataclass(frozen=True)
+class Visit:
+    owner: Customer
+    pet: Cat | Dog
+
+
+def customer(**fields: Any) -> Customer:
+    return Customer(customerName="ann", **fields)
+
+
+def deep(levels: int) -> list[Any]:
+    return [deep(levels - 1)] if levels > 1 else []
+
+
+def test_a_model_comes_back() -> None:
+    value = customer(limit=Decimal("1.10"), since=datetime(2026, 1, 1, tzinfo=UTC), extra={"a": [1, None]})
+
+    assert round_trip(value) == value
+    assert b'"customerName":"ann"' in body_of(value)
+
+
+def test_the_sets_of_a_model_are_written_in_a_fixed_order() -> None:
+    value = customer(groups=frozenset({"c", "a", "b"}))
+
+    assert b'"groups":["a","b","c"]' in body_of(value)
+    assert round_trip(value) == value
+
+
+def test_models_within_a_dataclass_come_back_with_their_names() -> None:
+    visit = Visit(customer(), Dog(name="rex"))
+
+    assert b'"pet":{"$type":"Dog","name":"rex"}' in body_of(visit)
+    assert round_trip(visit) == visit
+
+
+def test_a_discriminated_union_comes_back() -> None:
+    value = Discriminated(value=Other(pet=Dog(name="rex")))
+
+    assert round_trip(value) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (Guess(pet=Dog(name="rex")), r"pet is Dog .* and would come back as Cat"),
+        (customer(since=datetime(2026, 1, 1)), "a datetime without a time zone"),  # noqa: DTZ001  the naive one
+        (customer(extra=(1, 2)), r"extra is tuple \(1, 2\) and would come back as list"),
+        (customer(extra=2**64), "needs more than 64 bits"),
+        (customer(extra="\0"), "NUL"),
+        (customer(extra=float("nan")), "extra is float nan and would come back as NoneType"),
+        (customer(extra=object()), "pydantic cannot write it"),
+        (customer(extra=frozenset({frozenset({1})})), "a set within a set has no fixed order"),
+        (customer(extra=deep(100)), "nests deeper than 64 levels"),
+        (Doubled(value=1), "value is int 2 and would come back as int 4"),
+        (Customer.model_construct(name="ann", limit="much"), "would not come back|limit is str"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_a_model_that_would_not_come_back_is_refused(value: BaseModel, problem: str) -> None:
+    with pytest.raises(EncodeError, match=problem):
+        body_of(value)
+
+
+def test_a_model_within_a_dataclass_that_would_not_come_back_is_refused() -> None:
+    with pytest.raises(EncodeError, match="extra is tuple"):
+        body_of(Visit(customer(extra=(1,)), Cat(name="tom")))
+
+
+def test_a_body_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(DecodeError, match="Cat: the body does not fit: name: Field required"):
+        codec_for(Cat).decode("Cat", 1, b"{}")
+    with pytest.raises(DecodeError, match="datetime without a time zone"):
+        codec_for(Customer).decode_outside("Customer", 1, b'{"customerName":"a","since":"2026-01-01T00:00:00"}')
+
+
+def test_an_unfrozen_model_is_refused() -> None:
+    class Loose(BaseModel):
+        name: str
+
+    with pytest.raises(
+        RegistrationError, match=r"Loose.*can be changed. Freeze it: `model_config = ConfigDict\(frozen"
+    ):
+        Codec().register(Loose)
+
+
+def test_a_model_is_upcast() -> None:
+    @message(version=2, upcasters=[lambda body: {"name": body["called"]}])
+    class Pet(Frozen):
+        name: str
+
+    assert codec_for(Pet).decode("Pet", 1, b'{"called":"rex"}') == Pet(name="rex")
+
+
+def test_a_model_of_a_later_version_within_another_is_refused() -> None:
+    @message(version=2, upcasters=[lambda body: body])
+    class Pet(Frozen):
+        name: str
+
+    home = make_dataclass("Home", [("pet", Pet)], frozen=True)
+
+    with pytest.raises(RegistrationError, match=r"its field `pet` is the pydantic model Pet of version 2"):
+        Codec().register(home)
+
+
+def test_the_codec_does_not_import_pydantic() -> None:
+    program = (
+        "import sys, mainspring.codec; from mainspring.testing.samples import Counter;"
+        "mainspring.codec.Codec().register_workflow(Counter); print('pydantic' in sys.modules)"
+    )
+    printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout  # noqa: S603  our own program
+
+    assert printed == "False\n"

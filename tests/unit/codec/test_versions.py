@@ -1,0 +1,158 @@
+"""Old data stays readable: former names, and upcasters from version to version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mainspring.codec import Codec
+from mainspring.core.messages import message
+from mainspring.errors import DecodeError, UnknownTypeError
+from tests.unit.codec.shop import Card, Invoice, body_of, codec_for, round_trip
+
+
+def with_currency(body: dict[str, Any]) -> dict[str, Any]:
+    return body | {"currency": "EUR"}
+
+
+def with_cents(body: dict[str, Any]) -> dict[str, Any]:
+    return {"id": body["id"], "currency": body["currency"], "cents": body["amount"] * 100}
+
+
+@message(name="Price", version=3, aliases=["Cost", "Fee"], upcasters=[with_currency, with_cents])
+@dataclass(frozen=True)
+class Price:
+    id: str
+    currency: str
+    cents: int
+
+
+@message(version=2, upcasters=[lambda body: {"number": str(body["digits"])}])
+@dataclass(frozen=True)
+class Account:
+    number: str
+
+
+@dataclass(frozen=True)
+class Transfer:
+    source: Account
+    target: Account | Card
+    price: Price | None = None
+    more: tuple[Account, ...] = ()
+
+
+@message(version=2, upcasters=[lambda body: body | {"depth": 1}])
+@dataclass(frozen=True)
+class Nested:
+    depth: int
+    inner: Nested | None = None
+
+
+PRICE = Price("p-1", "EUR", 500)
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        (1, b'{"id":"p-1","amount":5}'),
+        (2, b'{"id":"p-1","amount":5,"currency":"EUR"}'),
+        (3, b'{"id":"p-1","currency":"EUR","cents":500}'),
+    ],
+)
+@pytest.mark.parametrize("name", ["Price", "Cost", "Fee"])
+def test_every_version_is_read_under_every_name(name: str, version: int, body: bytes) -> None:
+    assert codec_for(Price).decode(name, version, body) == PRICE
+    assert codec_for(Price).decode_outside(name, version, body) == PRICE
+
+
+def test_the_newest_name_and_version_are_written() -> None:
+    encoded = codec_for(Price).encode(PRICE)
+
+    assert (encoded.name, encoded.version) == ("Price", 3)
+
+
+def test_a_newer_version_asks_for_a_newer_worker() -> None:
+    with pytest.raises(UnknownTypeError, match=r"Price: is stored at version 4.*up to 3.*Upgrade this worker"):
+        codec_for(Price).decode("Price", 4, b"{}")
+
+
+@pytest.mark.parametrize("version", [0, -1, "1", None])
+def test_a_version_that_never_was_is_unknown(version: Any) -> None:
+    with pytest.raises(UnknownTypeError, match=r"Price: has no version .*Use a whole number from 1 to 3"):
+        codec_for(Price).decode("Price", version, b"{}")
+
+
+def test_an_unknown_name_says_how_to_make_it_known() -> None:
+    with pytest.raises(UnknownTypeError, match=r"'os.system': no type of that name is registered.*aliases"):
+        Codec().decode("os.system", 1, b"{}")
+    with pytest.raises(UnknownTypeError, match="no type of that name"):
+        Codec().decode_outside("Price", 1, b"{}")
+
+
+def test_an_upcaster_that_fails_is_named() -> None:
+    with pytest.raises(DecodeError, match=r"the upcaster from version 2 to 3 failed on .*KeyError\('amount'\)"):
+        codec_for(Price).decode("Price", 2, b'{"id":"p-1","currency":"EUR"}')
+
+
+def test_an_upcaster_that_leaves_a_field_out_is_a_wrong_body() -> None:
+    @message(version=2, upcasters=[lambda body: body])
+    @dataclass(frozen=True)
+    class Broken:
+        number: str
+
+    with pytest.raises(DecodeError, match="Object missing required field `number`"):
+        codec_for(Broken).decode("Broken", 1, b"{}")
+
+
+def test_an_upcaster_that_makes_something_else_than_json_is_told() -> None:
+    @message(version=2, upcasters=[lambda body: body | {"number": object()}])
+    @dataclass(frozen=True)
+    class Broken:
+        number: str
+
+    with pytest.raises(DecodeError, match="its upcasters made something that is not JSON"):
+        codec_for(Broken).decode("Broken", 1, b"{}")
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000])
+def test_an_old_body_that_is_not_json_is_told(body: bytes) -> None:
+    with pytest.raises(DecodeError, match="the body is not JSON"):
+        codec_for(Price).decode("Price", 1, body)
+
+
+def test_a_versioned_class_within_another_keeps_its_version_there() -> None:
+    transfer = Transfer(Account("1"), Account("2"), PRICE, (Account("3"),))
+
+    assert body_of(transfer).startswith(
+        b'{"source":{"$version":2,"number":"1"},"target":{"$type":"Account","$version":2,"number":"2"},'
+    )
+    assert round_trip(transfer) == transfer
+
+
+def test_a_class_within_another_is_upcast_from_the_version_it_had_then() -> None:
+    body = (
+        b'{"source":{"digits":1},"target":{"$type":"Account","digits":2},'
+        b'"price":{"$version":2,"id":"p-1","amount":5,"currency":"EUR"},"more":[{"digits":3},{"$version":2,"number":"4"}]}'
+    )
+
+    again = codec_for(Transfer).decode("Transfer", 1, body)
+
+    assert again == Transfer(Account("1"), Account("2"), PRICE, (Account("3"), Account("4")))
+
+
+def test_a_class_within_another_of_a_newer_version_asks_for_a_newer_worker() -> None:
+    with pytest.raises(UnknownTypeError, match=r"Account: is stored at version 9.*Upgrade"):
+        codec_for(Transfer).decode("Transfer", 1, b'{"source":{"$version":9},"target":{"$type":"Card","number":"1"}}')
+
+
+def test_a_versioned_class_within_itself_comes_back() -> None:
+    nested = Nested(2, Nested(3))
+
+    assert body_of(nested) == b'{"depth":2,"inner":{"$version":2,"depth":3,"inner":null}}'
+    assert round_trip(nested) == nested
+
+
+def test_a_renamed_class_reads_what_it_wrote_under_its_old_name() -> None:
+    assert codec_for(Invoice).decode("Bill", 1, b'{"number":"1"}') == Invoice("1")

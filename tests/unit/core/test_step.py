@@ -1,0 +1,290 @@
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mainspring import (
+    Began,
+    CancelSchedule,
+    Complete,
+    Completed,
+    Decisions,
+    Envelope,
+    Event,
+    Fail,
+    Failed,
+    InitiatedBy,
+    Kind,
+    Publish,
+    Published,
+    Received,
+    Replied,
+    Reply,
+    Schedule,
+    ScheduleCancelled,
+    Scheduled,
+    Send,
+    Sent,
+    Workflow,
+)
+from mainspring.core.step import OUTPUTS_PER_STEP, step
+from mainspring.errors import (
+    CannotBeginError,
+    DecisionAfterEndError,
+    InvalidDecisionError,
+    InvalidStateError,
+    TooManyOutputsError,
+    UndeclaredInputError,
+    UndeclaredOutputError,
+    UnknownTransitionError,
+)
+from mainspring.testing import envelope
+from tests.unit.core.orders import (
+    AwaitingPayment,
+    AwaitingShipment,
+    CardCharged,
+    ChargeCard,
+    New,
+    OrderFulfilment,
+    OrderShipped,
+    PaymentTimedOut,
+    PlaceOrder,
+    ShipOrder,
+)
+
+
+@dataclass(frozen=True)
+class Ask:
+    id: str
+
+
+@dataclass(frozen=True)
+class Later:
+    id: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+
+
+@dataclass(frozen=True)
+class Undeclared:
+    pass
+
+
+@dataclass(frozen=True)
+class Idle:
+    pass
+
+
+class Scripted(Workflow[Ask | Later, Idle, Answer]):
+    """Decides whatever the test tells it to."""
+
+    begins = Ask
+    initial_state = Idle()
+
+    def __init__(self, decisions: Any = (), after: Any = None) -> None:
+        self.decisions = decisions
+        self.after = after
+
+    def route(self, message: Ask | Later) -> str | None:
+        return message.id
+
+    def decide(self, message: Ask | Later, state: Idle) -> Decisions[Ask | Later, Answer] | None:
+        return self.decisions
+
+    def evolve(self, state: Idle, event: Event[Ask | Later, Answer]) -> Idle | None:
+        return self.after
+
+
+def begin(workflow: Workflow[Any, Any, Any], message: object = Ask("1")) -> Any:
+    return step(workflow, workflow.initial_state, 0, envelope(message), begins=True)
+
+
+def test_the_first_step_records_began_and_initiated_by_before_its_decisions() -> None:
+    taken = begin(OrderFulfilment(), PlaceOrder("o-1", 4200))
+
+    assert list(taken.events) == [
+        Began(),
+        InitiatedBy(PlaceOrder("o-1", 4200)),
+        Sent(ChargeCard("o-1", 4200)),
+        Scheduled(PaymentTimedOut("o-1"), timedelta(minutes=5), None, "PaymentTimedOut"),
+    ]
+    assert taken.state == AwaitingPayment("o-1")
+    assert taken.version == 4
+
+
+def test_a_later_step_records_received() -> None:
+    taken = step(OrderFulfilment(), AwaitingPayment("o-1"), 4, envelope(CardCharged("o-1")), begins=False)
+
+    assert list(taken.events) == [
+        Received(CardCharged("o-1")),
+        ScheduleCancelled("PaymentTimedOut"),
+        Sent(ShipOrder("o-1")),
+    ]
+    assert taken.state == AwaitingShipment("o-1")
+
+
+def test_outputs_carry_the_version_at_which_they_were_recorded() -> None:
+    taken = step(OrderFulfilment(), AwaitingPayment("o-1"), 4, envelope(CardCharged("o-1")), begins=False)
+
+    assert [(o.version, o.event) for o in taken.outputs] == [
+        (6, ScheduleCancelled("PaymentTimedOut")),
+        (7, Sent(ShipOrder("o-1"))),
+    ]
+
+
+def test_every_decision_has_its_event() -> None:
+    decisions = [
+        Send(Answer("sent")),
+        Publish(Answer("published")),
+        Reply(Answer("replied"), to="m-7"),
+        Schedule(Later("1"), after=timedelta(1), key="k"),
+        CancelSchedule("k"),
+        Complete(Answer("done")),
+    ]
+
+    assert list(begin(Scripted(decisions)).events)[2:] == [
+        Sent(Answer("sent")),
+        Published(Answer("published")),
+        Replied(Answer("replied"), "m-7"),
+        Scheduled(Later("1"), timedelta(1), None, "k"),
+        ScheduleCancelled("k"),
+        Completed(Answer("done")),
+    ]
+    assert begin(Scripted([Fail("no")])).events[-1] == Failed("no")
+
+
+def test_an_empty_list_means_nothing_to_decide() -> None:
+    assert list(begin(Scripted([])).events) == [Began(), InitiatedBy(Ask("1"))]
+
+
+def test_an_unknown_transition_shows_message_and_state() -> None:
+    with pytest.raises(UnknownTransitionError) as caught:
+        step(OrderFulfilment(), New(), 0, envelope(OrderShipped("o-1")), begins=False)
+
+    assert str(caught.value) == (
+        "OrderFulfilment has no transition for OrderShipped in state New.\n"
+        "  message: OrderShipped(order_id='o-1')\n"
+        "  state:   New()\n"
+        "Add a case to decide, return [] there if nothing is to be decided, "
+        'or set unknown_transition = "ignore" on the class.'
+    )
+    assert caught.value.message == OrderShipped("o-1")
+
+
+def test_an_unknown_transition_is_recorded_and_ignored_where_the_workflow_says_so() -> None:
+    class Lenient(OrderFulfilment):
+        unknown_transition = "ignore"
+
+    taken = step(Lenient(), New(), 4, envelope(OrderShipped("o-1")), begins=False)
+
+    assert list(taken.events) == [Received(OrderShipped("o-1"))]
+
+
+def test_a_timer_that_lost_its_race_is_recorded_and_ignored() -> None:
+    late = envelope(PaymentTimedOut("o-1"), kind=Kind.TIMER)
+
+    taken = step(OrderFulfilment(), AwaitingShipment("o-1"), 7, late, begins=False)
+
+    assert list(taken.events) == [Received(PaymentTimedOut("o-1"))]
+
+
+def test_an_input_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(UndeclaredInputError, match=r"does not take Undeclared: its inputs are Ask, Later"):
+        begin(Scripted(), Undeclared())
+
+
+def test_a_message_that_may_not_begin_does_not_begin() -> None:
+    with pytest.raises(CannotBeginError, match=r"cannot begin with Later: it begins with Ask"):
+        begin(Scripted(), Later("1"))
+
+
+@pytest.mark.parametrize(
+    ("decision", "role"),
+    [
+        (Send(Undeclared()), "outputs"),
+        (Publish(Undeclared()), "outputs"),
+        (Reply(Undeclared()), "outputs"),
+        (Complete(Undeclared()), "outputs"),
+        (Schedule(Undeclared(), after=timedelta(1)), "inputs"),
+        (CancelSchedule(Undeclared), "inputs"),
+    ],
+)
+def test_a_decision_about_an_undeclared_type_is_refused(decision: object, role: str) -> None:
+    with pytest.raises(UndeclaredOutputError, match=f"whose type is not among its {role}"):
+        begin(Scripted([decision]))
+
+
+@pytest.mark.parametrize("end", [Complete(), Fail("no")])
+def test_a_decision_after_the_end_is_refused(end: object) -> None:
+    with pytest.raises(DecisionAfterEndError, match="Put Complete, Fail or Compensate last"):
+        begin(Scripted([end, Send(Answer("late"))]))
+
+
+def test_a_second_end_is_refused() -> None:
+    with pytest.raises(DecisionAfterEndError):
+        begin(Scripted([Complete(), Complete()]))
+
+
+@pytest.mark.parametrize("garbage", ["text", {"a": 1}, Send(Answer("alone")), 7, (d for d in ())])
+def test_what_is_no_list_of_decisions_is_refused(garbage: object) -> None:
+    with pytest.raises(InvalidDecisionError, match="no list of decisions"):
+        begin(Scripted(garbage))
+
+
+def test_a_bare_message_in_the_list_is_refused() -> None:
+    with pytest.raises(InvalidDecisionError, match="Wrap a message in Send"):
+        begin(Scripted([Answer("bare")]))
+
+
+def test_a_step_has_a_bound() -> None:
+    assert len(begin(Scripted([Send(Answer("x"))] * OUTPUTS_PER_STEP)).outputs) == OUTPUTS_PER_STEP
+    with pytest.raises(TooManyOutputsError, match=r"2,001 things in one step; the limit is 2,000"):
+        begin(Scripted([Send(Answer("x"))] * (OUTPUTS_PER_STEP + 1)))
+
+
+def test_evolve_must_return_a_declared_state() -> None:
+    with pytest.raises(InvalidStateError, match=r"not one of its states: Idle"):
+        begin(Scripted([], after=Answer("no state")))
+
+
+def test_an_error_in_decide_says_where_it_came_from() -> None:
+    class Broken(Scripted):
+        def decide(self, message: Ask | Later, state: Idle) -> Decisions[Ask | Later, Answer] | None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        begin(Broken())
+
+    assert caught.value.__notes__ == ["while Broken decided on Ask(id='1') in Idle()"]
+
+
+def test_an_error_in_evolve_says_where_it_came_from() -> None:
+    class Broken(Scripted):
+        def evolve(self, state: Idle, event: Event[Ask | Later, Answer]) -> Idle | None:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        begin(Broken([]))
+
+    assert caught.value.__notes__ == ["while Broken evolved Idle() by Began()"]
+
+
+def test_decide_may_ask_for_the_envelope_and_sees_its_whole_context() -> None:
+    seen: list[Envelope[Ask | Later]] = []
+
+    class Curious(Scripted):
+        def decide(self, envelope: Any, state: Idle) -> Decisions[Ask | Later, Answer] | None:
+            seen.append(envelope)
+            return []
+
+    Curious.decide.__annotations__["envelope"] = Envelope[Ask | Later]
+    begin(Curious())
+
+    assert (seen[0].message, seen[0].type, seen[0].type_version) == (Ask("1"), "Ask", 1)
+    assert (seen[0].id, seen[0].correlation_id, seen[0].causation_id) == ("message-1", "message-1", None)
+    assert (seen[0].kind, seen[0].sender, seen[0].actor) == (Kind.COMMAND, None, None)
+    assert seen[0].time == envelope(Ask("1")).time
