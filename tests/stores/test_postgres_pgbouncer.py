@@ -22,8 +22,9 @@ from tests.engine.test_stepping import shop
 from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import opened, run
 from tests.stores.sqlite_model import compare
+from tests.support.ports import free_port
 from tests.support.postgres.proxy import through
-from tests.support.postgres.server import Unavailable, _account, _free_port, own_schema, shared_server
+from tests.support.postgres.server import Unavailable, _account, own_schema, shared_server
 
 START_SECONDS = 60
 POOLED = "A pooler in transaction mode stands before the server, and the URL does not say so"
@@ -47,7 +48,7 @@ def pooler() -> Generator[str]:
     if program is None:
         pytest.skip("no pgbouncer on the PATH")
     try:
-        server, account, port = shared_server().url, _account(), _free_port()
+        server, account, port = shared_server().url, _account(), free_port()
     except Unavailable as reason:
         pytest.skip(f"no PostgreSQL: {reason}")
     with tempfile.TemporaryDirectory() as folder:

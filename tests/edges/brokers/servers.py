@@ -18,6 +18,8 @@ from typing import Final
 
 import pytest
 
+from tests.support.ports import free_port
+
 START_SECONDS: Final = 60.0
 
 
@@ -129,13 +131,6 @@ def _binary(name: str) -> str:
 
 def _directory(name: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"mainspring-{name}-"))
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def _listens(port: int) -> bool:

@@ -5,7 +5,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -19,6 +18,7 @@ from examples.frameworks.orders import OrderConfirmation, shop
 from mainspring import Mainspring
 from tests.edges.frameworks.support import connected, until
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 
 PATIENCE_SECONDS: Final = 120
 PAUSE_SECONDS: Final = 0.02
@@ -99,12 +99,6 @@ async def many(app: Mainspring, count: int) -> bool:
 
 
 # ---- a real server
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @asynccontextmanager

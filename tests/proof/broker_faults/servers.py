@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
-from tests.edges.brokers.servers import Server, Unavailable, free_port, nats_server
+from tests.edges.brokers.servers import Server, Unavailable, nats_server
+from tests.support.ports import free_port
 
 START_SECONDS: Final = 60
 LOOK_SECONDS: Final = 0.05

@@ -14,7 +14,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,8 @@ from uuid import uuid4
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
+
+from tests.support.ports import free_port
 
 VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
 INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
@@ -97,7 +98,7 @@ class Server:
         self.initdb: tuple[str, ...] = _INITDB
         # Without it a test would see now and then what it does: a transaction that has nothing to do with the test.
         self._settings = {"autovacuum": "off"} | (settings or {})
-        self.port = _free_port()
+        self.port = free_port()
         self.process: subprocess.Popen[Any] | None = None
 
     @property
@@ -236,9 +237,3 @@ def _account() -> pwd.struct_passwd | None:
         return pwd.getpwnam("nobody")
     except KeyError:
         raise Unavailable("root may not run PostgreSQL, and there is no user nobody") from None
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
