@@ -13,7 +13,7 @@ import pytest
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Reply, Send, Workflow
 from mainspring.port.purging import Purged
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp
+from tests.support.apps import MakeApp
 
 MONTH = timedelta(days=30)
 DAY_SECONDS = 86_400

@@ -9,8 +9,10 @@ from mainspring import Complete, Decisions, Mainspring, Receipt, Workflow
 from mainspring.core.definition import definition_of
 from mainspring.errors import DefinitionError, StoreUnreachableError
 from mainspring.port.records import Outcome, Ref, Unit
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, Working
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 class Refusing(Job):

@@ -14,9 +14,11 @@ from mainspring.engine import intake
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import InvalidIdError, OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import AskTotal, Break, Charge, Note, PlaceOrder, Ship, Shop, Total
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 SOON = timedelta(seconds=60)
 

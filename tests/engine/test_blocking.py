@@ -5,9 +5,9 @@ import pytest
 
 from mainspring import FeedEntry, Received
 from mainspring.errors import NoSuchInstanceError, WiringError
-from tests.engine.conftest import MakeApp
 from tests.engine.shop import Note, Paying, PlaceOrder, Receipted, Shop
 from tests.engine.test_stepping import closed_shop, shop
+from tests.support.apps import MakeApp
 
 
 @dataclass(frozen=True)

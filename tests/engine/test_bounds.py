@@ -13,11 +13,13 @@ from mainspring.engine.pending import Pending
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
 from mainspring.port.records import Outcome, OutputClaim
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Note, PlaceOrder, Shop
 from tests.engine.test_stepping import closed_shop
 from tests.engine.test_timers import Open, Ticket, ticket
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:

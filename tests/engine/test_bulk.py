@@ -12,8 +12,9 @@ from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run
 from tests.engine.jobs import Done, Job, Start, Work, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 
 def waiting(app: Mainspring) -> Mainspring:

@@ -19,7 +19,9 @@ from mainspring import (
 )
 from mainspring.engine.pending import read_context
 from mainspring.port.records import Ref
-from tests.engine.conftest import MakeApp, run, until
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

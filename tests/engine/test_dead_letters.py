@@ -5,8 +5,10 @@ import pytest
 from mainspring import Context, DoNotRetryError
 from mainspring.core.events import Resent
 from mainspring.errors import OperationError
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_a_corrected_command_is_recorded_and_carried_out_under_a_key_of_its_own(make_app: MakeApp) -> None:

@@ -3,8 +3,10 @@
 from datetime import timedelta
 
 from mainspring import Context
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_the_log_tells_who_did_what_and_how_long_it_took(make_app: MakeApp) -> None:

@@ -10,10 +10,12 @@ import pytest
 from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.errors import DamagedRecordError, StoreError
 from mainspring.port.records import InstanceFilter, Ref, Unit
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
 from tests.engine.test_stepping import closed_shop
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 class Fragile(Shop):

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
 from mainspring.engine.runtime import SystemClock
 from mainspring.stores.memory import MemoryStore
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

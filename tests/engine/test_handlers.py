@@ -18,8 +18,10 @@ from mainspring import (
 from mainspring.port.records import Loaded, Ref
 from mainspring.port.store import Store
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_a_plain_function_runs_in_a_thread(make_app: MakeApp) -> None:

@@ -30,9 +30,11 @@ from mainspring.engine.stepper import SHARES_UNDER_WAY
 from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Start, Work, job
 from tests.engine.shop import Break, Charge, Note, PlaceOrder, Ship, Shop
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 BURST = 4 * UNITS_PER_BATCH
 LONG = 3 * EVENTS_AT_ONCE

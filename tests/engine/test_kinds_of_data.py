@@ -8,7 +8,8 @@ from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
-from tests.engine.conftest import MakeApp, run
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 
 class Claim(BaseModel):

@@ -8,7 +8,9 @@ import pytest
 from mainspring import Decisions, Event, Received, Workflow
 from mainspring.errors import StoreUnreachableError, UnknownOutcomeError
 from mainspring.port.records import Claims, Unit
-from tests.engine.conftest import MakeApp, run, until
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,13 @@ from mainspring.engine.claims import CLAIM_LIMIT, Claimer
 from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.port.records import Loaded, Ref
 from mainspring.stores.postgres import PostgresStore, work
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, Working, job
 from tests.stores.postgres_support import other_session
+from tests.support.apps import MakeApp
 from tests.support.paths import ROOT
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def nothing_is_left(app: Mainspring) -> bool:

@@ -11,8 +11,10 @@ from mainspring import Mainspring
 from mainspring.errors import NewerSchemaError
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.sql import within
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Work, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 ON_DISK = pytest.mark.parametrize("make_app", ["sqlite", "postgres"], indirect=True)
 NEWER = "INSERT INTO mainspring.schema_migrations (version, name, applied_us) VALUES (99, 'later', 0)"

@@ -42,9 +42,11 @@ from tests.engine.computing import (
     shadowed_one,
     with_files,
 )
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, has_status, job
+from tests.support.apps import MakeApp
 from tests.support.paths import ROOT
+from tests.support.running import run
+from tests.support.waiting import until
 
 TIMEOUT = timedelta(seconds=5)
 PATIENCE_SECONDS = 60.0

@@ -15,7 +15,6 @@ from mainspring.engine.loader import whole_stream
 from mainspring.errors import DefinitionError, InstancePurgedError, SettingError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.ended_jobs import (
     DAY_SECONDS,
     MONTH,
@@ -31,6 +30,9 @@ from tests.engine.ended_jobs import (
     finished,
     on,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_a_purged_instance_is_gone_and_says_so(make_app: MakeApp) -> None:

@@ -11,8 +11,9 @@ from mainspring.errors import OperationError
 from mainspring.port.records import Committed, Ref, Unit
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import received
-from tests.engine.conftest import MakeApp, run
 from tests.engine.ended_jobs import DAY_SECONDS, MONTH, Finish, Job, Recurring, Start, crash_after, finished, on
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

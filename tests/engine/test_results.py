@@ -14,8 +14,10 @@ from mainspring import (
 )
 from mainspring.errors import WiringError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import Done, Job, Start, Unexpected, Work, has_length, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @pytest.mark.parametrize("options", [{}, {"remember": timedelta.max}], ids=["for a day", "for ever"])

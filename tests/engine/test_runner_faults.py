@@ -16,8 +16,10 @@ from mainspring import Breaker, Context, Mainspring, RateLimit
 from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.errors import WiringError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import TEST_SECONDS, MakeApp, run, until
 from tests.engine.jobs import QUICK, Done, Start, Work, fail_once, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import TEST_SECONDS, run
+from tests.support.waiting import until
 
 
 def _bad_key(command: Work) -> str:
@@ -304,7 +306,7 @@ def test_a_cancellation_that_a_handler_swallows_does_not_reach_the_next_command(
 HANGS = """
 import asyncio, time
 from datetime import timedelta
-from tests.engine.conftest import until
+from tests.support.waiting import until
 from tests.engine.jobs import Start, Work, job
 from mainspring import Mainspring
 

@@ -15,10 +15,11 @@ from mainspring.errors import MainspringError
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import TimeGoesOn, run
 from tests.engine.shop import Break, Charge, Charged, Note, PlaceOrder, Ship, Shipped, Shop
 from tests.engine.test_timers import Close, Open, Ticket, pass_time, settle
+from tests.support.apps import TimeGoesOn
 from tests.support.postgres.server import Unavailable, postgres_url
+from tests.support.running import run
 
 PAGE = 1_000
 # What no store can choose: when it was, and how long it took.

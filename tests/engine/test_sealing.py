@@ -12,9 +12,9 @@ from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.samples import Counted
-from tests.engine.conftest import run
 from tests.engine.jobs import Done, Job, Start, Work
 from tests.support.postgres.server import Unavailable, postgres_url
+from tests.support.running import run
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 MakeSealedApp = Callable[[Seal | list[Seal] | None], Mainspring]

@@ -19,10 +19,11 @@ from mainspring import Mainspring
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import StoreBusyError, StoreError, StoreFullError
 from mainspring.stores.sqlite import SqliteStore
-from tests.engine.conftest import run, until
 from tests.engine.jobs import Done, Start, Work, job
 from tests.stores.sqlite_faulty_disk import faulty_disk
 from tests.stores.sqlite_support import NAME, Holder
+from tests.support.running import run
+from tests.support.waiting import until
 
 SOON = timedelta(seconds=60)
 KILLS = 3

@@ -6,7 +6,6 @@ import pytest
 from mainspring import Mainspring
 from mainspring.core.story import table, tell
 from mainspring.errors import DuplicateIdError, InstanceFailedError, OperationError, WaitTimeoutError, WiringError
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.shop import (
     AskTotal,
     Break,
@@ -21,6 +20,9 @@ from tests.engine.shop import (
     Shop,
     Total,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def shop(app: Mainspring, workflow: type[Shop] = Shop) -> Mainspring:

@@ -9,8 +9,10 @@ import pytest
 from mainspring import Context, DoNotRetryError, Mainspring
 from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.jobs import QUICK, fail_once
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

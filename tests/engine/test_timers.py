@@ -14,7 +14,9 @@ from mainspring import (
     Workflow,
 )
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ import pytest
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.errors import WiringError
 from mainspring.port.records import Conflict, OutputKey, Unit
-from tests.engine.conftest import run, until
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
 from tests.support.postgres.server import Unavailable, postgres_url
+from tests.support.running import run
+from tests.support.waiting import until
 
 BRIEF = timedelta(seconds=10)
 PATIENT = Retry(max_attempts=100, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))

@@ -22,8 +22,8 @@ from mainspring.port.clock import Clock
 from mainspring.port.records import EventRow, Loaded, Ref
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import run
 from tests.engine.jobs import Done, Job, Start, Work
+from tests.support.running import run
 
 DAY = timedelta(days=1)
 

@@ -13,8 +13,9 @@ from mainspring import Complete, Context, Decisions, Event, Send, Workflow
 from mainspring.core.definition import definition_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.errors import WiringError
-from tests.engine.conftest import MakeApp, run
 from tests.engine.jobs import Done, Job, Start, Work, Working
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 
 class Taker(Workflow[Work, Working, Done]):

@@ -18,13 +18,13 @@ from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, settle, step, timer
-from tests.engine.conftest import until
 from tests.stores.postgres_renumbered import renumbered
 from tests.stores.postgres_support import inside, opened, other_session, run, sql
 from tests.stores.sqlite_model import compare
 from tests.stores.sqlite_support import PATIENCE_SECONDS, Holder
 from tests.support.postgres.proxy import Pooler, serving
 from tests.support.postgres.server import postgres_url
+from tests.support.waiting import until
 
 LEASE_US = 30_000_000
 HOUR_US = 3_600_000_000

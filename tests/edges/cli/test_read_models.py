@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.edges.cli.conftest import Run
-from tests.engine.conftest import until
+from tests.support.waiting import until
 
 READERS = """
 from dataclasses import dataclass

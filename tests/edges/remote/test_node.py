@@ -19,8 +19,9 @@ from msgspec import json
 from examples.handler_in_node.app import SECRET, CardCharged, ChargeCard, Orders, PlaceOrder
 from mainspring import Mainspring, Retry
 from mainspring.remote import Service
-from tests.engine.conftest import run, until
 from tests.support.paths import ROOT
+from tests.support.running import run
+from tests.support.waiting import until
 
 HANDLER = ROOT / "examples" / "handler_in_node" / "handler.mjs"
 PATIENT = Retry(max_attempts=50, first=timedelta(milliseconds=50), cap=timedelta(milliseconds=200))

@@ -24,7 +24,8 @@ from mainspring.remote import Service
 from mainspring.web.api import api
 from tests.edges.remote.servers import Reply, Server, answered, serving
 from tests.edges.remote.shop import QUICK, SECRET, CardCharged, ChargeCard, Orders, PlaceOrder, result, shop
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 Client = httpx.AsyncClient
 SERVERS: dict[int, Server] = {}

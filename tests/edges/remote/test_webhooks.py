@@ -16,7 +16,8 @@ from mainspring.errors import SettingError, WiringError
 from mainspring.remote import Webhooks
 from tests.edges.remote.servers import Reply, Server, answered, serving
 from tests.edges.remote.shop import QUICK, SECRET, CardCharged, ChargeCard, OrderPaid, PlaceOrder, shop
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 OTHER_SECRET = "whsec_QW5vdGhlclNlY3JldE9mU29tZUxlbmd0aA=="  # noqa: S105  of these tests
 

@@ -15,7 +15,8 @@ from mainspring.brokers.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
 from tests.edges.telemetry.shop import Charge, Ordered, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, is_below, trace_ids
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 class Tally(Workflow[Ordered, Ordered, Ordered]):

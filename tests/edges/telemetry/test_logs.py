@@ -13,7 +13,8 @@ from mainspring import Mainspring, Retry
 from mainspring.telemetry.logs import JsonLines, MessageFields
 from tests.edges.telemetry.shop import Charge, Charged, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 log = logging.getLogger("tests.edges.telemetry.bank")
 

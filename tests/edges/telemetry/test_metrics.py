@@ -20,7 +20,8 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.telemetry.instruments import SERIES, Counter, Definition, Gauge, Histogram, Instruments
 from mainspring.testing.clock import VirtualClock
 from tests.edges.telemetry.shop import DAYS, Charge, Charged, Orders, PlaceOrder, Reserve, Reserved, Stock, charge, shop
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 # Prometheus sorts labels by name; here they are in the order of their definition.
 LABELS = {instrument.definition.family: instrument.definition.labels for instrument in Instruments()}

@@ -17,7 +17,7 @@ from mainspring.web.api import api
 from tests.edges.telemetry.shop import PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
 from tests.edges.web.support import asked
-from tests.engine.conftest import run
+from tests.support.running import run
 
 TOKEN = "a-token-that-is-long-enough"  # noqa: S105  of a test
 

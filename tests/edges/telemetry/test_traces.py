@@ -30,7 +30,8 @@ from tests.edges.telemetry.shop import (
     shop,
 )
 from tests.edges.telemetry.spans import Spans, id_of, is_below, links_to, trace_ids
-from tests.engine.conftest import run, until
+from tests.support.running import run
+from tests.support.waiting import until
 
 QUICK = Retry(first=timedelta(milliseconds=1), max_attempts=2)
 

@@ -16,8 +16,8 @@ from mainspring.port.records import EventRow, Ref
 from mainspring.web import history_models as models
 from tests.edges.web.support import counters, served
 from tests.edges.web.test_api import Client, count, serve
-from tests.engine.conftest import until
 from tests.engine.coordination.family import PlanTrip, travel
+from tests.support.waiting import until
 
 
 def test_moments_tell_what_every_event_made_of_the_state(tmp_path: Path) -> None:

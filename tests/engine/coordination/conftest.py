@@ -1,5 +1,5 @@
 """The same factory of apps as the engine's tests have: one for each store."""
 
-from tests.engine.conftest import make_app
+from tests.support.apps import make_app
 
 __all__ = ["make_app"]

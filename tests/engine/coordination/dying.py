@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from tests.engine.conftest import until
+from tests.support.waiting import until
 
 Story = Callable[[Mainspring], Awaitable[Any]]
 

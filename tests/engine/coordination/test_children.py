@@ -9,8 +9,10 @@ from mainspring.app import Mainspring
 from mainspring.core.events import Cancelled, Kept
 from mainspring.errors import StoreUnreachableError
 from mainspring.port.records import Outcome, OutputClaim, Unit
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.family import BookLeg, EndTrip, GoOn, Leg, PlanTrip, Travelling, Trip, travel
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def _status(app: Mainspring, workflow: Any, id: str) -> str:

@@ -3,9 +3,11 @@
 import pytest
 
 from mainspring import Mainspring
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.dying import dies_after
 from tests.engine.coordination.family import Leg, PlanTrip, Sum, Summed, Trip, adding, travel
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def _children(app: Mainspring) -> Mainspring:

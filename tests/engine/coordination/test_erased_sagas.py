@@ -7,8 +7,9 @@ import pytest
 from mainspring import Mainspring
 from mainspring.errors import ErasedError
 from mainspring.sealing import Encrypted, FileKeys
-from tests.engine.conftest import run, until
 from tests.engine.coordination.trips import LATE, PlanTrip, Trip, World, trip_app
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_what_nobody_can_undo_any_more_is_not_cancelled_but_terminated(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import pytest
 from mainspring import ChildFailed, Complete, Decisions, DoNotRetryError, Event, FanOut, Mainspring, Workflow
 from mainspring.core.decisions import FAN_OUT_MOST
 from mainspring.errors import InvalidDecisionError
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.family import (
     Adder,
     Half,
@@ -21,6 +20,9 @@ from tests.engine.coordination.family import (
     Summed,
     adding,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def test_commands_are_joined_in_the_order_in_which_they_were_asked(make_app: MakeApp) -> None:

@@ -9,11 +9,13 @@ import pytest
 from mainspring import Context, DoNotRetryError, Instance, Mainspring, Workflow
 from mainspring.core.events import Resent
 from mainspring.errors import InstanceFailedError, OperationError
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination import trips
 from tests.engine.coordination.family import BookLeg, GoOn, Leg, LegBooked, PlanTrip, Trip, travel
 from tests.engine.coordination.trips import World, trip_app
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def booked(app: Mainspring, *legs: str) -> bool:

@@ -11,7 +11,6 @@ from mainspring import Connection, Decisions, Event, FeedEntry, Mainspring, Star
 from mainspring.errors import OperationError
 from mainspring.sealing import Encrypted, FileKeys
 from mainspring.testing.simulation import simulate
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.family import (
     Adder,
     BookLeg,
@@ -29,6 +28,9 @@ from tests.engine.coordination.family import (
     travel,
 )
 from tests.engine.coordination.test_replies import Answer, AnswerNow, Ask, Desk, Visit, Visitor, office
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def _is(app: Mainspring, id: str, status: str) -> bool:

@@ -10,9 +10,10 @@ import pytest
 from mainspring import Connection, FeedEntry, Mainspring, Received
 from mainspring.errors import OperationError, WiringError
 from mainspring.port.records import Unit
-from tests.engine.conftest import run, until
 from tests.engine.shop import Charge, Note, PlaceOrder, Ship, Shop
 from tests.support.postgres.server import Unavailable, postgres_url
+from tests.support.running import run
+from tests.support.waiting import until
 
 CREATE = "CREATE TABLE {table} (id TEXT PRIMARY KEY, notes INTEGER NOT NULL)"
 

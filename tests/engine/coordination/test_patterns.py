@@ -13,8 +13,10 @@ from mainspring import Mainspring, Received
 from mainspring.errors import InstanceFailedError
 from mainspring.testing import simulate
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.project.test_docs import FENCE, ROOT
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 Page: TypeAlias = Callable[[str], Any]
 

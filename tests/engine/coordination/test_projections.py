@@ -11,10 +11,12 @@ from mainspring import FeedEntry, Mainspring, Received
 from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance
 from mainspring.sealing import Compressed
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.family import Adder, Half, Number, Sum
 from tests.engine.coordination.orders_read import Order, by_order, expected, fold, kept, shop
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 ORDERS = 12
 

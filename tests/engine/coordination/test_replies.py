@@ -24,7 +24,9 @@ from mainspring.core.events import Replied
 from mainspring.core.story import tell
 from mainspring.errors import OperationError, WaitTimeoutError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

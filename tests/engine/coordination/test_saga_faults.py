@@ -15,8 +15,9 @@ from mainspring.port.records import Unit
 from mainspring.port.store import Store
 from mainspring.stores import open_store
 from mainspring.stores.memory import MemoryStore
-from tests.engine.conftest import run, until
 from tests.engine.coordination.trips import STEPS, PlanTrip, Trip, World
+from tests.support.running import run
+from tests.support.waiting import until
 
 When = Literal["before", "after"]
 

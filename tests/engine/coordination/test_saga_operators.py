@@ -10,8 +10,10 @@ from mainspring import Compensate, Context, Event, Instance, Mainspring, Receive
 from mainspring.core.events import Compensated, Resent, Retried
 from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Conflict, Outcome, Unit
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.trips import Book, Booked, CancelBooking, GiveUp, Planning, PlanTrip, Trip, World, book
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 class DeafTrip(Workflow[PlanTrip | Booked | GiveUp, Planning, Book | CancelBooking]):

@@ -9,8 +9,10 @@ import pytest
 from mainspring import Instance
 from mainspring.core.story import Entry
 from mainspring.errors import InstanceFailedError, OperationError
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.trips import LATE, GiveUp, PlanTrip, Trip, World, trip_app
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 def told(entries: list[Entry]) -> list[str]:

@@ -16,9 +16,11 @@ from mainspring.engine.recurring import FIRINGS_PER_STEP, RECURRING
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.testing import World, simulate
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
-from tests.engine.conftest import make_app as make_app  # noqa: PLC0414  a fixture
 from tests.engine.test_timers import pass_time, settle
+from tests.support.apps import MakeApp
+from tests.support.apps import make_app as make_app  # noqa: PLC0414  a fixture
+from tests.support.running import run
+from tests.support.waiting import until
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

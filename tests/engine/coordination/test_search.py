@@ -10,8 +10,9 @@ import pytest
 from mainspring import Mainspring
 from mainspring.errors import AttributeValueError, OperationError
 from mainspring.port.attributes import rows_of
-from tests.engine.conftest import MakeApp, run
 from tests.engine.shop import Break, Charge, Charged, Note, Paying, PlaceOrder, Ship, Shop, State
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 DUE = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -26,7 +26,6 @@ from mainspring.errors import (
 from mainspring.port.records import Ref
 from mainspring.port.trimming import VERSIONS_PER_BLOCK
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.dying import dies_after
 from tests.engine.coordination.meters import (
     AskTotal,
@@ -41,6 +40,9 @@ from tests.engine.coordination.meters import (
     Total,
     metering,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 METER = Ref("StateMeter", "m-1")
 

@@ -21,8 +21,9 @@ from mainspring import (
 from mainspring.core.definition import definition_of
 from mainspring.errors import DefinitionError, InvalidDecisionError, OperationError, WiringError
 from mainspring.testing import given
-from tests.engine.conftest import MakeApp, run
 from tests.engine.coordination.meters import Bill, Install, Read, Reading, StateMeter, Total, metering
+from tests.support.apps import MakeApp
+from tests.support.running import run
 
 
 def test_what_needs_the_history_is_refused(make_app: MakeApp) -> None:

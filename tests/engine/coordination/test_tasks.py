@@ -12,7 +12,6 @@ from mainspring.sealing.seals import About
 from mainspring.testing import fuzz, given
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.envelopes import envelope
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.expenses import (
     APPROVAL,
     Approve,
@@ -28,6 +27,9 @@ from tests.engine.coordination.expenses import (
     Withdraw,
     asked,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 DAY_SECONDS = 24 * 3_600
 MANAGER: dict[str, Any] = {"actor": "bob", "roles": ["manager"]}

@@ -11,7 +11,6 @@ from mainspring.core.events import InitiatedBy, Migrated
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EventRow, Unit
 from mainspring.testing.clock import VirtualClock
-from tests.engine.conftest import MakeApp, run, until
 from tests.engine.coordination.expenses import Approved, Expenses, Open, Submit
 from tests.engine.coordination.parcels import (
     Addressed,
@@ -25,6 +24,9 @@ from tests.engine.coordination.parcels import (
     Weighed,
     parcels,
 )
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def begun(make_app: MakeApp, *ids: str, grams: int = 10) -> None:

@@ -1,3 +1,3 @@
-from tests.engine.conftest import make_app
+from tests.support.apps import make_app
 
 __all__ = ["make_app"]

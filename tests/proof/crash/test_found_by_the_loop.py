@@ -7,8 +7,10 @@ from pathlib import Path
 from mainspring import Complete, Context, Decisions, Event, Mainspring, Received, Replied, Send, Workflow
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.schema import migrate
-from tests.engine.conftest import MakeApp, run, until
 from tests.proof.crash.journey import Account, Ask, Balance, Deposit
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from mainspring.styles.history_words import (
     WorkflowStarted,
 )
 from mainspring.testing import Rehearsal, given
-from tests.engine.conftest import until
+from tests.support.waiting import until
 
 DAY = timedelta(days=1)
 
