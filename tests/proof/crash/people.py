@@ -52,11 +52,15 @@ class People:
     async def _turn(self, errand: str) -> None:
         meter, number = f"meter-{self._chance.randrange(METERS)}", self._chance.randrange(2**40)
         await self._client.ask(f"{errand}-turn", f"Meter/{meter}", Turn(meter, number))
+        await self.peek(meter, f"{errand}-peek")
+
+    async def peek(self, meter: str, id: str) -> None:
+        """Ask a meter how often it was turned."""
         with suppress(MainspringError):
-            asked = self._app.request(Peek(meter), id=f"{errand}-peek", timeout=REPLY_SECONDS)
+            asked = self._app.request(Peek(meter), id=id, timeout=REPLY_SECONDS)
             reply = await self._client.unless_stopped(asked)
             if reply is not None:
-                self._lines.add(request=f"{errand}-peek", meter=meter, turns=reply.turns)
+                self._lines.add(request=id, meter=meter, turns=reply.turns)
 
     async def look_after(self) -> None:
         """Answer tasks, two people at once, and mend what is stuck, until the process ends."""
@@ -64,24 +68,23 @@ class People:
             with suppress(MainspringError):
                 tasks = await self._app.tasks.list(role=ROLE)
                 await asyncio.gather(*(self._answer(task.id, task.instance) for task in tasks))
-                await self._mend()
-                for row in await self._app.instances(workflow="Errand", status="suspended"):
-                    with suppress(MainspringError):
-                        await self._app.instance(Errand, row.id).resume(actor=self._name)
+                await self.mend()
             await asyncio.sleep(ROUND_SECONDS)
 
     async def _answer(self, task: str, errand: str) -> None:
         answers: list[Any] = [Approve(errand), Approve(errand), Refuse(errand)]
         self._chance.shuffle(answers)
-        await asyncio.gather(*(self._complete(task, answer, n) for n, answer in enumerate(answers[:2])))
+        await asyncio.gather(*(self.complete(task, answer, n) for n, answer in enumerate(answers[:2])))
 
-    async def _complete(self, task: str, answer: Any, number: int) -> None:
+    async def complete(self, task: str, answer: Any, number: int) -> None:
+        """Answer a task as one of some who do so at once, and write down what came of it."""
         by = f"{self._name}-{number}"
         with suppress(MainspringError):
             outcome = await self._app.tasks.complete(task, answer, actor=by, roles=[ROLE])
             self._lines.add(task=task, by=by, first=outcome.first, won=outcome.answered_by, answer=outcome.answer)
 
-    async def _mend(self) -> None:
+    async def mend(self) -> None:
+        """Look into what could not work so far, have it tried again, and let errands go on that it has suspended."""
         after = 0
         while letters := await self._app.dead_letters(after=after):
             for letter in letters:
@@ -90,3 +93,6 @@ class People:
                     self._lines.add(looked_into=letter.message_id)
                     with suppress(MainspringError):
                         await self._app.retry_dead_letter(letter.id, actor=self._name)
+        for row in await self._app.instances(workflow="Errand", status="suspended"):
+            with suppress(MainspringError):
+                await self._app.instance(Errand, row.id).resume(actor=self._name)

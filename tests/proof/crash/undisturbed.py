@@ -1,0 +1,90 @@
+"""A run without kills in which every kind of evidence comes about, whatever the scheduler does: what to plant in."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Final
+
+from mainspring import Mainspring
+from tests.proof.crash import rebuild
+from tests.proof.crash.client import Client
+from tests.proof.crash.errand import ROLE, Approve, Errand, Refuse, RunErrand, Turn
+from tests.proof.crash.errand_handlers import add_errands
+from tests.proof.crash.evidence import quiet, sample
+from tests.proof.crash.files import Lines, Place
+from tests.proof.crash.journey import Deposit, Journey, Note, Start
+from tests.proof.crash.loop import COME_TO_REST
+from tests.proof.crash.people import People
+from tests.proof.crash.tables import prepare
+from tests.proof.crash.worker import app_of
+from tests.support.waiting import PATIENCE_SECONDS, until
+
+WORKER: Final = 1
+JOURNEY: Final = "j-1"
+ACCOUNT: Final = "account-0"
+APPROVED: Final = "e-1"
+REFUSED: Final = "e-2"
+
+
+async def run_undisturbed(place: Place) -> None:
+    """Let one client tell its script to one worker, and write all down that a kill loop writes down."""
+    prepare(place)
+    async with _started(place, 0, work=False) as app:
+        client = Client(app, place, random.Random(1), "1")  # noqa: S311  no secret
+        await _begin(client)
+        # Nobody works yet: the deposits wait in their inbox, and all that was decided is owed.
+        Lines(place.samples).add(sync=False, **(sample(place, 1) or {}))
+        async with _started(place, WORKER, work=True):
+            await _go_on(app, client, People(app, place, client, random.Random(1), "1"))  # noqa: S311  as above
+            await until(lambda: quiet(place, COME_TO_REST))
+            await rebuild.main(place)
+
+
+@asynccontextmanager
+async def _started(place: Place, generation: int, *, work: bool) -> AsyncGenerator[Mainspring]:
+    app = app_of(place, generation)
+    add_errands(app, place)
+    await app.start(work=work)
+    try:
+        yield app
+    finally:
+        await app.stop()
+
+
+async def _begin(client: Client) -> None:
+    """Send what makes one of each: a journey with a command that never works, two notes, two deposits, two errands."""
+    journey, account = f"Journey/{JOURNEY}", f"Account/{ACCOUNT}"
+    await client.ask(f"{JOURNEY}-start", journey, Start(JOURNEY, ACCOUNT, despairs=True))
+    for n in range(2):
+        await client.ask(f"{JOURNEY}-note-{n}", journey, Note(JOURNEY, n))
+        await client.ask(f"{JOURNEY}-deposit-{n}", account, Deposit(ACCOUNT, 1))
+    # Once more as it was, and once as something else.
+    await client.ask(f"{JOURNEY}-start", journey, Start(JOURNEY, ACCOUNT, despairs=True))
+    await client.ask(f"{JOURNEY}-start", journey, Start(JOURNEY, "another", despairs=False))
+    await client.ask(f"{APPROVED}-run", f"Errand/{APPROVED}", RunErrand(APPROVED, stubborn=True))
+    await client.ask(f"{REFUSED}-run", f"Errand/{REFUSED}", RunErrand(REFUSED, stubborn=False))
+
+
+async def _go_on(app: Mainspring, client: Client, people: People) -> None:
+    """Answer each task twice at once, retry the dead letter of a command that waits for that, and come too late."""
+    for errand, answer in ((APPROVED, Approve(APPROVED)), (REFUSED, Refuse(REFUSED))):
+        task = await until(lambda: _task_of(app, errand))  # noqa: B023  it is awaited here
+        await asyncio.gather(*(people.complete(task, answer, n) for n in range(2)))
+    await client.ask("turn", "Meter/meter-0", Turn("meter-0", 7))
+    await people.peek("meter-0", "peek")
+    await until(lambda: _mended(app, people))
+    await app.instance(Journey, JOURNEY).result(timedelta(seconds=PATIENCE_SECONDS))
+    await client.ask(f"{JOURNEY}-late", f"Journey/{JOURNEY}", Note(JOURNEY, 2))
+
+
+async def _task_of(app: Mainspring, errand: str) -> str | None:
+    return next((task.id for task in await app.tasks.list(role=ROLE) if task.instance == errand), None)
+
+
+async def _mended(app: Mainspring, people: People) -> bool:
+    await people.mend()
+    return (await app.instance(Errand, APPROVED).row()).status == "completed"
