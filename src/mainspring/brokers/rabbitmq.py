@@ -29,7 +29,7 @@ from mainspring.errors import BrokerError, SettingError, WiringError
 try:
     import aio_pika
     from aio_pika.abc import AbstractChannel, AbstractConnection
-    from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, PublishError
+    from aio_pika.exceptions import ChannelNotFoundEntity, ChannelPreconditionFailed, DeliveryError, PublishError
     from aiormq.abc import AbstractChannel as Underlay
     from pamqp.commands import Basic
     from yarl import URL
@@ -343,6 +343,10 @@ async def _confirmed(channel: Any, exchange: str, key: str, message: Outgoing) -
     except PublishError:
         fix = "Bind a queue to it, or create the queue."
         return BrokerError("rabbitmq", f"has no queue for {message.address!r}", fix)
+    except DeliveryError:
+        # A queue that is being declared by another has no leader yet; one that is full may refuse more.
+        fix = "It is published again under the same id; look at the queue if that goes on."
+        return BrokerError("rabbitmq", f"could not take a message for {message.address!r} now", fix)
     except asyncio.CancelledError:
         # A channel that is closed cancels those who wait for it, though nobody cancelled them.
         task = asyncio.current_task()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,8 +15,7 @@ from mainspring.brokers.memory import MemoryBroker
 from mainspring.brokers.port import Broker, Outgoing
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event, Received
-
-PATIENCE_SECONDS = 60.0
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -136,17 +134,16 @@ def message(address: str, id: str, body: Any, type: str = "PlaceOrder", **attrib
     return Outgoing(address, f"{address} {id} {raw!r}", raw, headers, key="k")
 
 
-async def until(check: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
-    """Wait until a call, or what it awaits, gives something true, and return that."""
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + seconds
-    while True:
-        found = check()
-        found = await found if isinstance(found, Awaitable) else found
-        if found:
-            return found
-        assert loop.time() < deadline, "it did not come true in time"
-        await asyncio.sleep(0.005)
+async def confirmed(broker: Broker, messages: Sequence[Outgoing]) -> None:
+    """Publish as every sender has to: again, until the broker has confirmed all of them.
+
+    A broker may refuse for a moment, as RabbitMQ does where a queue is being declared by another and has no leader yet.
+    """
+
+    async def all_taken() -> bool:
+        return await broker.publish(messages) == [None] * len(messages)
+
+    await until(all_taken)
 
 
 async def drained(broker: Broker, address: str, group: str = "shop") -> None:

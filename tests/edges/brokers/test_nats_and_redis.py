@@ -17,7 +17,7 @@ from mainspring.brokers.redis import RedisBroker
 from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 from tests.edges.brokers.cable import Cable
 from tests.edges.brokers.servers import nats_server, nats_url, redis_url, valkey_server
-from tests.edges.brokers.shop import until
+from tests.support.waiting import until
 
 GROUP = "tests"
 PREFETCH = 50

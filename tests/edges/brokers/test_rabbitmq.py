@@ -15,7 +15,8 @@ from mainspring.errors import BrokerError, SettingError
 from tests.edges.brokers.cable import Cable
 from tests.edges.brokers.rabbit import channel, own_name, publish_without_id, queue_of_its_own, rabbit_url
 from tests.edges.brokers.renamed import RenamedBroker
-from tests.edges.brokers.shop import ChargeCard, Orders, PlaceOrder, message, orders, payments, until
+from tests.edges.brokers.shop import ChargeCard, Orders, PlaceOrder, confirmed, message, orders, payments
+from tests.support.waiting import until
 
 GROUP = "tests"
 SHOPS_ADDRESSES = ("orders.in", "payments.in", "payments.out", "orders.out")
@@ -67,7 +68,7 @@ def test_what_no_queue_would_take_is_an_error_and_the_others_are_confirmed() -> 
 def test_an_exchange_that_is_not_there_costs_no_other_message() -> None:
     async def body(broker: RabbitBroker, queue: str) -> None:
         careful = RabbitBroker(rabbit_url(), declare=False)
-        await broker.publish([Outgoing(queue, "m-0", b"{}")])
+        assert await broker.publish([Outgoing(queue, "m-0", b"{}")]) == [None]
         messages = [Outgoing(place, f"m-{n}", b"{}") for n in range(1, 9) for place in (queue, f"{own_name()}/key")]
         outcomes = await careful.publish(messages)
         assert [outcome is None for outcome in outcomes] == [True, False] * 8
@@ -98,6 +99,27 @@ def test_more_addresses_than_channels_are_published_to_all_the_same(monkeypatch:
                     await opened.queue_delete(queue)
 
     asyncio.run(main())
+
+
+def test_what_a_queue_cannot_take_now_is_told_and_taken_once_it_can() -> None:
+    async def body(_: RabbitBroker, queue: str) -> None:
+        full = RabbitBroker(rabbit_url(), arguments={"x-max-length": 1, "x-overflow": "reject-publish"})
+        try:
+            refused = await until(lambda: refusal(full, queue))
+            assert isinstance(refused, BrokerError)
+            assert "could not take a message for" in str(refused)
+            assert "published again under the same id" in str(refused)
+            async with channel() as opened:
+                await (await opened.get_queue(queue, ensure=False)).purge()
+            await confirmed(full, [Outgoing(queue, "m-1", b"{}")])
+        finally:
+            await full.close()
+
+    async def refusal(broker: RabbitBroker, queue: str) -> Exception | None:
+        """Fill the queue: it takes a few more than it should, until it has looked."""
+        return (await broker.publish([Outgoing(queue, "m-1", b"{}")]))[0]
+
+    run(body)
 
 
 def test_each_group_has_a_queue_of_its_own_at_an_exchange() -> None:
@@ -238,7 +260,7 @@ def test_two_services_ask_and_answer_over_queues() -> None:
             )
             shop, _ = orders("memory://", shop_broker)
             async with shop, payments("memory://", bank_broker):
-                await shop_broker.publish([message("orders.in", "1", PlaceOrder("o-1", 42))])
+                await confirmed(shop_broker, [message("orders.in", "1", PlaceOrder("o-1", 42))])
                 await until(lambda: found(shop, "o-1"))
                 await shop.instance(Orders, "o-1").result(timeout=timedelta(seconds=WAIT_SECONDS))
         finally:
@@ -258,21 +280,18 @@ def test_a_message_without_any_id_is_a_dead_letter_and_the_next_one_is_taken() -
         brokers.add("main", broker)
         brokers.endpoint("orders", "main", queue)
         brokers.receive("orders", PlaceOrder, bare_type=PlaceOrder)
+        # It is there, with a leader, before a message comes that nobody confirms.
+        await (await broker.subscribe(queue, GROUP, PREFETCH)).close()
         async with app:
-            await until(lambda: _is_there(broker, queue))
             async with channel() as opened:
                 await publish_without_id(opened, queue, b'{"order_id":"o-1","amount":1}')
-            await broker.publish([Outgoing(queue, "m-2", b'{"order_id":"o-2","amount":1}')])
+            assert await broker.publish([Outgoing(queue, "m-2", b'{"order_id":"o-2","amount":1}')]) == [None]
             await until(lambda: found(app, "o-2"))
             (letter,) = await app.dead_letters()
             assert "has no id" in str(letter.error)
             assert not await found(app, "o-1")
 
     run(body)
-
-
-async def _is_there(broker: RabbitBroker, queue: str) -> bool:
-    return await broker.lag(queue, GROUP) is not None
 
 
 async def found(app: Mainspring, order: str) -> bool:

@@ -15,7 +15,6 @@ from mainspring.errors import StoreBusyError
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.memory import MemoryStore
 from tests.edges.brokers.shop import (
-    PATIENCE_SECONDS,
     CardCharged,
     Orders,
     Placed,
@@ -26,8 +25,8 @@ from tests.edges.brokers.shop import (
     message,
     orders,
     remarks,
-    until,
 )
+from tests.support.waiting import PATIENCE_SECONDS, until
 
 NUMBERED = 60
 TIMES = 1

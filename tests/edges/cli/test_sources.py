@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.edges.brokers.shop import until
+from tests.support.waiting import until
 from tests.edges.cli.conftest import Run
 
 APP = """
