@@ -1,7 +1,7 @@
 # mainspring: every target sets up what it needs on a machine with Python ≥ 3.11 and make.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench soak docs dist everywhere lock clean studio browser
+.PHONY: help setup demo test lint check format bench soak docs dist everywhere lock clean studio browser
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
@@ -41,14 +41,14 @@ test: $(READY) ## Run the tests, on all cores
 	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-check: $(READY) ## Check format, lint, types and import rings, then run the tests
+lint: $(READY) ## Check format, lint, types, import rings and the studio's page
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/basedpyright
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python studio/make_page.py --check --if-possible
-	@$(BIN)/python studio/make_page.py --if-possible
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+
+check: lint test ## All that gates a change: lint, then the tests
 
 format: $(READY) ## Format the code
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .

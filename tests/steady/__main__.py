@@ -1,0 +1,59 @@
+"""`python -m tests.steady`: run the tests again and again, and report each that was not green every time.
+
+Every second run is in random order, and each has another PYTHONHASHSEED; the seeds are printed, and the same --seed
+gives the same ones again. Under load every core is wanted by another process, and one more writes and syncs the disk.
+The exit code is 1 if a run failed or a test was not green every time.
+
+  python -m tests.steady                                  ten runs of everything, four of them under load (1.5 hours)
+  python -m tests.steady --runs 30 --loaded 30 tests/edges/brokers tests/engine/test_timers.py
+  python -m tests.steady --runs 3 -- -k "two_services"    what stands behind -- is for pytest
+"""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import sys
+from pathlib import Path
+
+from tests.steady import report
+from tests.steady.runs import Run, conditions, run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.steady", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tests", nargs="*", help="which tests, as pytest takes them (default: all)")
+    parser.add_argument("--runs", type=int, default=10, help="how many runs (default: %(default)s)")
+    parser.add_argument("--loaded", type=int, default=None, help="how many of them under load (default: 4 of 10)")
+    parser.add_argument("--seed", type=int, default=None, help="of orders and hash seeds (default: another each time)")
+    parser.add_argument("--keep", type=Path, default=Path("build/steady"), help="where logs and the report go")
+    asked = parser.parse_args()
+    loaded = asked.runs * 4 // 10 if asked.loaded is None else asked.loaded
+    if not 0 <= loaded <= asked.runs or asked.runs < 1:
+        parser.error(f"--loaded {loaded} has to be between 0 and --runs {asked.runs}, and there has to be a run")
+    seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
+    _tell(f"{asked.runs} runs, {loaded} under load, --seed {seed}; logs in {asked.keep}")
+    asked.keep.mkdir(parents=True, exist_ok=True)
+    runs: list[Run] = []
+    for given in conditions(asked.runs, loaded, seed):
+        _tell(f"run {given.number} of {asked.runs} ({given}) …")
+        runs.append(run(given, asked.tests, asked.keep))
+        _tell(f"  {runs[-1]}")
+        for name, test in runs[-1].tests.items():
+            if test.outcome == "failed":
+                _tell(f"  FAILED {name} ({test.seconds:.1f} s)")
+        # After each run, so that whoever ends it early has what was seen until then.
+        (asked.keep / "report.md").write_text(report.page(runs))
+    _tell(f"\n{report.page(runs)}\nThe page is in {asked.keep / 'report.md'}.")
+    return int(not report.steady(runs))
+
+
+def _tell(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""One run of the tests, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.steady import load, plugin
+from tests.support.paths import ROOT
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under which a run happens."""
+
+    number: int
+    loaded: bool
+    order_seed: int | None
+    hash_seed: int
+
+    def __str__(self) -> str:
+        order = "file order" if self.order_seed is None else f"random order {self.order_seed}"
+        return f"{'loaded' if self.loaded else 'quiet'}, {order}, PYTHONHASHSEED={self.hash_seed}"
+
+
+@dataclass
+class Result:
+    """What came of one test in one run."""
+
+    outcome: str = "passed"
+    seconds: float = 0.0
+    text: str = ""
+
+
+@dataclass
+class Run:
+    """What came of one run."""
+
+    conditions: Conditions
+    code: int
+    seconds: float
+    cpu_seconds: float
+    tests: dict[str, Result] = field(default_factory=dict[str, Result])
+
+    def count(self, outcome: str) -> int:
+        return sum(test.outcome == outcome for test in self.tests.values())
+
+    def __str__(self) -> str:
+        figures = f"{self.count('passed')} passed, {self.count('failed')} failed, {self.count('skipped')} skipped"
+        return f"{figures}, {self.seconds:.0f} s ({self.cpu_seconds:.0f} s CPU), exit code {self.code}"
+
+
+def conditions(runs: int, loaded: int, seed: int) -> Iterator[Conditions]:
+    """Vary from run to run: load is spread over them evenly, every second one is in random order."""
+    chance = random.Random(seed)  # noqa: S311  an order, no secret
+    for number in range(1, runs + 1):
+        under_load = number * loaded // runs > (number - 1) * loaded // runs
+        order = chance.randrange(1, 1_000_000)
+        hash_seed = chance.randrange(1, 1_000_000)
+        yield Conditions(number, under_load, order if number % 2 == 0 else None, hash_seed)
+
+
+def run(given: Conditions, tests: Sequence[str], folder: Path) -> Run:
+    """Run the tests once; what they print is kept in a file."""
+    results, log = folder / f"{given.number}.jsonl", folder / f"{given.number}.log"
+    results.write_text("")
+    environment = os.environ | {"PYTHONHASHSEED": str(given.hash_seed), plugin.FILE: str(results), plugin.ORDER: ""}
+    if given.order_seed is not None:
+        environment[plugin.ORDER] = str(given.order_seed)
+    processes = ["--numprocesses", "auto", "--dist", "worksteal"]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.steady.plugin", *processes, *tests]
+    begun, cpu = time.monotonic(), _cpu_seconds()
+    with load.busy() if given.loaded else nullcontext(), log.open("wb") as output:
+        code = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False).returncode  # noqa: S603  ours
+        seconds, cpu = time.monotonic() - begun, _cpu_seconds() - cpu
+    return Run(given, code, seconds, cpu, _read(results))
+
+
+def _cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _read(results: Path) -> dict[str, Result]:
+    tests: dict[str, Result] = {}
+    for line in results.read_text().splitlines():
+        phase = json.loads(line)
+        test = tests.setdefault(phase["test"], Result())
+        test.seconds += phase["seconds"]
+        # A failure stands, whatever its later phases say.
+        if phase["outcome"] != "passed" and test.outcome != "failed":
+            test.outcome = phase["outcome"]
+        test.text += phase.get("text", "")
+    return tests
