@@ -1,6 +1,6 @@
 // Where somebody is stands in the address, behind the #: everything can be linked to, and "back" goes back.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface Route {
   parts: string[];
@@ -67,10 +67,13 @@ export function amend(route: Route, changed: Record<string, string | number | un
 }
 
 export function useRoute(): Route {
-  const [route, set] = useState(() => read(location.hash));
+  const begun = useRef(location.hash);
+  const [route, set] = useState(() => read(begun.current));
   useEffect(() => {
     const changed = () => set(read(location.hash));
     addEventListener("hashchange", changed);
+    // Nobody listened between the first drawing and this moment: who was that quick is not left behind.
+    if (location.hash !== begun.current) changed();
     return () => removeEventListener("hashchange", changed);
   }, []);
   return route;

@@ -17,8 +17,13 @@ from tests.studio.support import CHROMIUM, Studio, served
 EXPECTED = re.compile(r"Failed to load resource: (the server responded with a status of|net::ERR)")
 # Of a busy machine; where a page is slow by itself, its own test says so.
 PATIENCE_MS = 60_000
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage"]
 BLANK = "about:blank"
 VIEWPORT: ViewportSize = {"width": 1280, "height": 860}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--instances", type=int, help="how many instances the list of many has")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +31,7 @@ def browser() -> Generator[Browser]:
     """A browser for a module: as long as it is open, its own event loop runs here, and no other test may have one."""
     assert CHROMIUM is not None
     with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, timeout=PATIENCE_MS)
         yield found
         found.close()
 
@@ -82,6 +87,7 @@ def page(tab: Page) -> Generator[Page]:
     for another in tab.context.pages:
         if another is not tab:
             another.close()
+    tab.unroute_all(behavior="ignoreErrors")
     tab.goto(BLANK)
     tab.set_viewport_size(VIEWPORT)
     tab.emulate_media(reduced_motion="null")

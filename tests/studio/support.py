@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from playwright.sync_api import Page, expect
-from playwright.sync_api import TimeoutError as TooLateError
 
 from mainspring.web import studio
 from mainspring.web.server import Server, bound
@@ -23,6 +23,7 @@ SOURCES: Final = ROOT / "studio"
 PAGE: Final = ROOT / "src" / "mainspring" / "web" / "page"
 CHROMIUM: Final = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
 PATIENCE_SECONDS: Final = 60.0
+LOOK_MS: Final = 20
 
 needs_page = pytest.mark.skipif(not (PAGE / "index.html").is_file(), reason="the page is not built: make studio")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: make browser")
@@ -86,17 +87,34 @@ def settled(page: Page) -> None:
     expect(page.locator(".loading")).to_have_count(0)
 
 
-def pressed(page: Page, keys: str, title: str) -> None:
-    """Press two keys that lead to a place; again, where a busy machine lets too much time pass between them."""
-    for _ in range(10):
+def press_chord(page: Page, keys: str, place: str) -> None:
+    """Press two keys that lead to a place; again, where a busy machine lets too much time pass between them.
+
+    A key is pressed when the page has heard it, and the address changes with the second one: it says at once whether
+    both were taken. So nothing is pressed once more that was only slow, and would lead away later.
+    """
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < ends:
         for key in keys:
             page.keyboard.press(key)
-        try:
-            page.get_by_role("heading", level=1, name=title).wait_for(timeout=3_000)
-        except TooLateError:
-            continue
-        return
-    raise AssertionError(f"{keys} does not lead to {title}")
+        if page.evaluate("location.hash") == place:
+            return
+    raise AssertionError(f"{keys} does not lead to {place}")
+
+
+def until_told(page: Page, address: str, holds: Callable[[Any], bool]) -> Any:
+    """Ask the server until its answer is as it should be, and return that."""
+    ends = time.monotonic() + PATIENCE_SECONDS
+    while not holds(told := page.request.get(address).json()):
+        assert time.monotonic() < ends, f"{address} still tells {told}"
+        page.wait_for_timeout(LOOK_MS)  # no page shows it yet, so there is nothing else to wait for
+    return told
+
+
+def send(page: Page, studio: Studio, type: str, message: dict[str, Any], *, makes: str, version: int) -> None:
+    """Send a message, and wait until its instance has that version: when it is taken, it is durable and no more."""
+    assert page.request.post(studio.at(f"api/messages/{type}"), data=message).ok
+    until_told(page, studio.at(f"api/instances/{makes}"), lambda told: told.get("version") == version)
 
 
 def named(page: Page, studio: Studio, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.studio.support import Studio, named, needs_browser, needs_page, pressed, settled
+from tests.studio.support import Studio, named, needs_browser, needs_page, press_chord, settled
 
 pytestmark = [needs_page, needs_browser]
 
@@ -109,7 +109,7 @@ def test_the_audit_finds_what_is_wrong(page: Page, studio: Studio) -> None:
 def test_a_task_is_answered_by_the_keyboard_alone(page: Page, studio: Studio) -> None:
     named(page, studio, "bea")
     page.keyboard.press("Escape")
-    pressed(page, "gt", "Tasks")
+    press_chord(page, "gt", "#/tasks")
     page.get_by_role("link", name="Leave for kim?").wait_for()
     for _ in range(20):
         if page.evaluate("document.activeElement.textContent") == "Leave for kim?":
@@ -117,6 +117,7 @@ def test_a_task_is_answered_by_the_keyboard_alone(page: Page, studio: Studio) ->
         page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.get_by_role("heading", level=1, name="Leave for kim?").wait_for()
+    page.get_by_label("granted").wait_for()
     tab_to(page, "granted")
     page.keyboard.type("yes")
     tab_to(page, "Leave")

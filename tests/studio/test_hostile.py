@@ -94,7 +94,7 @@ def test_a_hostile_address_leads_nowhere(page: Page, hostile: Studio) -> None:
     for text in CORPUS:
         for place in (f"#/{text}", f"#/instances/{text}/{text}", f"#/instances?prefix={text}"):
             page.evaluate("place => location.hash = place", place)
-            page.get_by_role("main").wait_for()
+            settled(page)
             assert_harmless(page)
 
 
