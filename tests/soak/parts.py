@@ -70,6 +70,11 @@ PARTS: Final = (
     Part("figures", "-m tests.unit.analysis.many --instances 100000", "-m tests.unit.analysis.many --instances 5000"),
     Part("steady", "-m tests.steady", "-m tests.steady --runs 2 --loaded 1 tests/engine/test_timers.py"),
     Part(
+        "long-lists",
+        "-m pytest -q tests/studio/test_many.py --instances 10000",
+        "-m pytest -q tests/studio/test_many.py --instances 3000",
+    ),
+    Part(
         "million-postgres",
         "-m tests.stores.postgres_million",
         "-m tests.stores.postgres_million --instances 200000",
