@@ -1,5 +1,6 @@
 """What must be said before any test module is imported, and how the work is shared."""
 
+import gc
 import os
 from typing import Final
 
@@ -12,6 +13,10 @@ from hypothesis import HealthCheck
 hypothesis.settings.register_profile("others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis.settings.register_profile("mainspring", hypothesis.settings.get_profile("others"), derandomize=True)
 hypothesis.settings.load_profile("mainspring")
+
+# Collecting makes hundreds of thousands of objects that live to the end. Looking through them again and again took a
+# third of its time, and then a part of every test's.
+gc.disable()
 
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
 pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
@@ -32,6 +37,11 @@ LONG: Final = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

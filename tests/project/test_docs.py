@@ -2,6 +2,7 @@
 
 import ast
 import doctest
+import gc
 import importlib
 import pkgutil
 import re
@@ -60,6 +61,7 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
 @pytest.mark.parametrize("module", [m.name for m in pkgutil.walk_packages(mainspring.__path__, "mainspring.")])
 def test_docstring_examples_run(module: str) -> None:
     assert doctest.testmod(importlib.import_module(module)).failed == 0
+    gc.freeze()  # as tests/conftest.py did; the example of tuning a process undoes it
 
 
 def rows() -> list[tuple[str, str, str, str]]:

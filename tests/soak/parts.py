@@ -21,6 +21,7 @@ class Part:
 
 
 _MODEL: Final = "-m tests.proof.model --store {} --examples {} --steps {}"
+_LONG_TESTS: Final = "-m pytest -q -m soak tests/ examples"
 _PROPERTIES: Final = (
     "-m pytest -q --hypothesis-profile others tests/unit/core tests/unit/codec tests/engine/policies "
     "tests/engine/test_same_streams.py tests/unit/analysis/test_layout.py tests/unit/analysis/test_pictures.py"
@@ -66,6 +67,7 @@ PARTS: Final = (
     Part("frameworks", "-m tests.edges.frameworks --rounds 100", "-m tests.edges.frameworks --rounds 2"),
     Part("memory", "-m tests.proof.memory_soak --minutes 60", "-m tests.proof.memory_soak --minutes 2"),
     Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
+    Part("long-tests", _LONG_TESTS, _LONG_TESTS),
     Part("properties", _PROPERTIES, _PROPERTIES),
     Part("figures", "-m tests.unit.analysis.many --instances 100000", "-m tests.unit.analysis.many --instances 5000"),
     Part("steady", "-m tests.steady", "-m tests.steady --runs 2 --loaded 1 tests/engine/test_timers.py"),
