@@ -8,8 +8,12 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
+from mainspring.engine.pending import encode_context
+from mainspring.engine.runtime import Runtime
 from mainspring.errors import DamagedRecordError, StoreError
-from mainspring.port.records import InstanceFilter, Ref, Unit
+from mainspring.port.records import Context, InputRow, InstanceFilter, Ref, Unit
+from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
 from tests.engine.test_stepping import closed_shop
@@ -385,5 +389,22 @@ def test_an_input_of_a_type_that_a_worker_does_not_know_waits_for_one_that_does(
 
     async def _empty_inbox(app: Mainspring) -> bool:
         return (await app.stats()).inbox == 0
+
+    run(main)
+
+
+def test_what_stands_behind_an_input_of_an_unknown_type_is_given_back_with_it() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        store = MemoryStore(clock)
+        context, body = encode_context(Context("c-1")), b'{"order_id":"o-1"}'
+        rows = [InputRow("Shop", "o-1", t, "command", t, 1, body, 0, context) for t in ("Praise", "PlaceOrder")]
+        await store.commit(0, [Unit("Shop", "o-1", accepts=tuple(rows))])
+        async with closed_shop(Mainspring("memory://", runtime=Runtime(clock), store=store)) as app:
+            claimer, committer = app.engine.claimer, app.engine.committer
+            await until(lambda: claimer.rounds > 0 and claimer.idle and committer.idle)
+            # No time has passed: it was never held for as long as one that came before its turn is.
+            assert await store.holds_inputs(committer.worker) == []
+            assert [row.type for row in await store.inbox(Ref("Shop", "o-1"), 10)] == ["Praise", "PlaceOrder"]
 
     run(main)

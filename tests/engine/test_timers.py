@@ -13,6 +13,7 @@ from mainspring import (
     Schedule,
     Workflow,
 )
+from mainspring.engine.runtime import Runtime
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -245,5 +246,50 @@ def test_a_timer_that_fired_and_a_cancel_in_one_batch_agree(make_app: MakeApp) -
             after_close = kinds[kinds.index(Close("t-1")) + 1 :]
             assert Remind("t-1", 1) not in after_close
             assert Remind("t-1", 2) not in after_close
+
+    run(main)
+
+
+@dataclass(frozen=True)
+class Snooze:
+    id: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Ring:
+    id: str
+
+
+class Alarm(Workflow[Snooze | Ring, Opened, Close]):
+    begins = Snooze
+    initial_state = Opened()
+
+    def route(self, message: Snooze | Ring) -> str | None:
+        return message.id
+
+    def evolve(self, state: Opened, event: Event[Snooze | Ring, Close]) -> Opened | None:
+        return None
+
+    def decide(self, message: Snooze | Ring, state: Opened) -> Decisions[Snooze | Ring, Close] | None:
+        match message:
+            case Snooze(id, seconds):
+                return [Schedule(Ring(id), after=timedelta(seconds=seconds))]
+            case Ring():
+                return [Complete()]
+
+
+def test_a_timer_that_is_due_before_the_next_one_wakes_the_worker_earlier() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = Mainspring("memory://", runtime=Runtime(clock))
+        app.add(Alarm())
+        async with app:
+            await app.send(Snooze("late", 60.0))
+            early = await app.send(Snooze("early", 0.3))
+            await settle(app)
+            clock.advance(0.3)  # less than the time after which the store is asked in any case
+            await settle(app)
+            assert (await early.row()).status == "completed"
 
     run(main)

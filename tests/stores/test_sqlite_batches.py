@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.port.records import Committed, Duplicate, OutputKey, Unit
+from mainspring.port.records import Committed, Duplicate, OutputKey, Retry, Unit
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.sql import Ladder
 from mainspring.stores.sqlite.writer import Call
@@ -138,6 +138,18 @@ def test_duplicates_in_calls_that_share_a_transaction_are_found(tmp_path: Path) 
         async with opened(tmp_path) as store:
             outcomes = await asyncio.gather(*(store.commit(0, [accept("w-1")]) for _ in range(3)))
             assert outcomes == [[Committed(0, (1,))], [Duplicate(same=True)], [Duplicate(same=True)]]
+
+    asyncio.run(body())
+
+
+def test_an_output_that_is_made_and_fails_in_one_batch_keeps_its_attempts_and_its_error(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            worker = await store.register_worker("first", 1_000_000)
+            fails = Unit("", "", retries=(Retry(OutputKey(1, 3), attempts=1, after_us=0, error="no answer"),))
+            await store.commit(worker, [step("m-1", send(claimed=True)), fails])
+            claims = await store.claim(worker, ALL_DESTINATIONS, [], 10)
+            assert [(claim.attempts, claim.error) for claim in claims.outputs] == [(1, "no answer")]
 
     asyncio.run(body())
 

@@ -116,6 +116,18 @@ def test_a_damaged_instance_is_never_loaded_and_left_out_of_lists(
     assert "instances, key 1" in found.what
 
 
+def test_a_damaged_instance_hides_nothing_behind_its_page_of_a_search(tmp_path: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.commit(0, [step("m-1", on=f"o-{n}") for n in (1, 2, 3)])
+        elsewhere(tmp_path, "connection.execute(\"UPDATE instances SET status = 'failed' WHERE key = 1\")")
+        first = await store.search(InstanceFilter(), 2)
+        assert ([row.id for row in first.rows], first.next) == (["o-2"], 2)
+        second = await store.search(InstanceFilter(), 2, first.next)
+        assert [row.id for row in second.rows] == ["o-3"]
+
+    on_store(tmp_path, body)
+
+
 @pytest.mark.parametrize(
     "change", ["kind = 'timer'", "destination = 'Refund'", "due_us = 0", "priority = 9", "attempts = 3"]
 )

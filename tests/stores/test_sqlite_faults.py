@@ -193,6 +193,22 @@ def test_a_failing_disk_fails_everybody_and_is_then_forgotten(
         on_store(tmp_path, lambda store: body(store, disk), vfs=disk.name)
 
 
+def test_a_dead_worker_that_a_failing_disk_kept_from_relief_is_relieved_when_it_works_again(tmp_path: Path) -> None:
+    async def dies(store: SqliteStore) -> None:
+        await store.register_worker("first", 3_600_000_000)
+
+    async def body(store: SqliteStore, disk: Disk) -> None:
+        disk.fault = apsw.IOError
+        with pytest.raises(StoreError):
+            await store.relieve()
+        disk.fault = None
+        assert await store.relieve() == 1
+
+    on_store(tmp_path, dies)
+    with faulty_disk() as disk:
+        on_store(tmp_path, lambda store: body(store, disk), vfs=disk.name)
+
+
 def test_nothing_is_acknowledged_before_it_is_on_the_disk(tmp_path: Path) -> None:
     async def body(store: SqliteStore, disk: Disk) -> None:
         await works(store, "o-1")

@@ -91,6 +91,16 @@ def test_many_are_operated_on_by_a_filter_after_a_look_and_a_yes(run: Run) -> No
     assert "it means everything" in run("bulk", "cancel").err
 
 
+def test_the_exit_code_says_that_one_of_many_refused(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("send", "PlaceOrder", order("o-2", 5))
+    run("cancel", "o-1")
+
+    done = run("bulk", "cancel", "--prefix", "o-", "--yes", "--per-second", "1000")
+
+    assert (done.code, done.out.splitlines()[0]) == (1, "cancel: 1 done, 1 refused")
+
+
 def test_an_instance_goes_back_to_an_earlier_version(run: Run) -> None:
     run("send", "PlaceOrder", order("o-1", 5))
     run("suspend", "o-1")

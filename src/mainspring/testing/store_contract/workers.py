@@ -42,6 +42,11 @@ class WorkerTests(Suite):
         assert await rig.store.relieve() == 0
 
     @behaviour
+    async def test_a_lease_is_over_at_the_moment_at_which_it_ends(self, rig: Rig) -> None:
+        rig.clock.advance(LEASE_SECONDS)
+        assert await rig.store.relieve() == 2
+
+    @behaviour
     async def test_a_heartbeat_extends_the_lease(self, rig: Rig) -> None:
         outputs = await rig.begun(send(claimed=True))
         rig.clock.advance(LEASE_SECONDS - 1)
