@@ -1,0 +1,187 @@
+"""Mistakes in the app and at its edges: HTTP, brokers, the command line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mistake import Mistake
+
+APP: Final = (
+    Mistake(
+        "a stream is purged before its archive is on the disk",
+        "app/purging.py",
+        "        await self._runtime.in_thread(archive.sync)\n",
+        "",
+        ("tests/engine/test_purge_archive.py",),
+    ),
+    Mistake(
+        "an operation on many touches instances that came to match while it ran",
+        "app/bulk.py",
+        "        if keys[place] == row.key:\n            yield row\n",
+        "        yield row\n",
+        ("tests/engine/test_bulk.py",),
+    ),
+    Mistake(
+        "whoever answers a task that was closed is told of an empty answer",
+        "app/tasks.py",
+        'if row.status != "answered":',
+        'if row.status == "open":',
+        ("tests/engine/coordination/test_tasks.py", "tests/engine/coordination/test_task_meetings.py"),
+    ),
+    Mistake(
+        "a webhook that was signed for the future is taken",
+        "app/hooks.py",
+        "abs(now_us - proven.time_s * _MICROSECONDS) > self._window // _MICROSECOND",
+        "now_us - proven.time_s * _MICROSECONDS > self._window // _MICROSECOND",
+        ("tests/edges/web/test_hooks.py",),
+    ),
+    Mistake(
+        "a dead letter that was sent again meanwhile stays when it is retried",
+        "app/letters.py",
+        "        await discard(engine, id)  # it was sent again meanwhile, and taken\n",
+        "        pass\n",
+        ("tests/engine/test_dead_letters.py",),
+    ),
+    Mistake(
+        "an answer that a reset left behind keeps the next one out",
+        "app/answers.py",
+        "rows = live(await store.stream(ref, version, EVENTS_LOOKED_AT))",
+        "rows = await store.stream(ref, version, EVENTS_LOOKED_AT)",
+        ("tests/edges/remote/test_service.py", "tests/edges/remote/test_client.py"),
+    ),
+)
+
+WEB: Final = (
+    Mistake(
+        "whoever adds a second header with groups has those of both",
+        "web/access.py",
+        'if address not in self.proxies or not is_name(name) or "\\n" in listed:',
+        "if address not in self.proxies or not is_name(name):",
+        ("tests/edges/web/test_access.py",),
+    ),
+    Mistake(
+        "the page of a neighbour under the same site may change something",
+        "web/guard.py",
+        '_OUR_PAGES: Final = frozenset({"same-origin", "none"})',
+        '_OUR_PAGES: Final = frozenset({"same-origin", "same-site", "none"})',
+        ("tests/edges/web/test_access.py", "tests/edges/web/test_hostile.py"),
+    ),
+    Mistake(
+        "whoever is in any group picks the tasks of every role",
+        "web/tasks.py",
+        "if known.name is not None and picked.role not in known.groups:",
+        "if known.name is not None and not known.groups:",
+        ("tests/edges/web/test_access.py", "tests/edges/web/test_api.py"),
+    ),
+    Mistake(
+        "a page that is read in several pieces says that it is the last one",
+        "web/served.py",
+        "more = len(rows) == wanted",
+        "more = len(rows) == limit",
+        ("tests/edges/web/test_api.py", "tests/edges/web/test_many.py"),
+    ),
+    Mistake(
+        "a listener that is far behind is told of the first events only",
+        "web/live.py",
+        "listener.seen = row if last >= row.version or not events else None",
+        "listener.seen = row",
+        ("tests/edges/web/test_live.py",),
+    ),
+    Mistake(
+        "who may only look can stop an operation on many",
+        "web/bulk.py",
+        '@router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)',
+        '@router.delete("/bulk/{id}", response_model=None, dependencies=read, responses=described)',
+        ("tests/edges/web/test_access.py", "tests/edges/web/test_many.py"),
+    ),
+    Mistake(
+        "a field that is not to be shown is shown in the headers of a dead letter",
+        "web/letters.py",
+        'name: MARKER if hides(letter.type, name.removeprefix("ce-")) else value',
+        "name: MARKER if hides(letter.type, name) else value",
+        ("tests/edges/brokers/test_letters_over_http.py",),
+    ),
+)
+
+BROKERS: Final = (
+    Mistake(
+        "a broker is not told that what it delivered is in good hands",
+        "brokers/source.py",
+        "                    await subscription.extend(deliveries)\n",
+        "                    pass\n",
+        ("tests/edges/brokers/test_sources.py",),
+    ),
+    Mistake(
+        "the tracestate of a message is sent under a name that no tool looks for",
+        "brokers/wire.py",
+        '_TRACE: Final = ("traceparent", "tracestate")',
+        '_TRACE: Final = ("traceparent",)',
+        ("tests/edges/brokers/test_sources.py", "tests/edges/brokers/test_two_services.py", "tests/edges/telemetry"),
+    ),
+    Mistake(
+        "entries of Redis whose answer was lost are not read again",
+        "brokers/redis_subscription.py",
+        "cursor, self._cursor = self._cursor, BEGINNING\n",
+        "cursor = self._cursor\n",
+        ("tests/edges/brokers/test_redis_turn.py", "tests/edges/brokers/test_nats_and_redis.py"),
+    ),
+    Mistake(
+        "the turn at NATS is taken from somebody who renews it",
+        "brokers/nats_turn.py",
+        "if state == HELD and entry.revision != self._seen:",
+        "if state == HELD and self._seen is None:",
+        ("tests/edges/brokers/test_nats_turn.py",),
+    ),
+    Mistake(
+        "of two messages under one id that cannot be taken, one is kept",
+        "brokers/source.py",
+        "keeping[number if anew else (each.id, delivery.body)]",
+        "keeping[number if anew else each.id]",
+        ("tests/edges/brokers/test_undelivered.py", "tests/edges/brokers/test_sources.py"),
+    ),
+)
+
+CLI: Final = (
+    Mistake(
+        "--until looks at when instances began",
+        "cli/searching.py",
+        "updated_to=time_of(until),",
+        "updated_to=time_of(began_until),",
+        ("tests/edges/cli/test_looking.py",),
+    ),
+    Mistake(
+        "an instance whose id is another's whole name cannot be named",
+        "cli/loading.py",
+        "match exact or found:",
+        "match found:",
+        ("tests/edges/cli/test_loading.py", "tests/edges/cli/test_looking.py"),
+    ),
+    Mistake(
+        "a worker that reloads is scraped at another address than asked for",
+        "cli/worker.py",
+        'options += [f"--metrics-port={metrics_port}", f"--metrics-host={metrics_host}"]',
+        'options += [f"--metrics-port={metrics_port}"]',
+        ("tests/edges/cli/test_worker.py",),
+    ),
+    Mistake(
+        "why an instance refused reaches the terminal with its control characters",
+        "cli/bulk.py",
+        'click.echo(f"  {visible(instance)}: {visible(why)}")',
+        'click.echo(f"  {visible(instance)}: {why}")',
+        ("tests/edges/cli/test_operating.py",),
+    ),
+    Mistake(
+        "an operation on many that some refused ends with exit code 0",
+        "cli/bulk.py",
+        "return REFUSED if report.refusals else 0",
+        "return REFUSED if report.refusals and not report.done else 0",
+        ("tests/edges/cli/test_operating.py",),
+    ),
+    Mistake(
+        "a dead letter that is named twice is retried twice",
+        "cli/letters.py",
+        "for id in dict.fromkeys(ids)]",
+        "for id in ids]",
+        ("tests/edges/cli/test_dead_letters.py",),
+    ),
+)

@@ -1,0 +1,140 @@
+"""Mistakes in the stores."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.mistake import Mistake
+
+_MEMORY: Final = "tests/stores/test_memory.py"
+_SQLITE: Final = "tests/stores/test_sqlite.py"
+_POSTGRES: Final = "tests/stores/test_postgres.py"
+
+STORES: Final = (
+    Mistake(
+        "in memory, a timer that has fired outlives the beginning of a compensation",
+        "stores/memory.py",
+        'if timer is not None and (timer in unit.cancels or unit.cancel_all in ("timers", "forward")):',
+        'if timer is not None and (timer in unit.cancels or unit.cancel_all == "timers"):',
+        (_MEMORY,),
+    ),
+    Mistake(
+        "in memory, a lease that ends now has not ended",
+        "stores/memory.py",
+        "if worker.ends_us <= self.now_us()]",
+        "if worker.ends_us < self.now_us()]",
+        (_MEMORY,),
+    ),
+    Mistake(
+        "in memory, a person sees tasks that exclude them",
+        "stores/memory_tasks.py",
+        "if person is not None and (person in task.excludes or task.claimed_by not in (None, person)):",
+        "if person is not None and task.claimed_by not in (None, person):",
+        (_MEMORY,),
+    ),
+    Mistake(
+        "in memory, a page of what can be purged leaves one out before the next",
+        "stores/memory.py",
+        "ends[limit - 1][0] if len(ends) > limit else None",
+        "ends[limit][0] if len(ends) > limit else None",
+        (_MEMORY,),
+    ),
+    Mistake(
+        "in SQLite, a message that is accepted twice in one batch is not recognised",
+        "stores/sqlite/batch.py",
+        "if new := self._taken.get(spot) or self._accepted.get(spot):",
+        "if new := self._taken.get(spot):",
+        (_SQLITE, "tests/stores/test_sqlite_batches.py"),
+    ),
+    Mistake(
+        "in SQLite, an instance that begins anew keeps the context of its first life",
+        "stores/sqlite/batch.py",
+        "            changes.renewed.add(known)\n",
+        "",
+        (_SQLITE, "tests/stores/test_sqlite_batches.py"),
+    ),
+    Mistake(
+        "in SQLite, an output that is made and fails in one batch forgets its error",
+        "stores/sqlite/changes.py",
+        "(*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error, checksum)",
+        "(*born[:4], due_us, *born[5:7], None, retry.attempts, None, checksum)",
+        ("tests/stores/test_sqlite_batches.py",),
+    ),
+    Mistake(
+        "in SQLite, an instance that begins and ends in one batch is never purged",
+        "stores/sqlite/changes.py",
+        "if ended := [(i.key, i.workflow) for i in (*self.begun, *self.moved) if i.status in ENDED]:",
+        "if ended := [(i.key, i.workflow) for i in self.moved if i.status in ENDED]:",
+        (_SQLITE, "tests/stores/test_sqlite_batches.py"),
+    ),
+    Mistake(
+        "in SQLite, what waits behind a damaged input overtakes it",
+        "stores/sqlite/queries.sql",
+        "FROM inbox INDEXED BY inbox_by_owner WHERE owner >= 0 AND owner <> ?2",
+        "FROM inbox INDEXED BY inbox_by_owner WHERE owner > 0 AND owner <> ?2",
+        ("tests/stores/test_sqlite_faults.py",),
+    ),
+    Mistake(
+        "in SQLite, a damaged row on a page lets a search leave out what follows",
+        "stores/sqlite/searching.py",
+        "return Found(read, found[-1][0] if len(found) == limit else until)",
+        "return Found(read, read[-1].key if len(read) == limit else until)",
+        ("tests/stores/test_sqlite_damage.py",),
+    ),
+    Mistake(
+        "in SQLite, the lock of a dead worker is kept when its relief is rolled back",
+        "stores/sqlite/workers.py",
+        "        transaction.when_rolled_back += [self._unlocker(key) for key in seized]\n",
+        "",
+        ("tests/stores/test_sqlite_faults.py",),
+    ),
+    Mistake(
+        "in SQLite, a thousand that an index finds are taken for all there are",
+        "stores/sqlite/searching.py",
+        "most = FEW + 1",
+        "most = FEW",
+        ("tests/stores/test_searching.py",),
+    ),
+    Mistake(
+        "in PostgreSQL, a timer that the same batch has cancelled can still be settled",
+        "stores/postgres/judge.py",
+        'return fact.key not in known.cancelled_keys and not (fact.kind == "timer" and known.cancelled_timers)',
+        "return fact.key not in known.cancelled_keys",
+        (_POSTGRES, "tests/stores/test_postgres_faults.py"),
+    ),
+    Mistake(
+        "in PostgreSQL, an error with a zero byte cannot be written",
+        "stores/postgres/changes.py",
+        "self.retried[spot] = (due_us, retry.attempts, clean(retry.error))",
+        "self.retried[spot] = (due_us, retry.attempts, retry.error)",
+        (_POSTGRES, "tests/stores/test_postgres_faults.py"),
+    ),
+    Mistake(
+        "in PostgreSQL, nobody is told that a resumed instance has inputs",
+        "stores/postgres/changes.py",
+        '            await transaction.rows("unpark_inputs", resumed)\n            self.news = True\n',
+        '            await transaction.rows("unpark_inputs", resumed)\n',
+        (_POSTGRES, "tests/stores/test_postgres_workers.py"),
+    ),
+    Mistake(
+        "in PostgreSQL, what waits behind a damaged input stays with a worker that does not know of it",
+        "stores/postgres/work.py",
+        "            aside.append((name, row[0], None))  # what stands behind a damaged input waits for it\n",
+        "",
+        (_POSTGRES, "tests/stores/test_postgres_faults.py"),
+    ),
+    Mistake(
+        "in PostgreSQL, a connection that came back does not take its workers' locks again",
+        "stores/postgres/presence.py",
+        "for worker in sorted(self.workers):",
+        "for worker in ():",
+        ("tests/stores/test_postgres_workers.py", "tests/stores/test_postgres_faults.py"),
+    ),
+    Mistake(
+        "in PostgreSQL, the role that a handler has set is still set when its result is recorded",
+        "stores/postgres/lending.py",
+        "await transaction.session.run(_UNDO + self._lender.transactions.settings)",
+        "await transaction.session.run(self._lender.transactions.settings)",
+        ("tests/stores/test_postgres_loans.py",),
+    ),
+)
