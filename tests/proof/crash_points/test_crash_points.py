@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.proof.crash_points.runner import Files, OnServer, Runner, Store
+from tests.proof.crash_points.client import PATIENCE_SECONDS
+from tests.proof.crash_points.runner import Crash, Files, OnServer, Prepared, Runner, Store
 from tests.proof.crash_points.scenarios import SCENARIOS
 from tests.support.postgres.server import server_url
 
-KILLS = {"sqlite": 4, "postgres": 2}
+# On a server each database is a template's copy, which costs more than the kill: there it is one kill in each scenario
+# that has verbs of its own. The long form has every scenario on each store.
+KILLS = {"sqlite": 2, "postgres": 1}
+ON_A_SERVER = ("start", "projection", "purge", "migration-of-schema", "migration-of-instance")
+PLAYED = [*(("sqlite", name) for name in SCENARIOS), *(("postgres", name) for name in ON_A_SERVER)]
 
 
 @contextmanager
@@ -25,37 +30,46 @@ def opened(name: str) -> Generator[Store]:
         store.close()
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
-@pytest.mark.parametrize("name", ["sqlite", "postgres"])
+@pytest.mark.parametrize(("name", "scenario"), PLAYED)
 def test_no_promise_is_broken_by_a_kill_at_a_crash_point(name: str, scenario: str, tmp_path: Path) -> None:
     with opened(name) as store:
         runner = Runner(tmp_path, store)
         prepared = runner.prepare(SCENARIOS[scenario])
-        kills = KILLS[name]
-        stride = len(prepared.points) // kills
-        # Each scenario begins elsewhere, so that all together have every kind of point.
-        first = 1 + list(SCENARIOS).index(scenario) * stride // len(SCENARIOS)
-        crashes = [runner.crash(prepared, first + n * stride) for n in range(kills)]
+        crashes = [killed(runner, prepared, point) for point in spread(name, scenario, len(prepared.points))]
         runner.remove(prepared)
-    assert [crash for crash in crashes if crash is not None and crash.faults] == []
-    # Another run may have a few points less, so that there is no last one.
-    assert sum(crash is not None for crash in crashes) >= kills - 1
+    assert [crash for crash in crashes if crash.faults] == []
+
+
+def spread(name: str, scenario: str, points: int) -> list[int]:
+    """Return where to kill. Each scenario begins elsewhere, so that all together have every kind of point."""
+    played = [scenario for store, scenario in PLAYED if store == name]
+    part = (played.index(scenario) + 0.5) / len(played)
+    return [1 + int(points * (n + part) / KILLS[name]) for n in range(KILLS[name])]
+
+
+def killed(runner: Runner, prepared: Prepared, point: int) -> Crash:
+    """Kill at a point. A run may have fewer than the one that was counted, which a heartbeat may have fallen into."""
+    while (crash := runner.crash(prepared, point)) is None:
+        assert point > 1, "no point was ever reached"
+        point //= 2
+    return crash
 
 
 SETTLING = "before DELETE FROM outbox WHERE (instance, version) IN (SELECT value"
 
 
 @pytest.mark.parametrize(
-    ("plant", "point", "fault"),
+    ("plant", "point", "fault", "patience_seconds"),
     [
-        ("outbox_behind_the_commit", "before INSERT INTO outbox", "invariant 3: Order/o-1 Sent Charge"),
-        ("settled_behind_the_commit", SETTLING, "invariant 11: Order/o-1 a handler was called"),
+        # What was lost never comes, however long the next process waits. What is done twice comes, however late.
+        ("outbox_behind_the_commit", "before INSERT INTO outbox", "invariant 3: Order/o-1 Sent Charge", 0.2),
+        ("settled_behind_the_commit", SETTLING, "invariant 11: Order/", PATIENCE_SECONDS),
     ],
 )
-def test_a_planted_bug_is_found(plant: str, point: str, fault: str, tmp_path: Path) -> None:
+def test_a_planted_bug_is_found(plant: str, point: str, fault: str, patience_seconds: float, tmp_path: Path) -> None:
     runner = Runner(tmp_path, Files(), plant)
     prepared = runner.prepare(SCENARIOS["start"])
-    crash = runner.crash(prepared, point, patience_seconds=2)
+    crash = runner.crash(prepared, point, patience_seconds)
     assert crash is not None
     assert [found for found in crash.faults if found.startswith(fault)], crash
 

@@ -13,8 +13,9 @@ from tests.proof.simulation.plan import FAULTS, plan_of
 from tests.proof.simulation.run import run
 from tests.proof.simulation.shrink import shrunk, story
 
-SEEDS = 80
+SEEDS = 32
 CHUNKS = 2
+SEED = 3
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -29,12 +30,11 @@ def test_whatever_goes_wrong_the_invariants_hold_and_it_becomes_quiet(chunk: int
     assert [kind for kind in FAULTS if not fired[kind]] == [], "a kind of fault that does not fire proves nothing"
 
 
-@pytest.mark.parametrize("seed", [3, 4])
-def test_a_seed_is_the_same_story_in_every_process(seed: int) -> None:
-    here = run(plan_of(seed)).hash
+def test_a_seed_is_the_same_story_in_every_process() -> None:
+    here = run(plan_of(SEED)).hash
     told = [
         subprocess.run(  # noqa: S603  it is ours
-            [sys.executable, "-m", "simulate", "--seed", str(seed)],
+            [sys.executable, "-m", "simulate", "--seed", str(SEED)],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
