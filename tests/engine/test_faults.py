@@ -73,7 +73,9 @@ def test_an_error_that_cannot_be_shown_harms_nobody_else(make_app: MakeApp) -> N
     run(main)
 
 
-def test_claims_go_on_after_an_unexpected_error(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claims_go_on_after_an_unexpected_error(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("mainspring.engine.claims.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
 
     async def work(command: Work) -> Done:
@@ -82,23 +84,24 @@ def test_claims_go_on_after_an_unexpected_error(make_app: MakeApp, monkeypatch: 
     async def main() -> None:
         sender = job(make_app(), work)
         await sender.start(work=False)
-        await sender.send(Start("j-1"))
-        app = job(make_app(), work)
-        await app.start()
-        claim, failures = app.engine.store.claim, [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")]
+        async with job(make_app(), work) as app:
+            claim, failures = app.engine.store.claim, [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")]
 
-        async def ill(*arguments: Any) -> Any:
-            if failures:
-                raise failures.pop()
-            return await claim(*arguments)
+            async def ill(*arguments: Any) -> Any:
+                if failures:
+                    raise failures.pop()
+                return await claim(*arguments)
 
-        monkeypatch.setattr(app.engine.store, "claim", ill)
-        await sender.send(Start("j-2"))
-        await app.instance(Job, "j-2").result()
-        await app.stop()
+            monkeypatch.setattr(app.engine.store, "claim", ill)
+            await sender.send(Start("j-1"))
+            await app.instance(Job, "j-1").result()
+            assert failures == []
         await sender.stop()
 
     run(main)
+    failed = [record for record in caplog.records if "claiming failed, will be tried again" in record.getMessage()]
+    # A mistake of ours is logged with where it happened; a store in trouble has said it all.
+    assert [record.exc_info is not None for record in failed] == [False, True]
 
 
 def test_a_handler_with_full_hands_does_not_stop_the_others(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,28 +166,6 @@ def test_an_instance_that_was_cancelled_before_it_began_does_not_begin(make_app:
         return len(await app.dead_letters()) == 1
 
     run(main)
-
-
-def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
-    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.02)
-    calls: list[str] = []
-
-    async def work(command: Work) -> Done:
-        calls.append(command.id)
-        return Done(command.id, command.part)
-
-    async def main() -> None:
-        async with job(make_app(), work) as app:
-            begin = app.engine.dispatcher.begin
-            monkeypatch.setattr(app.engine.dispatcher, "begin", lambda *_: None)
-            receipt = await app.send(Start("j-1"))
-            monkeypatch.setattr(app.engine.dispatcher, "begin", begin)
-            await receipt.result()
-
-    run(main)
-    assert calls == ["j-1"]
 
 
 def test_what_is_in_a_commit_for_longer_than_some_beats_is_not_carried_out_again(

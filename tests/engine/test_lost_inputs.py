@@ -68,7 +68,7 @@ def test_an_input_whose_acceptance_got_no_answer_is_taken_and_not_overtaken(
                 await app.send(Add("a-1", 1), id="m-1")
             assert (await app.send(Add("a-1", 1), id="m-1")).status == "duplicate"
             await app.send(Add("a-1", 2))
-            await until(lambda: _has(app, (1, 2)))
+            await until(lambda: has_added(app, (1, 2)))
 
     run(main)
 
@@ -97,13 +97,13 @@ def test_inputs_of_a_claim_that_got_no_answer_are_taken_in_their_order(
             monkeypatch.setattr(store, "claim", losing)
             await sender.send(Add("a-1", 2))
             await sender.send(Add("a-1", 3))
-            await until(lambda: _has(app, (1, 2, 3)))
+            await until(lambda: has_added(app, (1, 2, 3)))
         await sender.stop()
 
     run(main)
 
 
-async def _has(app: Any, numbers: tuple[int, ...]) -> bool:
+async def has_added(app: Any, numbers: tuple[int, ...]) -> bool:
     rows = await app.instances(workflow="Adding")
     if not rows:
         return False

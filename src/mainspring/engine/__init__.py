@@ -22,6 +22,7 @@
        └─► results go to intake again; an output is settled in the commit that takes its result
 
      claims        takes what is due and in nobody's hands: timers, retries, inputs of other processes
+     strays        gives back what this worker holds and does not know of
      relay         brings what programs have posted in transactions of their own into the inboxes
      engine        wires the stations; registers as a worker, beats, relieves the dead, drains
      operations    what operators do to an instance, each in one commit             (rewinding; migration)

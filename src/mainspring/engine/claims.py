@@ -63,11 +63,12 @@ class Claimer:
         self._timer_us: int | None = None
         self._started = False
         self._claiming = False
-        # How many outputs came from the store, and how many answers of it were lost: they may have brought some.
+        # How much came from the store, and how many answers of it were lost: they may have brought some.
         self.taken = 0
         self.rounds = 0
         self.heard: Callable[[], None] | None = None
         self.posted: Callable[[], None] | None = None
+        self.came: Callable[[int], None] | None = None
         self._left_alone: set[str] = set()
         # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
@@ -217,7 +218,7 @@ class Claimer:
     def _take(self, claims: Claims) -> None:
         if claims.posted and self.posted is not None:
             self.posted()
-        self.taken += len(claims.outputs)
+        self.taken += len(claims.outputs) + len(claims.inputs)
         for claim in claims.outputs:
             message, own, error = _read(self._registry.codec, claim)
             if error is None:
@@ -227,6 +228,8 @@ class Claimer:
         strange: set[Ref] = set()
         for row in claims.inputs:
             ref = Ref(row.workflow, row.instance)
+            if self.came is not None:
+                self.came(row.position)
             if ref in strange or not self._registry.codec.knows(row.type):
                 strange.add(ref)  # what stands behind it has to wait as well
                 self._give_back(row)

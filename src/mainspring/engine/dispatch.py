@@ -84,6 +84,8 @@ class Dispatcher:
         self.pools: frozenset[str] | None = None
         self._served: dict[str, bool] = {}
         self._promised: Counter[str] = Counter()
+        self._undoing: set[OutputKey] = set()
+        self.came: Callable[[OutputKey], None] = _nobody_hears
         self.closing = False
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
         self.busy = asyncio.Event()
@@ -97,9 +99,9 @@ class Dispatcher:
         return commands + self.subscriptions.waiting + self.subscriptions.running + len(self.ends.in_hand)
 
     def outputs_in_hand(self) -> set[OutputKey]:
-        """Return the outputs that a runner or a subscription has here."""
+        """Return the outputs that a runner, a subscription or a task of their own has here."""
         held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
-        return held | self.subscriptions.outputs_in_hand() | self.ends.in_hand
+        return held | self.subscriptions.outputs_in_hand() | self.ends.in_hand | self.replies.in_hand | self._undoing
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
@@ -142,6 +144,7 @@ class Dispatcher:
 
     def begin(self, claim: OutputClaim, message: Any) -> None:
         """Begin to carry an output out. What comes of it is committed later; what cannot even begin is buried."""
+        self.came(claim.output)
         try:
             self._begin(claim, message)
         except Exception as error:
@@ -161,6 +164,7 @@ class Dispatcher:
                 if undoes is None:
                     self._send(claim, message)
                 else:
+                    self._undoing.add(claim.output)
                     self._runtime.spawn(self._undo(claim, message, undoes), "mainspring-undo")
             case "child":
                 self.ends.start(claim, message)
@@ -182,6 +186,8 @@ class Dispatcher:
             error = "waits for the end of what it undoes"
         except Exception as failure:  # noqa: BLE001  nobody awaits this task: a compensation that it dropped would be lost
             error = error_text(failure)
+        finally:
+            self._undoing.discard(claim.output)
         unit = Unit(
             claim.workflow,
             claim.instance,
@@ -472,6 +478,10 @@ class Dispatcher:
             attempts=attempts,
             output=claim.output,
         )
+
+
+def _nobody_hears(_: OutputKey) -> None:
+    """Tell nobody."""
 
 
 def _messages(result: Any) -> list[Any]:

@@ -20,9 +20,10 @@ from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import Doomed
 from mainspring.engine.stepper import Stepper
+from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
 from mainspring.errors import NewerSchemaError, StoreClosedError, UnknownOutcomeError
-from mainspring.port.records import InputRow, OutputClaim, OutputKey, Ref, Retry, Status, Unit
+from mainspring.port.records import InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
 LEASE_SECONDS: Final = 30.0
@@ -52,16 +53,15 @@ class Engine:
         self.claimer = Claimer(
             store, registry, self.committer, self.dispatcher, self.intake, runtime, lambda: self.stepper.in_hand
         )
+        self.strays = Strays(store, self.committer, self.claimer, self.dispatcher, self.stepper, self.due_at)
+        self.dispatcher.came = self.strays.output_came
+        self.claimer.came = self.strays.input_came
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
         self.relay = Relay(store, runtime)
         self.claimer.posted = self.relay.wake
         self.waiting = Waiting(store, registry)
-        self._strays: set[OutputKey] = set()
-        self._stray_inputs: set[tuple[Ref, int]] = set()
-        self._looked_during = (0, 0)
-        self._held_nothing_at: tuple[int, int] | None = None
         self.works = False
         # Why the engine ended by itself, and whether it has ended at all.
         self.fault: NewerSchemaError | None = None
@@ -165,49 +165,13 @@ class Engine:
             if not await self.store.heartbeat(self.committer.worker):
                 log.warning("this worker was relieved; it goes on under a new key")
                 self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
+                self.strays.forget()
                 self.due_at(0)
-            await self._find_strays()
+            await self.strays.look()
         except NewerSchemaError as error:
             self._end_by(error)
         except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
             log.warning("heartbeat failed: %s", error)
-
-    async def _find_strays(self) -> None:
-        """Give back what the store says this worker holds, and nothing here knows of: the net under our own mistakes.
-
-        Only what was missing at the last beat too, and not while a commit or a claim that was under way then still is:
-        what it made or took may be there before anybody here is told, as long as a lost answer takes to be looked up.
-        A worker that held nothing, and has taken nothing since, does not ask: the store looks through all that waits.
-        """
-        taken = (self.committer.committed, self.claimer.taken)
-        if taken == self._held_nothing_at:
-            return
-        quiet = self.committer.idle and self.claimer.idle
-        commits, claims = self._looked_during
-        over = self.committer.oldest_batch > commits and self.claimer.oldest_round > claims
-        in_hand = self.dispatcher.outputs_in_hand() | self.stepper.outputs_in_hand() | self.committer.outputs_in_hand()
-        inputs_in_hand = self.stepper.inputs_in_hand() | self.committer.inputs_in_hand()
-        held = set(await self.store.holds(self.committer.worker))
-        inputs = await self.store.holds_inputs(self.committer.worker)
-        self._held_nothing_at = taken if quiet and not held and not inputs else None
-        strays = held - in_hand if over else set[OutputKey]()
-        self._looked_during = (self.committer.batches, self.claimer.rounds)
-        self._give_back_inputs({(ref, at) for ref, at in inputs if over and at not in inputs_in_hand})
-        for output in strays & self._strays:
-            log.error("output %s was lost by this worker; it will be carried out again", output)
-            unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
-            self.committer.add(unit, lambda _: self.due_at(0))
-        self._strays = strays
-
-    def _give_back_inputs(self, strays: set[tuple[Ref, int]]) -> None:
-        lost: dict[Ref, list[int]] = {}
-        for ref, position in sorted(strays & self._stray_inputs, key=lambda stray: stray[1]):
-            log.error("input %d of %s was lost by this worker; it will be taken again", position, ref)
-            lost.setdefault(ref, []).append(position)
-        for ref, positions in lost.items():
-            unit = Unit(ref.workflow, ref.id, releases=tuple(positions))
-            self.committer.add(unit, lambda _: self.due_at(0))
-        self._stray_inputs = strays
 
     async def _relieve(self) -> None:
         try:
@@ -270,6 +234,7 @@ class Engine:
         """Step an input that was accepted in this worker's hands."""
         pending = self.intake.from_inbox(row)
         pending.position = position
+        self.strays.input_came(position)
         self.intake.submit(pending)
 
     def has_room(self, destination: str) -> bool:

@@ -18,7 +18,7 @@ from mainspring.engine.pending import encode_context, input_of, instance_id, rea
 from mainspring.engine.registry import Registry
 from mainspring.engine.runners import Job
 from mainspring.engine.runtime import Runtime
-from mainspring.port.records import Outcome, OutputClaim, Ref, Remembered, Unit
+from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Replies:
         self._runtime = runtime
         self._dispatcher = dispatcher
         self._waiting: dict[tuple[Ref, str], list[asyncio.Future[Any]]] = {}
+        # Those for whom it is looked up whom they go to.
+        self.in_hand: set[OutputKey] = set()
 
     def expect(self, ref: Ref, request: str) -> asyncio.Future[Any]:
         """Return a future for an instance's reply to a request that is about to be sent."""
@@ -97,6 +99,7 @@ class Replies:
         """Bring a reply to where it goes."""
         address = read_detail(claim.detail).reply_to or ""
         if address.startswith("message:"):
+            self.in_hand.add(claim.output)
             self._runtime.spawn(self._to_sender_of(claim, message, address.partition(":")[2]), "mainspring-reply")
         else:
             self._to(claim, message, address)
@@ -105,6 +108,7 @@ class Replies:
         """Find the input that the author named, and reply to whoever sent it."""
         try:
             self._to(claim, message, await self._address(claim, message_id))
+            self.in_hand.discard(claim.output)
         except Exception as error:  # noqa: BLE001  nobody awaits this task: a reply that it dropped would be lost
             self._later(claim, message, error)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from mainspring.core.events import Compensated, Compensating, Kept
@@ -50,6 +51,7 @@ class Stepper:
         self._followers = followers
         self._units = Units(store, registry, followers)
         self.lanes = Lanes()
+        self._paused: dict[int, Pending] = {}
         self._loader = Loader(store, runtime, self.advance, committer.lull)
 
     def submit(self, pending: Pending) -> None:
@@ -64,14 +66,15 @@ class Stepper:
         self.advance(lane)
 
     def outputs_in_hand(self) -> set[OutputKey]:
-        """Return the outputs whose answers wait in a lane."""
-        waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
-        return {pending.settles for pending in waiting if pending.settles is not None}
+        """Return the outputs whose answers wait here."""
+        return {pending.settles for pending in self._waiting() if pending.settles is not None}
 
     def inputs_in_hand(self) -> set[int]:
-        """Return the positions of the inputs that wait in a lane, of those that came from an inbox."""
-        waiting = (pending for lane in self.lanes.busy() for pending in (*lane.queue, *lane.returned))
-        return {pending.position for pending in waiting if pending.position is not None}
+        """Return the positions of the inputs that wait here, of those that came from an inbox."""
+        return {pending.position for pending in self._waiting() if pending.position is not None}
+
+    def _waiting(self) -> Iterator[Pending]:
+        return chain(self._paused.values(), *((*lane.queue, *lane.returned) for lane in self.lanes.busy()))
 
     @property
     def in_hand(self) -> int:
@@ -423,7 +426,7 @@ class Stepper:
                     if pending.answer is not None and not pending.awaits_end_of(outcome):
                         pending.answer.fail(outcome)
                     else:
-                        self._later(lambda: self._queue(pending, claimed=claimed))
+                        self._later(lambda: self._queue(pending, claimed=claimed), pending)
 
         self._committer.add(self._units.accepted(pending, claimed=claimed), came_back)
 
@@ -433,7 +436,7 @@ class Stepper:
         After a while: what waits before it may be in the hands of this very worker, whose claim lost its answer.
         """
         unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
-        self._later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)))
+        self._later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)), pending)
 
     def _repeated(self, pending: Pending, same: bool) -> None:
         if pending.settles is not None or pending.position is not None:
@@ -486,9 +489,12 @@ class Stepper:
         else:
             self.lanes.drop(lane)
 
-    def _later(self, call: Callable[[], None]) -> None:
+    def _later(self, call: Callable[[], None], pending: Pending | None = None) -> None:
         async def wait() -> None:
             await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self._paused.pop(id(pending), None)
             call()
 
+        if pending is not None:
+            self._paused[id(pending)] = pending
         self._runtime.spawn(wait(), "mainspring-later")
