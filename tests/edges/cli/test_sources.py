@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import until
 from tests.edges.cli.conftest import Run
+from tests.support.waiting import until
 
 APP = """
 from mainspring import Mainspring
