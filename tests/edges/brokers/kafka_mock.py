@@ -16,12 +16,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from aiokafka.consumer.group_coordinator import GroupCoordinator  # pyright: ignore[reportMissingTypeStubs]
+from aiokafka.consumer.group_coordinator import (  # pyright: ignore[reportMissingTypeStubs]
+    CoordinatorGroupRebalance,
+    GroupCoordinator,
+)
 
 _PRODUCER: Final = 0
 _UNKNOWN_TOPIC: Final = 3
 _ERROR_BYTES: Final = 512
 _LEADER_SECONDS: Final = 0.05
+_FOLLOWER_SECONDS: Final = 1.0
 
 
 class KafkaMock:
@@ -69,22 +73,35 @@ class KafkaMock:
 
 @contextmanager
 def leader_last() -> Generator[None]:
-    """Let the leader of a group wait a moment before it hands partitions round.
+    """Let the leader of a group hand partitions round only when all others have asked for their share.
 
     The mock (and no real broker) refuses a member that asks for its share after that.
     """
     coordinator: Any = GroupCoordinator
-    shares = coordinator._perform_assignment  # noqa: SLF001  a fault of the mock is worked around
+    rebalance: Any = CoordinatorGroupRebalance
+    shares, follows = coordinator._perform_assignment, rebalance._on_join_follower  # noqa: SLF001  a fault of the mock
+    asked: set[tuple[int, str]] = set()
 
-    async def last(self: Any, *arguments: Any) -> Any:
-        await asyncio.sleep(_LEADER_SECONDS)
-        return await shares(self, *arguments)
+    async def follow(self: Any) -> Any:
+        asked.add((self._coordinator.generation, self._coordinator.member_id))
+        return await follows(self)
 
-    coordinator._perform_assignment = last  # noqa: SLF001  as above
+    async def last(self: Any, response: Any) -> Any:
+        others = {(self.generation, member) for member, *_ in response.members if member != self.member_id}
+        ends = asyncio.get_running_loop().time() + _FOLLOWER_SECONDS
+        while not others <= asked and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110  several may ask
+            await asyncio.sleep(_LEADER_SECONDS)  # one that has left meanwhile never asks
+        if others:
+            await asyncio.sleep(
+                _LEADER_SECONDS
+            )  # what they wrote is on its way, and the mock tells nobody when it came
+        return await shares(self, response)
+
+    coordinator._perform_assignment, rebalance._on_join_follower = last, follow  # noqa: SLF001  as above
     try:
         yield
     finally:
-        coordinator._perform_assignment = shares  # noqa: SLF001  as above
+        coordinator._perform_assignment, rebalance._on_join_follower = shares, follows  # noqa: SLF001  as above
 
 
 @cache

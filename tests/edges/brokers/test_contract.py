@@ -7,9 +7,11 @@ from mainspring.brokers.redis import RedisBroker
 from mainspring.testing.broker_contract import BrokerContract
 from tests.edges.brokers.servers import nats_url, redis_url
 
-# As short as it may be: how long it takes is not what is tested.
+STREAMS = {"CONTRACT": ["contract.>"]}
 # Half of it is how long a busy machine may let nobody run: whoever renews later has lost its turn.
-TAKEOVER_SECONDS = 3.0
+TAKEOVER_SECONDS = 60.0
+# The end of a consumer is waited for so long; one that only seems dead subscribes again.
+MORTAL_SECONDS = 1.5
 
 
 class TestMemoryBroker(BrokerContract):
@@ -21,9 +23,15 @@ class TestMemoryBroker(BrokerContract):
 
 class TestNatsBroker(BrokerContract):
     def make_broker(self) -> Broker:
-        return NatsBroker(nats_url(), streams={"CONTRACT": ["contract.>"]}, takeover_seconds=TAKEOVER_SECONDS)
+        return NatsBroker(nats_url(), streams=STREAMS, takeover_seconds=TAKEOVER_SECONDS)
+
+    def make_mortal_broker(self) -> Broker:
+        return NatsBroker(nats_url(), streams=STREAMS, takeover_seconds=MORTAL_SECONDS)
 
 
 class TestRedisBroker(BrokerContract):
     def make_broker(self) -> Broker:
         return RedisBroker(redis_url(), takeover_seconds=TAKEOVER_SECONDS)
+
+    def make_mortal_broker(self) -> Broker:
+        return RedisBroker(redis_url(), takeover_seconds=MORTAL_SECONDS)

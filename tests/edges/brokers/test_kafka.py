@@ -19,9 +19,10 @@ TOPIC = "orders"
 PREFETCH = 100
 WAIT_SECONDS = 1.0
 # The mock hands partitions round one second before a session of more than that is over.
-SESSION_SECONDS = 1.5
-# The mock lets who asks for news wait to the end of this, also when there are some.
-QUICK = {"fetch_max_wait_ms": 20}
+SESSION_SECONDS = 2.0
+# The mock lets who asks for news wait to the end of the first, also when there are some. A member hears of another by a
+# heartbeat, and the mock drops one that has not joined again one second before its session would be over.
+QUICK = {"fetch_max_wait_ms": 20, "heartbeat_interval_ms": 50}
 ROUNDS = 60
 
 

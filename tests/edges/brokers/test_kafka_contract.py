@@ -19,9 +19,10 @@ from mainspring.testing.broker_contract import BrokerContract  # noqa: E402
 from tests.edges.brokers.kafka_mock import KafkaMock, leader_last  # noqa: E402
 
 VARIABLE = "MAINSPRING_TEST_KAFKA"
-SESSION_SECONDS = 1.5
-# The mock lets who asks for news wait to the end of this, also when there are some.
-QUICK = {"fetch_max_wait_ms": 20}
+SESSION_SECONDS = 2.0
+# The mock lets who asks for news wait to the end of the first, also when there are some. A member hears of another by a
+# heartbeat, and the mock drops one that has not joined again one second before its session would be over.
+QUICK = {"fetch_max_wait_ms": 20, "heartbeat_interval_ms": 50}
 
 
 class TestKafkaMock(BrokerContract):
