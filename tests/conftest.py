@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections.abc import Generator
 from typing import Final
 
 import hypothesis
@@ -13,10 +14,6 @@ from hypothesis import HealthCheck
 hypothesis.settings.register_profile("others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis.settings.register_profile("mainspring", hypothesis.settings.get_profile("others"), derandomize=True)
 hypothesis.settings.load_profile("mainspring")
-
-# Collecting makes hundreds of thousands of objects that live to the end. Looking through them again and again took a
-# third of its time, and then a part of every test's.
-gc.disable()
 
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
 pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
@@ -39,9 +36,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()
-    gc.enable()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect the tests without collecting garbage.
+
+    Hundreds of thousands of objects are made that live to the end. Looking through them again and again took a third of
+    the time, and then a part of every test's.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench import cold_start
+from bench.__main__ import main
 from bench.catalogue import BENCHES
 from bench.checks import NotDoneError
 from bench.cold_start import COMMANDS
@@ -39,16 +42,15 @@ from bench.studio import section as studio_section
 from bench.w5_parts import effects_of
 from mainspring.port.records import InstanceFilter
 from tests.studio.support import needs_browser, needs_page
-from tests.support.paths import ROOT
 
-SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "w5": 200, "w6": 30, "fan-out": 30, "replay": 50}
+SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "fan-out": 30, "replay": 50}
 # Those that need no store, or only a real one. A kill needs so many that some are left behind it.
-OTHER_SIZES = {"w5-restart": 200, "processes": 3, "growth": 100}
+OTHER_SIZES = {"w5": 200, "processes": 3, "growth": 10}
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", 3.0)
+    monkeypatch.setattr("bench.measure.FSYNCS", 2)
     monkeypatch.setattr("bench.idle.SETTLE_SECONDS", 0.0)
     monkeypatch.setattr("bench.http_parts.LONG_STREAM", 20)
     for name, value in {"SAMPLES": 2, "LONG_SAMPLES": 1, "WARM": 0, "CONNECTIONS": 2, "SECONDS": 0.05}.items():
@@ -75,23 +77,48 @@ def sound(name: str, settings: Settings) -> dict[str, Any]:
     return figures
 
 
-IN_A_BROWSER = {"studio": [needs_page, needs_browser]}
-
-
-# Those that a test of their report measures.
-REPORTED = {"isolation", "profile", "cold-start"}
+# What starts a browser, or six workers. The parts that they stand on are met by others: a full store and a server by
+# http, a worker by w5 and idle.
+MARKS = {"studio": [pytest.mark.soak, needs_page, needs_browser], "processes": [pytest.mark.soak]}
+# Those that have a test of their own, and one that is w5 itself on SQLite.
+ELSEWHERE = {"isolation", "profile", "cold-start", "w6", "w5-restart"}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=IN_A_BROWSER.get(name, [])) for name in BENCHES if name not in REPORTED]
+    "name", [pytest.param(name, marks=MARKS.get(name, [])) for name in BENCHES if name not in ELSEWHERE]
 )
 def test_a_bench_measures_on_sqlite(name: str, tmp_path: Path) -> None:
     sound(name, Settings(str(tmp_path), n=(SIZES | OTHER_SIZES).get(name, 30), chunk=10, batch=10))
 
 
-@pytest.mark.parametrize("name", sorted(SIZES.keys() - {"w5"}))
+@pytest.mark.parametrize("name", sorted(SIZES))
 def test_a_bench_measures_in_memory(name: str, tmp_path: Path) -> None:
     sound(name, Settings(str(tmp_path), store="memory", n=SIZES[name], chunk=10))
+
+
+@pytest.mark.parametrize("store", ["sqlite", "memory"])
+def test_timers_that_are_due_at_one_moment_are_measured(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def asleep_for(seconds: float) -> dict[str, Any]:
+        monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", seconds)
+        folder = tmp_path / f"{seconds:g}"
+        folder.mkdir()
+        return sound("w6", Settings(str(folder), store=store, n=30, chunk=10))
+
+    try:
+        figures = asleep_for(0.3)
+    except NotDoneError:  # a busy machine: the moment had come before all were asleep
+        figures = asleep_for(30.0)
+
+    assert figures["early"] == 0
+
+
+def test_timers_that_are_due_before_all_are_set_give_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.w6.SHORTEST_SLEEP_SECONDS", -1.0)
+
+    with pytest.raises(NotDoneError, match="too busy"):
+        measured("w6", Settings(str(tmp_path), store="memory", n=3, chunk=3))
 
 
 def test_what_neighbours_wait_for_becomes_a_section_of_a_report(tmp_path: Path) -> None:
@@ -115,14 +142,33 @@ def test_the_stages_of_a_step_become_a_table_and_the_engine_is_left_as_it_was(tm
     assert all(figures[f"{who}: {stage}"] > 0 for who, stage, _ in STAGES if stage != "COMMIT and fsync")
 
 
-def test_cold_starts_become_a_section_of_a_report(tmp_path: Path) -> None:
-    figures = sound("cold-start", Settings(str(tmp_path), n=1))
+def test_cold_starts_become_a_section_of_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[tuple[str, ...]] = []
 
-    lines = cold_start_section({"n": 1, **figures}).splitlines()
+    def fake(command: tuple[str, ...], compiled: Path) -> tuple[float, float]:
+        assert compiled.is_dir()
+        started.append(command)
+        return (0.02, 0.01) if command == COMMANDS["bare"] else (0.12, 0.06)
 
+    monkeypatch.setattr("bench.cold_start._started", fake)
+
+    figures = sound("cold-start", Settings(str(tmp_path), n=2))
+
+    assert started == [*COMMANDS.values()] * 3, "once to compile, and then in turns"
+    assert (figures["bare_ms"], figures["app_ms"], figures["app_cpu_ms"]) == (20, 100, 50)
+    lines = cold_start_section({"n": 2, **figures}).splitlines()
     assert lines[0] == "## Cold start"
-    assert len(lines[4:-2]) == len(COMMANDS) - 1
+    assert [line.endswith(" | 100 | 50 |") for line in lines[4:-2]] == [True] * (len(COMMANDS) - 1)
     assert list(tmp_path.glob("tmp*")) == []
+
+
+def test_a_cold_start_is_timed_by_the_wall_and_by_the_processor(tmp_path: Path) -> None:
+    wall, cpu = cold_start._started(COMMANDS["bare"], tmp_path)  # noqa: SLF001  the only part that starts something
+
+    assert wall > 0
+    assert cpu > 0
+    with pytest.raises(SystemExit, match="exit code 3"):
+        cold_start._started(("-c", "raise SystemExit(3)"), tmp_path)  # noqa: SLF001  as above
 
 
 def test_questions_over_http_become_a_section_of_a_report(tmp_path: Path) -> None:
@@ -228,35 +274,51 @@ def test_the_cpu_time_of_a_process_has_that_of_its_children() -> None:
 
 
 def test_the_comparison_puts_the_engine_beside_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = iter(tmp_path / str(number) for number in range(10))
+    asked: list[tuple[str, int]] = []
 
-    def here(name: str, settings: Settings) -> dict[str, Any]:
-        folder = next(folders)
-        folder.mkdir()
-        return measured(name, Settings(str(folder), n=settings.n))
+    def told(name: str, settings: Settings) -> dict[str, Any]:
+        asked.append((name, settings.n))
+        fast = {"limit": 1_000.0, "limit-bulk": 2_000.0, "w1": 600.0 if len(asked) < 6 else 500.0}
+        slow = {"limit-loop": 2.0, "w2": 5.0}
+        return {
+            "instances_per_s": fast.get(name, 1.0),
+            "p50_ms": slow.get(name, 1.0),
+            "p99_ms": 9.0,
+            "others_busy": 0.0,
+        }
 
-    monkeypatch.setattr("bench.compare.one_round", here)
+    monkeypatch.setattr("bench.compare.one_round", told)
 
-    figures = compare(Settings(str(tmp_path), n=10), 2, lambda _: None)
+    figures = compare(Settings(str(tmp_path), n=1_000), 2, lambda _: None)
 
-    assert len(figures["w1_to_limit_rounds"]) == 2
-    assert figures["w2_to_limit_loop"] > 0
+    assert asked == [("limit", 1_000), ("w1", 1_000), ("limit-bulk", 1_000), ("limit-loop", 300), ("w2", 300)] * 2
+    assert figures["w1_to_limit_rounds"] == [0.6, 0.5]
+    assert figures["w1_to_limit"] == 0.55
+    assert figures["w2_to_limit_loop"] == 2.5
 
 
 def test_the_core_is_measured() -> None:
     assert core(instances=20, repeats=1)["steps_per_s"] > 0
 
 
-def test_the_command_prints_one_line_of_json_for_each_result(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench", "limit", "--n", "20", "--repeat", "1", "--json", "--dir", str(tmp_path)]
+def test_the_command_prints_one_line_of_json_for_each_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = ["bench", "limit", "--n", "20", "--repeat", "1", "--json", "--dir", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", command)
+    sigterm = signal.getsignal(signal.SIGTERM)
 
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  this very project
+    try:
+        main()  # its round runs in a process of its own
+    finally:
+        signal.signal(signal.SIGTERM, sigterm)
 
-    (line,) = done.stdout.splitlines()
+    told = capfd.readouterr()
+    (line,) = told.out.splitlines()
     printed = json.loads(line)
-    assert printed["bench"] == "limit"
+    assert (printed["bench"], printed["n"], printed["repeats"]) == ("limit", 20, 1)
     assert machine().keys() <= printed.keys()
-    assert done.stderr == ""
+    assert told.err == ""
     assert list(tmp_path.iterdir()) == []
 
 
