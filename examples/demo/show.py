@@ -14,7 +14,7 @@ from examples.demo.page import BOLD, Page
 from mainspring.web.server import Server, address_of, bound
 from mainspring.web.studio import studio
 
-ANSWER_SECONDS: Final = 10.0
+ANSWER_SECONDS: Final = 60.0
 
 
 async def show(folder: Path, page: Page, *, stay: bool) -> int:
