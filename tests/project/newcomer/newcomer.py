@@ -69,6 +69,8 @@ class Newcomer:
                 "MAINSPRING_APP": "hotel:app",
                 "COLUMNS": "120",
                 "NO_COLOR": "1",
+                # Plugins that are here for others: a newcomer has none of them, and each process would import them.
+                "PYTEST_ADDOPTS": "-p no:schemathesis -p no:xdist -p no:anyio -p no:hypothesispytest",
             },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
