@@ -69,7 +69,11 @@ PARTS: Final = (
     Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
     Part("long-tests", _LONG_TESTS, _LONG_TESTS),
     Part("properties", _PROPERTIES, _PROPERTIES),
-    Part("figures", "-m tests.unit.analysis.many --instances 100000", "-m tests.unit.analysis.many --instances 5000"),
+    Part(
+        "figures",
+        "-m tests.unit.analysis.figures_of_many --instances 100000",
+        "-m tests.unit.analysis.figures_of_many --instances 5000",
+    ),
     Part("steady", "-m tests.steady", "-m tests.steady --runs 2 --loaded 1 tests/engine/test_timers.py"),
     Part(
         "long-lists",

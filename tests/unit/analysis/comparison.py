@@ -6,7 +6,7 @@ import pytest
 
 from mainspring.analysis.figures import Figures, WorkflowFigures
 from mainspring.analysis.samples import RELATIVE_ERROR, Spread
-from tests.unit.analysis.naive import Naive, percentile
+from tests.unit.analysis.plain_figures import Naive, percentile
 
 
 def of(figures: Figures, workflow: str) -> WorkflowFigures:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +20,8 @@ from mainspring import (
     Send,
     Workflow,
 )
+from tests.support.running import run
+from tests.unit.analysis.quiet import quiet
 
 T = TypeVar("T")
 
@@ -160,17 +161,17 @@ async def fill(app: Mainspring) -> None:
         await app.send(Note("noted", f"note {number}"), id=f"n-{number}")
     await app.send(Claim("reviewed", 300), id="m-6")
     await app.send(Reviewed("reviewed"), id="m-7", actor="eve")
+    await quiet(app)
 
 
 def running(app: Mainspring, use: Callable[[Mainspring], Awaitable[T]], *, work: bool = False) -> T:
     """Use an app that runs, and stop it."""
 
-    async def bounded() -> T:
-        async with asyncio.timeout(30):
-            await app.start(work=work)
-            try:
-                return await use(app)
-            finally:
-                await app.stop()
+    async def used() -> T:
+        await app.start(work=work)
+        try:
+            return await use(app)
+        finally:
+            await app.stop()
 
-    return asyncio.run(bounded())
+    return run(used)

@@ -31,11 +31,12 @@ from mainspring.engine.loader import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter, Ref
 from tests.engine.coordination.family import PlanTrip, Sum, adding, travel
+from tests.support.running import run
 from tests.unit.analysis import example_apps
 from tests.unit.analysis.approved import approved
-from tests.unit.analysis.desk import Asker, Claim, Claims, Knock, Note, Shift, Tick, UnderReview, Worked, app_of
-from tests.unit.analysis.doing import done, quiet
-from tests.unit.analysis.running import run
+from tests.unit.analysis.claims import Asker, Claim, Claims, Knock, Note, Shift, Tick, UnderReview, Worked, app_of
+from tests.unit.analysis.command_line import command_line
+from tests.unit.analysis.quiet import quiet
 
 CHARGE_TAKES = timedelta(seconds=len("charge_card"))
 INSTANCES = 12
@@ -63,7 +64,7 @@ def stories(folder: Path, example: str, make: Any) -> list[Any]:
         finally:
             await app.stop()
 
-    return done(body)
+    return run(body)
 
 
 def unchanged(entry: Any, ref: Ref, rows: Any) -> list[tuple[str, Counterfactual]]:
@@ -104,7 +105,7 @@ def test_children_and_fan_outs_answer_as_they_did(tmp_path: Path) -> None:
                 found += unchanged(app.registry.workflows[ref.workflow], ref, rows)
             return found
 
-    found = done(body)
+    found = run(body)
 
     assert {name for name, _ in found} >= {"Trip/t-1 at 2", "Adder/s-1 at 2", "Adder/s-1 at 4"}
     for name, story in found:
@@ -226,7 +227,7 @@ def test_only_inputs_can_be_changed(example_databases: Path, edit: Edit) -> None
 
 def test_an_instance_that_began_anew_is_told_from_its_last_beginning(tmp_path: Path) -> None:
     async def body() -> Counterfactual:
-        async with app_of(f"sqlite:///{tmp_path / 'desk.db'}") as app:
+        async with app_of(f"sqlite:///{tmp_path / 'claims.db'}") as app:
             for hours in (8, 3, 5):
                 await app.send(Shift("s-1", hours))
             ref = Ref("Shifts", "s-1")
@@ -235,7 +236,7 @@ def test_an_instance_that_began_anew_is_told_from_its_last_beginning(tmp_path: P
                 app.registry.workflows["Shifts"], ref, rows, Edit("replace", 5, Shift("s-1", 8)), LATE_US
             )
 
-    found = done(body)
+    found = run(body)
 
     # With eight hours at once it ends, so that the next shift begins it anew.
     assert told(found) == ["InitiatedBy", "Completed", "Began", "InitiatedBy"]
@@ -245,7 +246,7 @@ def test_an_instance_that_began_anew_is_told_from_its_last_beginning(tmp_path: P
 
 def test_what_operators_did_is_left_out_and_a_reset_counts(tmp_path: Path) -> None:
     async def body() -> Counterfactual:
-        async with app_of(f"sqlite:///{tmp_path / 'desk.db'}") as app:
+        async with app_of(f"sqlite:///{tmp_path / 'claims.db'}") as app:
             for message in (Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b")):
                 await app.send(message)
             claim = app.instance(Claims, "c-1")
@@ -258,7 +259,7 @@ def test_what_operators_did_is_left_out_and_a_reset_counts(tmp_path: Path) -> No
             edit = Edit("replace", 5, Note("c-1", "A"))
             return counterfactual(app.registry.workflows["Claims"], ref, rows, edit, 0)
 
-    found = done(body)
+    found = run(body)
 
     assert {type(entry.event).__name__ for entry in found.left_out} >= {"Reset", "Suspended", "Resumed"}
     assert (found.recorded_state, found.state) == (UnderReview(50, ("a", "c")), UnderReview(50, ("A", "c")))
@@ -276,7 +277,7 @@ def test_what_operators_did_is_left_out_and_a_reset_counts(tmp_path: Path) -> No
     ],
 )
 def test_a_counterfactual_reads_as_approved(examples: Path, name: str, arguments: tuple[str, ...]) -> None:
-    ran = run("order_processing", "counterfactual", "order-0", *arguments)
+    ran = command_line("order_processing", "counterfactual", "order-0", *arguments)
 
     assert (ran.code, ran.err) == (0, "")
     approved(f"counterfactual/order-0-{name}.txt", ran.text)
@@ -284,7 +285,7 @@ def test_a_counterfactual_reads_as_approved(examples: Path, name: str, arguments
 
 def test_a_counterfactual_is_one_document_for_programs(examples: Path) -> None:
     body = json.dumps({"order_id": "order-0", "reason": "limit"})
-    ran = run("order_processing", "counterfactual", "order-0", "--at", "7", "--replace", "-", "--type", "CardDeclined", "--json", input=body)  # fmt: skip  # noqa: E501
+    ran = command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--replace", "-", "--type", "CardDeclined", "--json", input=body)  # fmt: skip  # noqa: E501
 
     document = ran.document
     assert (document["edit"], document["differs_at"]) == ({"what": "replace", "version": 7}, 8)
@@ -305,7 +306,7 @@ def test_a_counterfactual_is_one_document_for_programs(examples: Path) -> None:
     ],
 )
 def test_a_counterfactual_that_makes_no_sense_is_refused(examples: Path, arguments: tuple[str, ...], told: str) -> None:
-    ran = run("order_processing", "counterfactual", "order-0", "--at", "7", *arguments)
+    ran = command_line("order_processing", "counterfactual", "order-0", "--at", "7", *arguments)
 
     assert (ran.code, ran.out) == (2, "")
     assert told in ran.err
@@ -322,11 +323,11 @@ def test_timers_that_are_not_due_yet_fire_where_one_looks_ahead(examples: Path) 
         finally:
             await app.stop()
 
-    done(body)
+    run(body)
 
     def look(*ahead: str) -> tuple[list[str], int]:
         note = json.dumps({"expense_id": "now-1", "expense": {"employee": "ann", "purpose": "a bus", "amount_cents": 1}, "senior_manager": "cho"})  # noqa: E501  # fmt: skip
-        document = run("expense_approval", "counterfactual", "now-1", "--at", "2", "--replace", note, "--json", *ahead).document  # noqa: E501  # fmt: skip
+        document = command_line("expense_approval", "counterfactual", "now-1", "--at", "2", "--replace", note, "--json", *ahead).document  # noqa: E501  # fmt: skip
         return [event["message"] for event in document["told"] if event["kind"] == "timer"], len(document["waiting"])
 
     assert look() == ([], 2)
@@ -336,7 +337,7 @@ def test_timers_that_are_not_due_yet_fire_where_one_looks_ahead(examples: Path) 
 
 @pytest.mark.parametrize("option", [("--replace", "{}"), ("--drop",), ("--insert", "{}", "--type", "CardCharged")])
 def test_what_is_no_input_is_refused_before_its_message_is_read(examples: Path, option: tuple[str, ...]) -> None:
-    ran = run("order_processing", "counterfactual", "order-0", "--at", "3", *option)
+    ran = command_line("order_processing", "counterfactual", "order-0", "--at", "3", *option)
 
     assert ran.code == 1
     assert ran.err.startswith(
@@ -350,7 +351,7 @@ def test_a_stream_that_cannot_be_folded_any_more_is_refused(examples: Path, monk
 
     monkeypatch.setattr(OrderProcessing, "evolve", broken)
 
-    ran = run("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
+    ran = command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
 
     assert ran.code == 1
     assert "cannot be folded by today's code (ZeroDivisionError: no more)" in ran.err
@@ -359,7 +360,7 @@ def test_a_stream_that_cannot_be_folded_any_more_is_refused(examples: Path, monk
 
 def test_a_result_that_is_no_input_is_left_alone_as_it_was(tmp_path: Path) -> None:
     async def body() -> Counterfactual:
-        app = Mainspring(f"sqlite:///{tmp_path / 'desk.db'}")
+        app = Mainspring(f"sqlite:///{tmp_path / 'claims.db'}")
         app.add(Asker())
 
         @app.handler
@@ -376,14 +377,14 @@ def test_a_result_that_is_no_input_is_left_alone_as_it_was(tmp_path: Path) -> No
             edit = Edit("replace", 2, Tick("d-1"))
             return counterfactual(app.registry.workflows["Asker"], ref, rows, edit, LATE_US)
 
-    found = done(body)
+    found = run(body)
 
     assert (found.differs_at, found.error, found.untaken) == (None, None, ())
 
 
 def test_nothing_is_written(examples: Path) -> None:
     before = (examples / "order_processing.db").read_bytes()
-    run("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
+    command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
 
-    assert run("order_processing", "show", "order-0", "--json").document["version"] == 12
+    assert command_line("order_processing", "show", "order-0", "--json").document["version"] == 12
     assert (examples / "order_processing.db").read_bytes() == before

@@ -17,7 +17,7 @@ from mainspring.analysis.svg import to_svg
 from tests.edges.cli.conftest import Ran, call
 from tests.edges.cli.test_command_line import section
 from tests.unit.analysis.approved import approved
-from tests.unit.analysis.door import Built, Order, doors
+from tests.unit.analysis.door_orders import Built, Order, doors
 from tests.unit.analysis.example_apps import WORKFLOWS, app_of
 from tests.unit.analysis.mermaid_grammar import read_mermaid
 from tests.unit.analysis.test_layout import Area, overlap

@@ -22,7 +22,8 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from mainspring.styles.history_words import StartWorkflow
 from mainspring.testing import replay_histories, save_histories
-from tests.unit.analysis.desk import (
+from tests.support.running import run
+from tests.unit.analysis.claims import (
     Bell,
     Claim,
     Claims,
@@ -37,9 +38,9 @@ from tests.unit.analysis.desk import (
     UnderReview,
     app_of,
 )
-from tests.unit.analysis.doing import done, quiet
+from tests.unit.analysis.quiet import quiet
 
-HERE = str(Path(__file__).parent / "desk.py")
+HERE = str(Path(__file__).parent / "claims.py")
 
 
 def taken(workflow: Workflow[Any, Any, Any], *arguments: Any) -> list[str]:
@@ -162,12 +163,12 @@ def told(url: str, ref: Ref, *messages: Any, actor: str | None = None) -> list[t
             await quiet(app)
             return await explained(app, ref)
 
-    return done(body)
+    return run(body)
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'desk.db'}"
+    return f"sqlite:///{tmp_path / 'claims.db'}"
 
 
 def test_each_step_is_explained_with_decide_and_evolve(url: str) -> None:
@@ -183,7 +184,7 @@ def test_where_todays_code_decides_otherwise_the_record_stays_the_truth(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told(url, Ref("Claims", "c-1"), Claim("c-1", 50))
-    monkeypatch.setattr("tests.unit.analysis.desk.SMALL", 100)
+    monkeypatch.setattr("tests.unit.analysis.claims.SMALL", 100)
 
     [(_, now)] = told(url, Ref("Claims", "c-1"))
 
@@ -195,7 +196,7 @@ def test_where_todays_code_decides_otherwise_the_record_stays_the_truth(
 
 def test_a_decide_that_fails_now_is_told_with_its_error(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     told(url, Ref("Claims", "c-1"), Claim("c-1", 50))
-    monkeypatch.setattr("tests.unit.analysis.desk.SMALL", None)
+    monkeypatch.setattr("tests.unit.analysis.claims.SMALL", None)
 
     [(_, now)] = told(url, Ref("Claims", "c-1"))
 
@@ -257,7 +258,7 @@ def test_what_begins_an_instance_is_decided_before_its_beginning_is_folded(tmp_p
             inputs = replay_histories(app, tmp_path / "bell.json")
             return moments, [explain(entry, moment) for moment in moments], other, inputs
 
-    (began, rung), (_, explanation), other, inputs = done(body)
+    (began, rung), (_, explanation), other, inputs = run(body)
 
     assert (began.after, rung.before, rung.after) == (Knocked(1), Knocked(0), Knocked(1))
     assert (explanation.agrees, explanation.decided) == (True, ())

@@ -22,7 +22,7 @@ from mainspring.port.store import Store
 from mainspring.stores.sqlite.store import SqliteStore
 from tests.unit.analysis.comparison import check, of
 from tests.unit.analysis.generated import FIRST_US, SECOND_US, WORKFLOWS, Stream, fill, streams
-from tests.unit.analysis.naive import Naive
+from tests.unit.analysis.plain_figures import Naive
 
 COUNT = 2_000
 DAY_US = 86_400 * SECOND_US

@@ -21,7 +21,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.errors import InstanceFailedError
 from mainspring.port.outlines import Outline
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
-from tests.unit.analysis.door import Built, Delivered, Door, GiveUp, Look, Order, doors
+from tests.unit.analysis.door_orders import Built, Delivered, Door, GiveUp, Look, Order, doors
 from tests.unit.analysis.example_apps import APPS
 
 STATES = ("New", "Building", "OnTheWay", "Undoing", "Gone")
@@ -86,7 +86,7 @@ def test_what_failed_behind_its_compensation_is_where_its_row_says(url: str) -> 
         receipt = await app.send(Order("a"))
         await app.send(GiveUp("a"))
         with pytest.raises(InstanceFailedError):
-            await receipt.result(timeout=timedelta(seconds=20))
+            await receipt.result(timeout=timedelta(minutes=2))
 
     mined = mined_after(url, work)
 
@@ -145,7 +145,7 @@ def test_what_an_operators_cancelling_undid_is_no_step_of_the_workflow(url: str)
         receipt = await app.send(Order("a"))
         await app.instance(Door, "a").cancel("a test", actor="ann")
         with pytest.raises(InstanceFailedError):
-            await receipt.result(timeout=timedelta(seconds=20))
+            await receipt.result(timeout=timedelta(minutes=2))
 
     mined = mined_after(url, work)
 

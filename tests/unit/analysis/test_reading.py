@@ -27,7 +27,18 @@ from mainspring.analysis.model import ANY_STATE, UNREAD_GUARD, Machine
 from mainspring.analysis.reading import read_machine
 from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand, HistoryEvent
-from tests.unit.analysis.forms import FORMS, MACHINE, Base, Charge, Input, New, Order, Output, State, Waiting
+from tests.unit.analysis.one_machine_many_ways import (
+    FORMS,
+    MACHINE,
+    Base,
+    Charge,
+    Input,
+    New,
+    Order,
+    Output,
+    State,
+    Waiting,
+)
 
 Line = tuple[str, str, str, str, str | None]
 

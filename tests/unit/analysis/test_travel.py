@@ -16,17 +16,18 @@ from mainspring.engine.branches import live
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
+from tests.support.running import run
 from tests.unit.analysis.approved import approved
-from tests.unit.analysis.desk import Claim, Claims, Note, Open, Settled, UnderReview, app, app_of
-from tests.unit.analysis.doing import done, quiet
-from tests.unit.analysis.running import run
+from tests.unit.analysis.claims import Claim, Claims, Note, Open, Settled, UnderReview, app, app_of
+from tests.unit.analysis.command_line import command_line
+from tests.unit.analysis.quiet import quiet
 
 CLAIM = Ref("Claims", "c-1")
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'desk.db'}"
+    return f"sqlite:///{tmp_path / 'claims.db'}"
 
 
 async def walked(app: Mainspring, ref: Ref, first: int = 1, last: int | None = None) -> list[Moment | Stopped]:
@@ -42,7 +43,7 @@ def moments(url: str, *messages: Any, first: int = 1, last: int | None = None) -
             await quiet(app)
             return await walked(app, CLAIM, first, last)
 
-    return done(body)
+    return run(body)
 
 
 def test_an_input_stands_with_what_was_decided_for_it_between_two_states(url: str) -> None:
@@ -101,7 +102,7 @@ def test_what_a_reset_leaves_behind_is_marked_and_the_state_goes_on_from_there(u
             state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(live(rows)))
             return await walked(app, CLAIM), state
 
-    found, state = done(body)
+    found, state = run(body)
     steps = [moment for moment in found if isinstance(moment, Moment)]
 
     assert [moment.version for moment in steps if moment.abandoned] == [6]
@@ -118,12 +119,12 @@ def test_what_was_left_behind_is_explained_only_when_it_is_asked_for(
             await running.instance(Claims, "c-1").reset(5, "too many notes")
 
     monkeypatch.chdir(tmp_path)
-    done(body)
+    run(body)
 
-    assert run("tests.unit.analysis.desk:app", "explain", "c-1", "--json").document["version"] == 5
+    assert command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--json").document["version"] == 5
     assert (
         "version 6: Note(id='c-1', text='b') (left behind)\n"
-        in run("tests.unit.analysis.desk:app", "explain", "c-1", "--at", "6").out
+        in command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--at", "6").out
     )
 
 
@@ -152,7 +153,7 @@ def test_an_event_of_an_unknown_type_ends_the_walk(url: str) -> None:
             del app.registry.codec._by_name["Note"]  # noqa: SLF001  today's code has no such type
             return await walked(app, CLAIM)
 
-    *before, stopped = done(body)
+    *before, stopped = run(body)
 
     assert [moment.version for moment in before if isinstance(moment, Moment)] == [1, 2]
     assert isinstance(stopped, Stopped)
@@ -203,7 +204,7 @@ def test_a_change_for_programs_has_texts_and_says_what_is_missing() -> None:
     ],
 )
 def test_a_replay_reads_as_approved(examples: Path, example: str, instance: str) -> None:
-    ran = run(example, "replay", instance)
+    ran = command_line(example, "replay", instance)
 
     assert ran.code == 0
     approved(f"replay/{instance.replace('/', '-')}.txt", ran.text)
@@ -218,7 +219,7 @@ def test_a_replay_reads_as_approved(examples: Path, example: str, instance: str)
     ],
 )
 def test_an_explanation_reads_as_approved(examples: Path, example: str, instance: str, at: str) -> None:
-    ran = run(example, "explain", instance, "--at", at)
+    ran = command_line(example, "explain", instance, "--at", at)
 
     assert (ran.code, ran.err) == (0, "")
     approved(f"explain/{instance.replace('/', '-')}-{at}.txt", ran.text)

@@ -10,10 +10,11 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.sealing import Encrypted, FileKeys
-from tests.unit.analysis import desk
-from tests.unit.analysis.desk import Claim, Claims, Count, Note, Shift
-from tests.unit.analysis.doing import done, quiet
-from tests.unit.analysis.running import Ran, run
+from tests.support.running import run
+from tests.unit.analysis import claims
+from tests.unit.analysis.claims import Claim, Claims, Count, Note, Shift
+from tests.unit.analysis.command_line import Ran, command_line
+from tests.unit.analysis.quiet import quiet
 
 COMMANDS = [("replay",), ("explain",), ("counterfactual", "--at", "2", "--drop")]
 
@@ -26,16 +27,16 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def filled(*messages: Any) -> None:
     async def body() -> None:
-        async with desk.app_of("sqlite:///desk.db") as app:
+        async with claims.app_of("sqlite:///claims.db") as app:
             for message in messages:
                 await app.send(message)
             await quiet(app)
 
-    done(body)
+    run(body)
 
 
 def call(command: tuple[str, ...], identity: str, *options: str) -> Ran:
-    return run("tests.unit.analysis.desk:app", command[0], identity, *command[1:], *options)
+    return command_line("tests.unit.analysis.claims:app", command[0], identity, *command[1:], *options)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -58,11 +59,11 @@ def test_a_purged_instance_is_told_as_such(here: Path, command: tuple[str, ...])
     filled(Shift("s-1", 9))
 
     async def purge() -> None:
-        async with desk.app_of("sqlite:///desk.db") as app:
+        async with claims.app_of("sqlite:///claims.db") as app:
             report = await app.purge(older_than=timedelta(microseconds=1))
             assert report.instances == 1
 
-    done(purge)
+    run(purge)
     ran = call(command, "Shifts/s-1")
 
     assert ran.code == 3
@@ -76,14 +77,14 @@ def test_an_instance_of_which_the_key_was_destroyed_is_told_as_erased(
     keys = FileKeys(here / "keys")
     sealed = Mainspring("sqlite:///sealed.db", seal=Encrypted(keys, subject=lambda about, _: about.instance))
     sealed.add(Claims())
-    sealed.external(desk.Review, desk.Pay)
-    monkeypatch.setattr(desk, "app", sealed)
+    sealed.external(claims.Review, claims.Pay)
+    monkeypatch.setattr(claims, "app", sealed)
 
     async def body() -> None:
         async with sealed:
             await sealed.send(Claim("c-1", 50))
 
-    done(body)
+    run(body)
     assert call(command, "Claims/c-1").code == 0
     keys.destroy("c-1")
 
@@ -119,12 +120,12 @@ def test_any_version_of_a_step_leads_to_its_input(here: Path) -> None:
 
 def test_an_instance_whose_first_input_failed_has_nothing_to_walk_through(here: Path) -> None:
     async def body() -> None:
-        async with desk.app_of("sqlite:///desk.db") as app:
+        async with claims.app_of("sqlite:///claims.db") as app:
             assert (await app.send(Claim("c-1", 50))).status == "suspended"
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desk, "SMALL", None)
-        done(body)
+        patch.setattr(claims, "SMALL", None)
+        run(body)
 
     ran = call(("replay",), "c-1")
     assert (ran.code, ran.out) == (0, "Claims/c-1: suspended, version 0\nno events: its first input was not taken\n")
@@ -136,7 +137,7 @@ def test_a_code_that_decides_otherwise_is_told_and_the_record_is_shown(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(Claim("c-1", 50))
-    monkeypatch.setattr(desk, "SMALL", 100)
+    monkeypatch.setattr(claims, "SMALL", 100)
 
     replayed, explained = call(("replay",), "c-1"), call(("explain",), "c-1")
 
@@ -173,19 +174,19 @@ def test_what_was_decided_before_a_migration_is_folded_and_not_asked_for(here: P
         version = 2
 
     async def body() -> None:
-        async with desk.app_of("sqlite:///desk.db") as app:
+        async with claims.app_of("sqlite:///claims.db") as app:
             await app.send(Claim("c-1", 50))
-        app = desk.app_of("sqlite:///desk.db")
+        app = claims.app_of("sqlite:///claims.db")
         app.add(Later())
         async with app:
             await app.instance(Claims, "c-1").migrate(2)
             await app.send(Note("c-1", "hm"))
 
-    done(body)
+    run(body)
     with pytest.MonkeyPatch.context() as patch:
-        app = desk.app_of("sqlite:///desk.db")
+        app = claims.app_of("sqlite:///claims.db")
         app.add(Later())
-        patch.setattr(desk, "app", app)
+        patch.setattr(claims, "app", app)
         ran = call(("replay",), "c-1")
         documents = call(("replay", "--json"), "c-1").documents
 

@@ -193,7 +193,7 @@ def test_an_evolve_that_is_not_pure_is_stopped_too(url: str, monkeypatch: pytest
     original = Refund.evolve
 
     def evolve(self: Refund, state: Any, event: Any) -> Any:
-        time.sleep(0)
+        time.sleep(0)  # what is not pure: it is stopped before it sleeps
         return original(self, state, event)
 
     monkeypatch.setattr(Refund, "evolve", evolve)

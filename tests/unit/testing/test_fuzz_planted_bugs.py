@@ -236,7 +236,9 @@ Endless breaks a property: nothing follows the end
 
 
 def test_late_timers_can_be_left_out() -> None:
-    fuzz(Endless(), MESSAGES, late_timers=False, max_examples=100)
+    # So few examples find it where they are not: see above.
+    story(lambda: fuzz(Endless(), MESSAGES, max_examples=50))
+    fuzz(Endless(), MESSAGES, late_timers=False, max_examples=50)
 
 
 def test_an_error_that_a_duplicate_raises_is_found() -> None:
@@ -303,7 +305,8 @@ def test_answers_come_twice() -> None:
 
 
 def test_duplicates_can_be_left_out() -> None:
-    fuzz(Patient(), [PLACE], answers=CHARGES, properties=[charged_once], duplicates=False, max_examples=100)
+    story(lambda: fuzz(Patient(), [PLACE], answers=CHARGES, properties=[charged_once], max_examples=50))
+    fuzz(Patient(), [PLACE], answers=CHARGES, properties=[charged_once], duplicates=False, max_examples=50)
 
 
 class Moody(Orders):

@@ -314,4 +314,4 @@ def app_of(url: str) -> Mainspring:
     return app
 
 
-app = app_of("sqlite:///desk.db")
+app = app_of("sqlite:///claims.db")

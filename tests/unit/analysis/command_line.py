@@ -31,7 +31,7 @@ class Ran(NamedTuple):
         return [json.loads(line) for line in self.out.splitlines()]
 
 
-def run(address: str, *arguments: str, input: str | None = None) -> Ran:
+def command_line(address: str, *arguments: str, input: str | None = None) -> Ran:
     """Call a command, with an app of `example_apps` by its name or any other by its address."""
     app = address if ":" in address else f"tests.unit.analysis.example_apps:{address}"
     result = CliRunner().invoke(commands, ["--app", app, *arguments], input=input, prog_name="mainspring")

@@ -1,4 +1,4 @@
-"""`python -m tests.unit.analysis.many --instances 100000`: figures of many instances, and a plain computation.
+"""`python -m tests.unit.analysis.figures_of_many --instances 100000`: figures, and a plain computation.
 
 Every figure is held against the one that is computed from all streams in memory, of all time and of a part of it. The
 exit code is 1 where one differs.
@@ -24,7 +24,7 @@ from mainspring.port.records import InstanceFilter
 from mainspring.stores.sqlite.store import SqliteStore
 from tests.unit.analysis.comparison import check, of
 from tests.unit.analysis.generated import FIRST_US, SECOND_US, WORKFLOWS, fill, streams
-from tests.unit.analysis.naive import Naive
+from tests.unit.analysis.plain_figures import Naive
 
 DAY_US = 86_400 * SECOND_US
 WINDOW = (FIRST_US + 10 * DAY_US, FIRST_US + 25 * DAY_US)
@@ -49,7 +49,7 @@ async def _figures(path: Path, count: int) -> tuple[list[tuple[Figures, tuple[in
 
 def main() -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.unit.analysis.many",
+        prog="python -m tests.unit.analysis.figures_of_many",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
