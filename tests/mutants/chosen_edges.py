@@ -47,7 +47,7 @@ APP: Final = (
         "app/answers.py",
         "rows = live(await store.stream(ref, version, EVENTS_LOOKED_AT))",
         "rows = await store.stream(ref, version, EVENTS_LOOKED_AT)",
-        ("tests/edges/remote/test_service.py", "tests/edges/remote/test_client.py"),
+        ("tests/edges/remote/test_service.py",),
     ),
 )
 
@@ -71,7 +71,7 @@ WEB: Final = (
         "web/tasks.py",
         "if known.name is not None and picked.role not in known.groups:",
         "if known.name is not None and not known.groups:",
-        ("tests/edges/web/test_access.py", "tests/edges/web/test_api.py"),
+        ("tests/edges/web/test_access.py",),
     ),
     Mistake(
         "a page that is read in several pieces says that it is the last one",
@@ -116,14 +116,14 @@ BROKERS: Final = (
         "brokers/wire.py",
         '_TRACE: Final = ("traceparent", "tracestate")',
         '_TRACE: Final = ("traceparent",)',
-        ("tests/edges/brokers/test_sources.py", "tests/edges/brokers/test_two_services.py", "tests/edges/telemetry"),
+        ("tests/edges/telemetry/test_traces.py",),
     ),
     Mistake(
         "entries of Redis whose answer was lost are not read again",
         "brokers/redis_subscription.py",
         "cursor, self._cursor = self._cursor, BEGINNING\n",
         "cursor = self._cursor\n",
-        ("tests/edges/brokers/test_redis_turn.py", "tests/edges/brokers/test_nats_and_redis.py"),
+        ("tests/edges/brokers/test_redis_turn.py",),
     ),
     Mistake(
         "the turn at NATS is taken from somebody who renews it",
@@ -137,7 +137,7 @@ BROKERS: Final = (
         "brokers/source.py",
         "keeping[number if anew else (each.id, delivery.body)]",
         "keeping[number if anew else each.id]",
-        ("tests/edges/brokers/test_undelivered.py", "tests/edges/brokers/test_sources.py"),
+        ("tests/edges/brokers/test_undelivered.py",),
     ),
 )
 
@@ -147,7 +147,7 @@ CLI: Final = (
         "cli/searching.py",
         "updated_to=time_of(until),",
         "updated_to=time_of(began_until),",
-        ("tests/edges/cli/test_looking.py",),
+        ("tests/edges/cli/test_read_models.py",),
     ),
     Mistake(
         "an instance whose id is another's whole name cannot be named",

@@ -1,10 +1,12 @@
 """NATS: a turn is not let go of because an answer was lost on its way."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import nats
+import pytest
 
 from mainspring.brokers.nats_turn import Turn
 from tests.edges.brokers.servers import nats_url
@@ -31,6 +33,33 @@ class Deaf:
             return answer
 
         return call
+
+
+class Seen:
+    """A bucket with one entry that somebody else holds."""
+
+    def __init__(self) -> None:
+        self.revision = 1
+
+    async def get(self, _: str) -> Any:
+        return SimpleNamespace(value=b"held somebody", revision=self.revision)
+
+
+def test_a_turn_is_not_taken_from_somebody_who_renews_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("mainspring.brokers.nats_turn._now", lambda: now)
+
+    async def main() -> list[bool]:
+        nonlocal now
+        bucket: Any = Seen()
+        turn, taken = Turn(bucket, "orders", "me", SECONDS), list[bool]()
+        for _ in range(5):
+            taken.append(await turn.take())
+            now += 0.6 * SECONDS
+            bucket.revision += 1
+        return taken
+
+    assert asyncio.run(main()) == [False] * 5
 
 
 def test_a_renewal_goes_on_though_neither_it_nor_the_question_after_it_was_answered() -> None:

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from redis.asyncio import Redis
 
 from mainspring.brokers.port import Outgoing
@@ -46,3 +47,31 @@ def test_one_that_has_the_turn_and_did_not_hear_of_it_reads_and_lets_it_go() -> 
         await broker.close()
 
     asyncio.run(main())
+
+
+def test_entries_whose_answer_was_lost_are_read_again() -> None:
+    async def main() -> None:
+        broker, address = RedisBroker(redis_url()), f"turn.{uuid4().hex}"
+        own: Any = await broker.subscribe(address, "readers", 10)
+        assert await own.receive(1, 0) == []
+        await broker.publish([Outgoing(address, "m-1", b"1")])
+        client = own._client  # noqa: SLF001  whose answer is lost
+        own._client = Deaf(client)  # noqa: SLF001  as above
+        with pytest.raises(TimeoutError):
+            await own.receive(1, 0)
+        own._client = client  # noqa: SLF001  as above
+        assert [delivery.body for delivery in await own.receive(1, 0)] == [b"1"]
+        await broker.close()
+
+    asyncio.run(main())
+
+
+class Deaf:
+    """A client that does what it is told, and hears no answer."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def eval(self, *given: Any) -> Any:
+        await self._client.eval(*given)
+        raise TimeoutError

@@ -85,6 +85,29 @@ def test_nothing_is_acknowledged_and_nothing_more_is_read_while_the_store_is_in_
     asyncio.run(main())
 
 
+def test_a_broker_is_told_that_what_cannot_be_accepted_yet_is_in_good_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.brokers.source.EXTEND_SECONDS", 0.01)
+    extended: list[Sequence[Any]] = []
+
+    async def extend(_: Any, deliveries: Sequence[Any]) -> None:
+        extended.append(deliveries)
+
+    monkeypatch.setattr("mainspring.brokers.memory._MemorySubscription.extend", extend)
+
+    async def main() -> None:
+        broker, store = memory(), Troubled()
+        shop, _ = orders("memory://", broker, store=store)
+        async with shop:
+            store.trouble = "all"
+            await broker.publish(remarks(2))
+            await until(lambda: len(extended) >= 2)
+            store.trouble = None
+            await drained(broker, "orders.in")
+
+    asyncio.run(main())
+    assert {len(deliveries) for deliveries in extended} == {3}
+
+
 def test_what_was_accepted_and_not_acknowledged_is_a_duplicate_when_it_comes_again() -> None:
     class Deaf(MemoryBroker):
         """Loses acknowledgements."""

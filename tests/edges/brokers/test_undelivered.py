@@ -189,3 +189,13 @@ def test_a_letter_of_an_edge_that_is_no_part_of_this_app_stays(tmp_path: Path) -
         await plain.stop()
 
     asyncio.run(main())
+
+
+def test_two_different_messages_under_one_id_that_cannot_be_taken_are_both_kept(tmp_path: Path) -> None:
+    async def body(shop: Mainspring, broker: MemoryBroker) -> None:
+        bodies = [b'{"order_id": ', b'{"amount": ']
+        await broker.publish([message("orders.in", "1", body) for body in bodies])
+        await drained(broker, "orders.in")
+        assert [undelivered_in(letter).bytes for letter in await shop.dead_letters()] == bodies
+
+    run("memory", tmp_path, body)

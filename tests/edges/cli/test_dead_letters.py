@@ -47,6 +47,12 @@ def test_one_that_is_still_not_taken_stays_and_the_exit_code_says_so(run: Run) -
     assert (ran.code, ran.out) == (1, "dead letter 1: is a dead letter still\n")
 
 
+def test_one_that_is_named_twice_is_discarded_once(run: Run) -> None:
+    ran = run("dead-letters", "discard", "1", "1")
+
+    assert (ran.code, ran.out) == (0, "dead letter 1: discarded\n")
+
+
 def test_who_retries_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     actors: list[str | None] = []
 

@@ -1,7 +1,10 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mainspring import Mainspring
+from mainspring.app.bulk import Action, BulkReport
 from tests.edges.cli.conftest import Run, order
 
 
@@ -99,6 +102,15 @@ def test_the_exit_code_says_that_one_of_many_refused(run: Run) -> None:
     done = run("bulk", "cancel", "--prefix", "o-", "--yes", "--per-second", "1000")
 
     assert (done.code, done.out.splitlines()[0]) == (1, "cancel: 1 done, 1 refused")
+
+
+def test_why_one_refused_cannot_move_the_cursor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def bulk(app: Mainspring, action: Action, **_: Any) -> BulkReport:
+        return BulkReport(action, matched=1, refusals=1, refused=[("Orders/o-1", "no\x1b[2J")])
+
+    monkeypatch.setattr(Mainspring, "bulk", bulk)
+
+    assert run("bulk", "cancel", "--prefix", "o-", "--yes").out.splitlines()[1] == "  Orders/o-1: no\\x1b[2J"
 
 
 def test_an_instance_goes_back_to_an_earlier_version(run: Run) -> None:

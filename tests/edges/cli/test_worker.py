@@ -2,9 +2,11 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import apsw
+import pytest
 
 from tests.edges.cli.conftest import Run, Start, order
 
@@ -112,6 +114,21 @@ def test_a_worker_is_scraped_and_its_lines_say_what_they_are_about(run: Run, sta
 
     worker.popen.send_signal(signal.SIGTERM)
     assert worker.end() == 0
+
+
+def test_reload_hands_on_every_option(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run_reloading(command: list[str], *_: Any) -> int:
+        commands.append(command[4:])
+        return 0
+
+    monkeypatch.setattr("mainspring.cli.worker.run_reloading", run_reloading)
+    options = ["--pool=mail", "--pool=reports", "--name=w-1", "--drain=7.0", "--log-level=error", "--json"]
+    options += ["--metrics-port=0", "--metrics-host=127.0.0.2"]
+
+    assert run("worker", "shop:app", "--reload", *options).code == 0
+    assert commands == [["shop:app", *options]]
 
 
 def test_reload_starts_the_worker_again_when_the_code_changes(start: Start, folder: Path) -> None:

@@ -277,6 +277,18 @@ def test_after_a_reset_a_late_result_comes_once_more(tmp_path: Path) -> None:
     use(tmp_path, [answered(202)], body)
 
 
+def test_after_a_reset_a_command_is_carried_out_again_and_its_answer_counts(tmp_path: Path) -> None:
+    async def body(app: Mainspring, server: Server) -> None:
+        receipt = await app.send(PlaceOrder("o-1"))
+        await receipt.result()
+        await receipt.reset(3)
+        await until(lambda: len(server.requests) == 2)
+        await until(lambda: has_settled(app, "o-1"))
+        assert await ended(app, "o-1")
+
+    use(tmp_path, [replying({})], body)
+
+
 async def ended(app: Mainspring, order_id: str) -> bool:
     return (await app.instance(Orders, order_id).row()).status == "completed"
 

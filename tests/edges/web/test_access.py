@@ -159,6 +159,26 @@ def test_headers_of_a_proxy_count_only_from_the_proxy() -> None:
     assert access.who({"x-forwarded-user": "a\nb", "x-forwarded-groups": "ops"}, "10.0.0.1") is None
 
 
+def test_groups_that_stand_in_two_headers_are_nobodys() -> None:
+    access = Access(headers=ProxyHeaders(roles={"ops": "operator", "all": "viewer"}))
+    # The second is the caller's own: a proxy writes one, and a line break stands between the two.
+    assert access.who({"x-forwarded-user": "ann", "x-forwarded-groups": "all,\nops"}, "127.0.0.1") is None
+
+
+def test_who_is_in_one_group_picks_no_task_of_another(tmp_path: Path) -> None:
+    ann = Token.of("the-secret-of-ann-is-long", name="ann", role="operator", groups=["manager"])
+
+    async def use() -> None:
+        async with served(counters(tmp_path), access=Access(tokens=[ann])) as client:
+            headers = {"authorization": "Bearer the-secret-of-ann-is-long"}
+            other = await client.post("/api/task-picks", json={"role": "director"}, headers=headers)
+            assert (other.status_code, other.json()["detail"]) == (403, "ann is not among director.")
+            own = await client.post("/api/task-picks", json={"role": "manager"}, headers=headers)
+            assert own.status_code == 200
+
+    asyncio.run(use())
+
+
 def test_who_asks_for_no_proof_says_what_anybody_may_do() -> None:
     assert Access(anybody="viewer").who({}, None) == Who(None, "viewer")
     assert [Access(anybody=role).asks for role in ROLES] == [True, False, False, False]

@@ -222,6 +222,22 @@ def test_counting_that_takes_too_long_ends_the_streams(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
+def test_a_listener_that_is_far_behind_is_told_of_all_piece_by_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVENTS_AT_ONCE", 2)
+
+    async def use() -> None:
+        async with counters(tmp_path) as app:
+            for _ in range(4):
+                await app.send(Count("c-1"))
+            stream = Live(app, look_seconds=0.01).listen(Ref("Counter", "c-1"), after=0)
+            pieces = [data for name, data, _ in await told(stream, 6) if name == "events"]
+            assert [[event["version"] for event in piece] for piece in pieces] == [[1, 2], [3, 4], [5]]
+
+    asyncio.run(use())
+
+
 def test_events_that_are_not_there_any_more_are_not_looked_for_again_and_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
