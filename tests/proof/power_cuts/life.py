@@ -25,7 +25,7 @@ from tests.proof.power_cuts.disk import Disk, FileSystem
 
 CUT: Final = 9
 FAILED: Final = 1
-LIFE_SECONDS: Final = 60
+LIFE_SECONDS: Final = 180
 LOOK_SECONDS: Final = 0.02
 # In half of the lives the log is moved so often that cuts fall into it.
 OFTEN_PAGES: Final = 40

