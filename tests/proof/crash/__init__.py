@@ -19,5 +19,5 @@ There are four workers side by side and two clients, on one file or, with `--sto
 own that has no peace either (`upheaval`): it is stopped or crashes every few seconds, and sessions are ended as an
 operator would.
 
-`python -m tests.proof.crash --cycles 500 --seed 7` is a part of `make soak`; `test_kill_loop` runs 20 cycles a store.
+`python -m tests.proof.crash --cycles 500 --seed 7` is a part of `make soak`; `test_kill_loop` runs a few cycles.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.proof.crash.client_process FOLDER NUMBER SEED`: a client, and people who answer and operate.
+"""`python -m tests.proof.crash.client_process FOLDER NUMBER SEED TRAVELLERS`: a client, and people who answer.
 
 SIGUSR1: begin nothing more. SIGTERM: end. In between, people go on to answer tasks and to mend what is stuck.
 """
@@ -12,14 +12,14 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.proof.crash.client import TRAVELLERS, Client
+from tests.proof.crash.client import Client
 from tests.proof.crash.errand_handlers import add_errands
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.people import People
-from tests.proof.crash.worker import app_of, started
+from tests.proof.crash.worker import app_of, clock_watched, started
 
 
-async def main(place: Place, number: str, seed: int) -> None:
+async def main(place: Place, number: str, seed: int, travellers: int) -> None:
     app = app_of(place)
     add_errands(app, place)
     chance = random.Random(f"{seed}-{number}")  # noqa: S311  no secret
@@ -27,13 +27,14 @@ async def main(place: Place, number: str, seed: int) -> None:
     ending = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, client.stopping.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
+    place.listening(int(number)).touch()
     await started(app, work=False)
     people = People(app, place, client, chance, number)
     looking_after = asyncio.ensure_future(people.look_after())
     try:
         await client.repeat_unknown(read_lines(place.ledger))
-        travellers = (client.travel(f"j{number}-{n}") for n in range(TRAVELLERS))
-        await asyncio.gather(*travellers, people.run_errands())
+        travels = (client.travel(f"j{number}-{n}") for n in range(travellers))
+        await asyncio.gather(*travels, people.run_errands())
         await ending.wait()
     finally:
         looking_after.cancel()
@@ -42,4 +43,5 @@ async def main(place: Place, number: str, seed: int) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s client %(levelname)s %(message)s")
-    asyncio.run(main(Place(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])))
+    with clock_watched(own := Place(Path(sys.argv[1]))):
+        asyncio.run(main(own, sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

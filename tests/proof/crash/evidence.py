@@ -17,8 +17,8 @@ INPUTS: Final = frozenset({"InitiatedBy", "Received"})
 OUTPUTS: Final = frozenset({"Sent", "Published", "Replied", "Scheduled"})
 ENDS: Final = frozenset({"Completed", "Failed", "Cancelled"})
 SAMPLED_EVENTS: Final = 300
-# Times in the streams of a server are its clock as a process knows it: wrong by half the way there and back, at most.
-# On a machine that has too much to do that is this much.
+# Times in the streams of a server are its clock as a process knows it: wrong by half the way there and back, at most,
+# which processes write down. This much beside it is what clocks go apart until the next look.
 CLOCK_ERROR_US: Final = 100_000
 
 _EVENTS = """
@@ -213,9 +213,14 @@ def read(place: Place, *, pays: bool = True) -> Evidence:
             payments=[command for (command,) in found.rows(_PAYMENTS)] if pays else [],
             orphans=found.rows(_ORPHANS)[0][0],
             log=place.log.read_text() if place.log.exists() else "",
-            clock_error_us=0 if place.url.startswith("sqlite:") else CLOCK_ERROR_US,
+            clock_error_us=0 if place.url.startswith("sqlite:") else _clock_error_us(place),
             brief=frozenset(line["brief"] for line in read_lines(place.stops) if "brief" in line),
         )
+
+
+def _clock_error_us(place: Place) -> int:
+    """Return by how much two processes may differ about the server's time: it took seconds to ask on a busy machine."""
+    return CLOCK_ERROR_US + 2 * max((line["clock_error_us"] for line in read_lines(place.clocks)), default=0)
 
 
 def _streams(found: Tables) -> dict[str, list[Recorded]]:

@@ -26,6 +26,7 @@ class Place:
         self.stops = folder / "stops.jsonl"
         self.people = folder / "people.jsonl"
         self.documents = folder / "documents.jsonl"
+        self.clocks = folder / "clocks.jsonl"
         self.run = folder / "run.json"
         self.log = folder / "processes.log"
         self._address = folder / "address"
@@ -38,6 +39,10 @@ class Place:
     def serving(self, worker: int) -> Path:
         """The mark of a worker that has begun to serve."""
         return self.folder / f"serving-{worker}"
+
+    def listening(self, client: int) -> Path:
+        """The mark of a client that hears signals."""
+        return self.folder / f"listening-{client}"
 
     def use(self, url: str) -> None:
         """Let the run have its store there."""

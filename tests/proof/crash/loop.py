@@ -10,10 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from msgspec import json
 
+from tests.proof.crash.client import TRAVELLERS
 from tests.proof.crash.evidence import quiet, sample
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.forked import Forked
@@ -35,12 +37,12 @@ BRIEF_EVERY: Final = 8
 """One worker in so many has a brief lease, and is stopped for longer than that."""
 OVER_LEASE_SECONDS: Final = 1.5
 SERVE_SECONDS: Final = 120.0
-STOP_SECONDS: Final = 60.0
+STOP_SECONDS: Final = 120.0
 REBUILD_SECONDS: Final = 120.0
 JUDGE_SECONDS: Final = 900.0
 # The design's bound after the last fault: lease + longest backoff + 30 s. Who is dead here is known to be dead at once,
-# so no other lease than that of one who was stopped has to run out.
-QUIET_SECONDS: Final = 30.0 + BRIEF_LEASE_SECONDS
+# so no other lease than that of one who was stopped has to run out. A busy machine has two minutes more.
+QUIET_SECONDS: Final = 30.0 + BRIEF_LEASE_SECONDS + 120.0
 LOOK_SECONDS: Final = 0.02
 STILL_SECONDS: Final = 2.0
 COME_TO_REST: Final = JOURNEY.come_to_rest | {"Errand", "Delivery"}
@@ -60,19 +62,36 @@ class Worker:
         return self.stopped_until is not None
 
 
+@dataclass
+class Client:
+    """A client's process."""
+
+    number: int
+    process: Forked
+
+
 class Loop:
     """One run in one folder: clients and workers, on a file or on a server that has no peace either."""
 
     def __init__(
-        self, place: Place, seed: int, *, on_server: bool = False, longest_seconds: float = LONGEST_SECONDS
+        self,
+        place: Place,
+        seed: int,
+        *,
+        on_server: bool = False,
+        longest_seconds: float = LONGEST_SECONDS,
+        brief_lease_seconds: float = BRIEF_LEASE_SECONDS,
+        travellers: int = TRAVELLERS,
     ) -> None:
         self._place = place
         self._seed = seed
         self._longest_seconds = longest_seconds
+        self._brief_lease_seconds = brief_lease_seconds
+        self._travellers = travellers
         self._chance = random.Random(seed)  # noqa: S311  no secret
         self._samples = Lines(place.samples)
         self._stops = Lines(place.stops)
-        self._clients: list[Forked] = []
+        self._clients: list[Client] = []
         self._workers: list[Worker] = []
         self._begun_clients = 0
         self._begun_workers = 0
@@ -94,8 +113,8 @@ class Loop:
                 progress(cycle)
             self._come_to_rest()
         finally:
-            for process in (*self._clients, *(worker.process for worker in self._workers)):
-                _kill(process)
+            for party in (*self._clients, *self._workers):
+                _kill(party.process)
         self.ran.seconds = time.monotonic() - started
         if self.upheaval is not None:
             counts = self.upheaval.counts
@@ -113,7 +132,7 @@ class Loop:
         self._stop_one_but(self._workers[victim])
         struck = self._chance.randrange(CLIENTS) if self._chance.random() < CLIENT_DIES else None
         if struck is not None:
-            _kill(self._clients[struck])
+            _kill(self._clients[struck].process)
             self.ran.client_kills += 1
         self._bury()
         _kill(self._workers[victim].process)
@@ -155,7 +174,7 @@ class Loop:
                 self._stops.add(stop=worker.number)
                 worker.process.send(signal.SIGSTOP)
                 beyond = self._chance.uniform(0.0, OVER_LEASE_SECONDS)
-                worker.stopped_until = time.monotonic() + BRIEF_LEASE_SECONDS + beyond
+                worker.stopped_until = time.monotonic() + self._brief_lease_seconds + beyond
                 self.ran.stops += 1
                 return
 
@@ -166,10 +185,12 @@ class Loop:
         for worker in self._workers:
             self._await_service(worker)
         for client in self._clients:
-            client.send(signal.SIGUSR1)
+            # Who does not listen yet would be ended by the signal, and with it those who answer and mend.
+            self._await(self._place.listening(client.number), client.process)
+            client.process.send(signal.SIGUSR1)
         self.ran.quiet_seconds = self._wait_until_quiet()
         for client in self._clients:
-            _stop(client)
+            _stop(client.process)
         rebuilt = self._start("tests.proof.crash.rebuild")
         if rebuilt.wait(REBUILD_SECONDS) != 0:
             self.ran.quiet_seconds = None
@@ -198,12 +219,14 @@ class Loop:
         brief = number % BRIEF_EVERY == WORKERS
         if brief:
             self._stops.add(brief=number)
-        lease = (str(BRIEF_LEASE_SECONDS),) if brief else ()
+        lease = (str(self._brief_lease_seconds),) if brief else ()
         return Worker(number, self._start("tests.proof.crash.worker_process", str(number), *lease), brief)
 
-    def _client(self) -> Forked:
+    def _client(self) -> Client:
         self._begun_clients += 1
-        return self._start("tests.proof.crash.client_process", str(self._begun_clients), str(self._seed))
+        number = self._begun_clients
+        arguments = (str(number), str(self._seed), str(self._travellers))
+        return Client(number, self._start("tests.proof.crash.client_process", *arguments))
 
     def _start(self, module: str, *arguments: str) -> Forked:
         return Forked(module, (str(self._place.folder), *arguments), self._place.log)
@@ -213,10 +236,13 @@ class Loop:
 
     def _await_service(self, worker: Worker) -> None:
         """Wait until a worker serves. One that is stopped has served before; one that ended never will."""
+        self._await(self._place.serving(worker.number), worker.process)
+
+    def _await(self, mark: Path, process: Forked) -> None:
         deadline = time.monotonic() + SERVE_SECONDS
-        while not self._serves(worker) and not worker.process.ended():
+        while not mark.exists() and not process.ended():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"worker {worker.number} did not serve within {SERVE_SECONDS:.0f} s")
+                raise TimeoutError(f"{mark.name} did not come within {SERVE_SECONDS:.0f} s")
             self._pause(LOOK_SECONDS)
 
     def _sample(self, cycle: int) -> None:

@@ -16,7 +16,7 @@ from tests.proof.crash.files import Place
 
 # The schema that the store uses when its URL names none.
 SCHEMA: Final = "mainspring"
-CONNECT_SECONDS: Final = 5.0
+CONNECT_SECONDS: Final = 60.0
 
 AWAY: Final = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError)
 """What a server raises that is away for a moment."""

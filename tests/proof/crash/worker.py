@@ -6,11 +6,15 @@ import asyncio
 import logging
 import random
 import signal
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 from mainspring import Context, Mainspring, Retry
 from mainspring.errors import StoreBusyError, StoreUnreachableError
+from mainspring.stores.postgres.clock import DatabaseClock
 from tests.proof.crash.files import Lines, Place, read_on
 from tests.proof.crash.journey import (
     CAPS,
@@ -116,6 +120,19 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
     return app
 
 
+@contextmanager
+def clock_watched(place: Place) -> Generator[None]:
+    """Write down how far this process may be wrong about the time of its server, for the judge."""
+    lines, measured = Lines(place.clocks), DatabaseClock.measured
+
+    def watched(clock: DatabaseClock, database_us: int, sent_us: int, came_us: int) -> None:
+        measured(clock, database_us, sent_us, came_us)
+        lines.add(sync=False, clock_error_us=round(clock._error_us or 0))  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  nobody else needs it
+
+    with patch.object(DatabaseClock, "measured", watched):
+        yield
+
+
 async def started(app: Mainspring, *, work: bool) -> None:
     """Start an app, as often as it takes: a server may be away just now, a file locked by one who was stopped."""
     while True:
@@ -133,7 +150,8 @@ async def work(place: Place, generation: int, app: Mainspring | None = None) -> 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     app = app or app_of(place, generation)
-    await started(app, work=True)
-    place.serving(generation).touch()
-    await stop.wait()
-    await app.stop()
+    with clock_watched(place):
+        await started(app, work=True)
+        place.serving(generation).touch()
+        await stop.wait()
+        await app.stop()

@@ -12,6 +12,7 @@ from typing import Final
 
 from mainspring import Mainspring
 from tests.proof.crash.files import Place
+from tests.proof.crash.worker import clock_watched
 from tests.proof.crash_points.client import PATIENCE_SECONDS, Client, look_at
 from tests.proof.crash_points.hands import Hands
 from tests.proof.crash_points.plants import PLANTS
@@ -53,7 +54,8 @@ def live(life: Life) -> None:
     if life.plant is not None:
         PLANTS[life.plant]()
     try:
-        asyncio.run(_live(life, place, points))
+        with clock_watched(place):
+            asyncio.run(_live(life, place, points))
     except TimeoutError as error:
         logging.getLogger(__name__).warning("the script came to no end: %s", error)
         sys.exit(STUCK)

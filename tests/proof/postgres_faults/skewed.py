@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from tests.proof.crash import files
-from tests.proof.crash.worker import app_of, started
+from tests.proof.crash.worker import app_of, clock_watched, started
 
 
 def skew(seconds: int) -> None:
@@ -34,4 +34,5 @@ async def work(place: files.Place, generation: int) -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s skewed %(levelname)s %(message)s")
     skew(int(sys.argv[3]))
-    asyncio.run(work(files.Place(Path(sys.argv[1])), int(sys.argv[2])))
+    with clock_watched(own := files.Place(Path(sys.argv[1]))):
+        asyncio.run(work(own, int(sys.argv[2])))

@@ -24,7 +24,7 @@ from tests.proof.crash.evidence import Evidence, quiet, read, sample
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.journey import JOURNEY
 from tests.proof.crash.tables import AWAY, prepare
-from tests.proof.crash.worker import app_of, started
+from tests.proof.crash.worker import app_of, clock_watched, started
 from tests.support.postgres.proxy import Cable
 from tests.support.postgres.server import Server
 
@@ -192,7 +192,7 @@ Trouble = Callable[[Stage], Coroutine[Any, Any, Counter[str]]]
 async def perform(stage: Stage, trouble: Trouble, ways: list[str] | None = None) -> Outcome:
     """Let workers work and a client ask while the trouble lasts, then judge. Each may have a way of its own."""
     ways = ways or [stage.url]
-    with _logged(stage.place):
+    with _logged(stage.place), clock_watched(stage.place):
         async with AsyncExitStack() as stack:
             for number in range(WORKERS):
                 app = app_of(Way(stage.folder, ways[number % len(ways)]), number + 1)
