@@ -35,6 +35,8 @@ START_SECONDS: Final = 60
 _RUN: Final = uuid4().hex[:8]
 
 _schemas: set[str] = set()
+# What initdb made, by the name of the installation.
+_templates: dict[str, Path] = {}
 
 
 class Unavailable(Exception):  # noqa: N818  no error: a reason to skip
@@ -139,9 +141,25 @@ class Server:
             )
 
     def _make(self) -> None:
-        made = self.run("initdb", "-D", str(self.data), "-U", "postgres", *self.initdb)
+        template = _templates.get(self._bin.parent.name) if self.initdb == _INITDB else None
+        made = self._copied(template, self.data) if template else self._initialized()
         if made.returncode:
-            raise Unavailable(f"initdb failed: {made.stderr[-300:].decode(errors='replace')}")
+            raise Unavailable(f"no files for a server: {made.stderr[-300:].decode(errors='replace')}")
+
+    def _initialized(self) -> subprocess.CompletedProcess[bytes]:
+        made = self.run("initdb", "-D", str(self.data), "-U", "postgres", *self.initdb)
+        if made.returncode or self.initdb != _INITDB:
+            return made
+        # The next server of this process gets a copy, which takes a tenth of the time.
+        folder = Path(tempfile.mkdtemp(prefix="mainspring-initdb-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        if self._account is not None:
+            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
+        _templates[self._bin.parent.name] = folder / "data"
+        return self._copied(self.data, folder / "data")
+
+    def _copied(self, files: Path, to: Path) -> subprocess.CompletedProcess[bytes]:
+        return self.as_owner("cp", "-Rp", files, to)
 
     def stop(self, *, kill: bool = False) -> None:
         """End the server: in order, or as a crash would."""
@@ -165,7 +183,8 @@ class Server:
         return dumped.stdout
 
     def remove(self) -> None:
-        self.stop()
+        """End the server, whose files nobody reads any more: what it has not written yet need not be written."""
+        self.stop(kill=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _wait(self) -> None:
