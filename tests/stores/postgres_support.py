@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from mainspring.stores.postgres.sql import within
 from mainspring.stores.postgres.store import Connected
 from mainspring.testing.clock import VirtualClock
 from tests.support.postgres.server import postgres_url
-
-TEST_SECONDS = 120
+from tests.support.waiting import until
 
 
 @asynccontextmanager
@@ -50,22 +48,12 @@ async def other_session(folder: Path, url: str = "") -> AsyncGenerator[Any]:
         await connection.close()
 
 
-async def somebody_waits(operator: Any) -> None:
-    """Wait until a session waits for a lock that another one has."""
-    while not await operator.fetchval("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)"):  # noqa: ASYNC110  a row
-        await asyncio.sleep(0.005)
+async def somebody_waits(operator: Any, holder: Any = None) -> None:
+    """Wait until a session waits for a lock that a holder has: the operator, or another one who cannot look itself."""
+    waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid)))"
+    await until(lambda: operator.fetchval(waits, (holder or operator).get_server_pid()))
 
 
 def sql(folder: Path, text: str) -> str:
     """Return a statement that is written for the schema `mainspring` for the test's own."""
     return within(Address(postgres_url(folder)).schema, text)
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test's body; one that hangs fails."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TEST_SECONDS):
-            await body()
-
-    asyncio.run(bounded())

@@ -10,9 +10,10 @@ from mainspring.errors import LendingError
 from mainspring.port.records import Committed, Unit
 from mainspring.stores.postgres import PostgresStore
 from mainspring.testing.store_contract.rig import accept
-from tests.stores.postgres_support import inside, opened, other_session, run
+from tests.stores.postgres_support import inside, opened, other_session
+from tests.support.running import run
 
-LIMIT_SECONDS = 5.0
+LIMIT_SECONDS = 60.0
 SHOWN = ("synchronous_commit", "enable_seqscan", "statement_timeout", "search_path", "role", "plan_cache_mode")
 
 
@@ -77,7 +78,7 @@ def test_a_statement_that_nobody_awaits_is_told(tmp_path: Path) -> None:
     async def body() -> None:
         async with opened(tmp_path) as store:
             loan = await store.lend(0, LIMIT_SECONDS)
-            careless = asyncio.ensure_future(loan.connection.execute("SELECT pg_sleep(0.2)"))
+            careless = asyncio.ensure_future(loan.connection.execute("SELECT pg_sleep(60)"))
             await asyncio.sleep(0)
             with pytest.raises(LendingError, match="still under way"):
                 await loan.commit(Unit("", ""))

@@ -15,9 +15,10 @@ from mainspring.stores.postgres.schema import Schema, migrations, newest_known
 from mainspring.stores.postgres.session import connect
 from mainspring.stores.postgres.sql import statements
 from tests.engine.jobs import Done, Start, Work, job
-from tests.stores.postgres_support import other_session, run, sql
+from tests.stores.postgres_support import other_session, sql
 from tests.support.postgres.proxy import Cable, Cut, serving
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
 from tests.support.waiting import until
 
 # What migrations do: columns in tables that every step writes, a table that is filled from another, an index.

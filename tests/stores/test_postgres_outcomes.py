@@ -7,9 +7,10 @@ import pytest
 from mainspring.port.records import Committed, Duplicate
 from mainspring.stores.postgres import PostgresStore, session
 from mainspring.testing.store_contract.rig import accept, order
-from tests.stores.postgres_support import inside, opened, other_session, run
+from tests.stores.postgres_support import inside, opened, other_session
 from tests.support.postgres.proxy import Cable, serving
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
 
 
 def test_a_transaction_that_was_never_told_to_commit_is_ended(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.stores.postgres import PostgresStore
-from tests.stores.postgres_support import run
 from tests.support.paths import ROOT
 from tests.support.postgres.server import Server, Unavailable
+from tests.support.running import run
 
 PAGE = (ROOT / "docs/how-to/postgresql.md").read_text()
 PROGRAM = "\n".join(re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))

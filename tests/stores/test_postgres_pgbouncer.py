@@ -20,11 +20,12 @@ from mainspring.testing.store_contract.rig import send, step
 from tests.engine.shop import PlaceOrder
 from tests.engine.test_stepping import shop
 from tests.stores.postgres_renumbered import renumbered
-from tests.stores.postgres_support import opened, run
+from tests.stores.postgres_support import opened
 from tests.stores.sqlite_model import compare
 from tests.support.ports import free_port
 from tests.support.postgres.proxy import through
 from tests.support.postgres.server import Unavailable, _account, own_schema, shared_server
+from tests.support.running import run
 
 START_SECONDS = 60
 POOLED = "A pooler in transaction mode stands before the server, and the URL does not say so"

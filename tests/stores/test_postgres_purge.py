@@ -14,8 +14,9 @@ from mainspring.stores.postgres.session import connect
 from mainspring.stores.postgres.sql import statements
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ORDERS, order, step
-from tests.stores.postgres_support import opened, other_session, run, sql
+from tests.stores.postgres_support import opened, other_session, sql
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
 
 SOME, ALL = 40, 1_000
 

@@ -25,9 +25,10 @@ from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session
 from mainspring.stores.postgres.sql import FILES, QUERIES, statements
 from mainspring.testing.store_contract.rig import accept, order, send, step, timer
-from tests.stores.postgres_support import inside, opened, other_session, run, sql
+from tests.stores.postgres_support import inside, opened, other_session, sql
 from tests.support.postgres.proxy import Cable, Cut, serving
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
 
 PACKAGE = Path(str(resources.files("mainspring.stores.postgres")))
 KEPT = PACKAGE / "schema.sql"

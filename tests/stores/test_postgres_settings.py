@@ -1,6 +1,5 @@
 """What a server or a pooler sets for its sessions harms no worker, and keeps nobody waiting."""
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -15,11 +14,13 @@ from mainspring.stores.postgres import session as session_module
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import order, step
-from tests.stores.postgres_support import inside, opened, other_session, run, sql
+from tests.stores.postgres_support import inside, opened, other_session, sql
 from tests.support.postgres.server import Server, Unavailable, own_schema, postgres_url
+from tests.support.running import run
+from tests.support.waiting import until
 
 LEASE_US = 30_000_000
-IDLE_SECONDS = 1.0
+IDLE_SECONDS = 0.5
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,9 @@ def test_a_worker_with_nothing_to_do_keeps_the_connection_that_says_that_it_live
             assert presence is not None
             assert presence.session is not None
             before = presence.session.pid
-            await asyncio.sleep(2 * IDLE_SECONDS)  # it is the server's clock that would cut it
+            async with other_session(tmp_path, impatient_server.url) as later:
+                await until(later.is_closed)
+            await store.stats()
             assert (presence.session.closed, presence.session.pid) == (False, before)
 
     run(body)
@@ -66,7 +69,6 @@ def test_behind_a_pooler_an_answer_that_does_not_come_is_waited_for_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No timeout of ours is set in its sessions: the client gives up, and does not ask for the same again."""
-    monkeypatch.setattr("mainspring.stores.postgres.session.ANSWER_SECONDS", 1.5)
     asked, rows = list[str](), session_module.Session.rows
 
     async def counted(session: session_module.Session, statement: str, *values: Any) -> Any:
@@ -74,15 +76,19 @@ def test_behind_a_pooler_an_answer_that_does_not_come_is_waited_for_once(
         return await rows(session, statement, *values)
 
     async def body() -> None:
-        async with opened(tmp_path, url=f"{postgres_url(tmp_path)}&pooler=transaction") as store:
-            await store.commit(0, [step("m-1")])
+        async with opened(tmp_path) as patient:
+            await patient.commit(0, [step("m-1")])
+            monkeypatch.setattr(session_module, "ANSWER_SECONDS", 2.0)
+            store = PostgresStore(f"{postgres_url(tmp_path)}&pooler=transaction", VirtualClock())
+            await store.open()
             async with other_session(tmp_path) as other, other.transaction():
                 await other.execute(sql(tmp_path, "LOCK TABLE mainspring.instances"))
                 monkeypatch.setattr(session_module.Session, "rows", counted)
                 with pytest.raises(StoreUnreachableError):
                     await store.load([order()])
                 assert len(asked) == 1
-            (loaded,) = await store.load([order()])
+            await store.close()
+            (loaded,) = await patient.load([order()])
             assert loaded is not None
 
     run(body)
@@ -90,7 +96,7 @@ def test_behind_a_pooler_an_answer_that_does_not_come_is_waited_for_once(
 
 def test_a_standby_or_a_reader_is_told_of_the_primary_server(impatient_server: Server, tmp_path: Path) -> None:
     async def body() -> None:
-        async with other_session(tmp_path, impatient_server.url) as other:
+        async with other_session(tmp_path, f"{impatient_server.url}?idle_session_timeout=0") as other:
             await other.execute("CREATE ROLE reader LOGIN SUPERUSER")
             await other.execute("ALTER ROLE reader SET default_transaction_read_only = on")
         url = own_schema(impatient_server.url.replace("postgres@", "reader@"), tmp_path)

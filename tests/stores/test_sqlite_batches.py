@@ -17,6 +17,7 @@ from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, accept, order, send, step, timer
 from tests.stores.sqlite_faulty_disk import faulty_disk
 from tests.stores.sqlite_support import NAME, PATIENCE_SECONDS, Holder, opened
+from tests.support.waiting import until
 
 TABLES_WRITTEN = 3
 ROWS_AT_ONCE = 256
@@ -189,9 +190,7 @@ def test_the_log_is_moved_into_the_database_in_a_pause(tmp_path: Path, monkeypat
         async with opened(tmp_path) as store:
             before = (tmp_path / NAME).stat().st_size
             await store.commit(0, orders(500, "o"))
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while (tmp_path / NAME).stat().st_size == before:  # noqa: ASYNC110  another thread does it
-                    await asyncio.sleep(0.005)
+            await until(lambda: (tmp_path / NAME).stat().st_size > before)
 
     asyncio.run(body())
 
@@ -214,7 +213,7 @@ def wakes(folder: Path, unit: Unit, within_seconds: float) -> bool:
         async with opened(folder) as store:
             worker = await store.register_worker("first", 1_000_000)
             waiting = asyncio.create_task(store.wait_for_work(3_600))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)  # it begins
             await store.commit(worker, [unit])
             done, _ = await asyncio.wait({waiting}, timeout=within_seconds)
             waiting.cancel()

@@ -28,7 +28,7 @@ from mainspring.stores.sqlite.schema import migrations
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import accept, order, send, step
 from tests.stores.sqlite_faulty_disk import Disk, faulty_disk
-from tests.stores.sqlite_support import NAME, Holder, elsewhere, opened
+from tests.stores.sqlite_support import NAME, PATIENCE_SECONDS, Holder, elsewhere, opened
 
 Body = Callable[[SqliteStore], Awaitable[Any]]
 
@@ -163,7 +163,7 @@ def test_a_lock_that_is_given_up_in_time_only_costs_time(tmp_path: Path) -> None
             holder.kill()
             await step
 
-    on_store(tmp_path, body)
+    on_store(tmp_path, body, busy_seconds=PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize(

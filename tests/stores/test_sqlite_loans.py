@@ -9,7 +9,7 @@ from mainspring.errors import StoreClosedError
 from mainspring.port.records import Unit
 from tests.stores.sqlite_support import opened
 
-LONG_SECONDS = 10.0
+LONG_SECONDS = 120.0
 
 
 def test_what_others_write_goes_between_two_loans(tmp_path: Path) -> None:
