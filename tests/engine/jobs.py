@@ -9,6 +9,7 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Fail, Mainspring, Received, Retry, Send, SendFailed, Workflow
 from mainspring.errors import StoreError
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,15 @@ def job(app: Mainspring, handle: Callable[..., Any], **options: Any) -> Mainspri
     app.add(Job())
     app.handler(**options)(handle) if options else app.handler(handle)
     return app
+
+
+async def look_for_work(app: Mainspring) -> None:
+    """Let a worker look once for what is due, and begin with what it finds."""
+    claimer, committer = app.engine.claimer, app.engine.committer
+    await until(lambda: committer.idle)
+    looked = claimer.rounds
+    app.engine.due_at(0)
+    await until(lambda: claimer.rounds > looked and claimer.idle)
 
 
 async def has_status(app: Mainspring, id: str, status: str) -> bool:

@@ -36,20 +36,31 @@ async def nothing_is_left(app: Mainspring) -> bool:
 # ---- fair shares
 
 JOBS = 90
+# Of them, those that three workers do in step with each other.
+TOGETHER = 30
 
 
 @pytest.mark.parametrize("sent_by", ["a worker", "a client"])
-def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp) -> None:
-    """Whoever commits a step owns its outputs, but no more of them than it can carry out soon."""
+def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever commits a step owns its outputs, but no more of them than it can carry out soon.
+
+    For a while nobody is done before all three have both hands full: who took everything would wait in vain.
+    """
+    # Slow is what takes longer than this: then how long a worker is kept waiting here does not matter.
+    monkeypatch.setattr("mainspring.engine.pace.AHEAD_SECONDS", 1e-9)
+    all_at_work = asyncio.Barrier(3 * 2)
     done: Counter[str] = Counter()
     most: Counter[str] = Counter()
     running: Counter[str] = Counter()
+    begun: Counter[str] = Counter()
 
     def app(name: str) -> Mainspring:
         async def work(command: Work) -> Done:
             running[name] += 1
             most[name] = max(most[name], running[name])
-            await asyncio.sleep(0.05)  # the work itself
+            begun["all"] += 1
+            if begun["all"] <= TOGETHER:
+                await all_at_work.wait()
             running[name] -= 1
             done[name] += 1
             return Done(command.id, command.part)
@@ -69,8 +80,8 @@ def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp) -
 
     run(main)
     assert sum(done.values()) == JOBS
-    assert min(done[name] for name in "abc") >= JOBS // 6, done
-    assert max(most.values()) <= 2
+    assert min(done[name] for name in "abc") >= TOGETHER // 3, done
+    assert set(most.values()) == {2}
 
 
 def test_a_worker_holds_no_more_than_it_can_carry_out_soon(make_app: MakeApp) -> None:
@@ -174,13 +185,21 @@ def test_many_handlers_with_little_room_are_looked_after_at_once(make_app: MakeA
     assert all({"Pack", "Label", "Work"} <= set(look) for look in narrow)
 
 
+INPUTS = 2 * CLAIM_LIMIT + 200
+
+
 def test_a_backlog_of_inputs_is_shared(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    all_started = asyncio.Event()
-    claim = Claimer._claim  # noqa: SLF001  else whoever starts first could be done before the other begins
+    together, claimed = asyncio.Barrier(2), set[Claimer]()
+    claim = Claimer._claim  # noqa: SLF001  else whoever is quicker could take all before the other has claimed once
 
     async def claim_together(claimer: Claimer, worker: int) -> bool:
-        await all_started.wait()
-        return await claim(claimer, worker)
+        if claimer in claimed:
+            return await claim(claimer, worker)
+        claimed.add(claimer)
+        await together.wait()
+        more = await claim(claimer, worker)
+        await together.wait()
+        return more
 
     monkeypatch.setattr(Claimer, "_claim", claim_together)
 
@@ -188,19 +207,17 @@ def test_a_backlog_of_inputs_is_shared(make_app: MakeApp, monkeypatch: pytest.Mo
         sender = make_app()
         sender.add(Queued())
         await sender.start(work=False)
-        await sender.send_many([Start(f"j-{n}") for n in range(3_000)])
+        await sender.send_many([Start(f"j-{n}") for n in range(INPUTS)])
         await sender.stop()
         workflows = [Queued(), Queued()]
         apps = [make_app() for _ in workflows]
         for app, workflow in zip(apps, workflows, strict=True):
             app.add(workflow)
         await asyncio.gather(*(app.start() for app in apps))
-        all_started.set()
         await until(lambda: nothing_is_left(apps[0]))
-        assert sum(workflow.decided for workflow in workflows) >= 3_000
-        # Who gets a file's lock next is the file system's choice: on SQLite one may well do all of it.
-        least = 0 if sender.url.startswith("sqlite") else CLAIM_LIMIT
-        assert min(workflow.decided for workflow in workflows) >= least, [workflow.decided for workflow in workflows]
+        # Who loses a race for an instance decides once more.
+        assert sum(workflow.decided for workflow in workflows) >= INPUTS
+        assert min(workflow.decided for workflow in workflows) >= CLAIM_LIMIT, [each.decided for each in workflows]
         for app in apps:
             await app.stop()
 
@@ -308,9 +325,12 @@ def no_server_is_young(folder: Path, body: Callable[[], Coroutine[Any, Any, None
     return main
 
 
-@pytest.mark.parametrize(("pooler", "lease_seconds"), [("", 3_600), ("&pooler=transaction", 2)])
-def test_a_killed_worker_is_taken_over_in_time(pooler: str, lease_seconds: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pooler", "lease_seconds"), [("", 3_600), ("&pooler=transaction", 1)])
+def test_a_killed_worker_is_taken_over_in_time(
+    pooler: str, lease_seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Long before its lease is over; where nobody can know that it is dead, after that."""
+    monkeypatch.setattr(engine, "RELIEVE_SECONDS", 0.2)
 
     async def body() -> None:
         url = postgres_url(tmp_path) + pooler
