@@ -68,6 +68,7 @@ PARTS: Final = (
     Part("memory", "-m tests.proof.memory_soak --minutes 60", "-m tests.proof.memory_soak --minutes 2"),
     Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
     Part("long-tests", _LONG_TESTS, _LONG_TESTS),
+    Part("mutants", "-m tests.mutants", "-m tests.mutants --sample 0.02"),
     Part("properties", _PROPERTIES, _PROPERTIES),
     Part(
         "figures",
