@@ -6,9 +6,23 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
 
-from mainspring import CancelSchedule, Complete, Fail, Publish, Reply, Schedule, Send
+from mainspring import (
+    Ask,
+    CancelSchedule,
+    CloseTask,
+    Compensate,
+    Complete,
+    Fail,
+    FanOut,
+    Publish,
+    Reply,
+    Schedule,
+    Send,
+    StartChild,
+)
 from mainspring.core.changes import ALIGNED_ITEMS
-from mainspring.core.difference import diff, field_differences, show, value_diff
+from mainspring.core.decisions import Become
+from mainspring.core.difference import SHOWN_FIELDS, diff, field_differences, show, value_diff
 
 
 @dataclass(frozen=True)
@@ -99,3 +113,115 @@ def test_very_long_lists_are_compared_place_by_place() -> None:
     lines = diff(many, other, text=show, key=lambda d: d, verb="decided")
     assert len(lines) == len(many)
     assert lines[-1] == "~ Send(Line): name: expected 'a', decided 'b'"
+
+
+@dataclass(frozen=True)
+class Joined:
+    results: tuple[int, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+def test_sagas_children_and_tasks_are_shown_as_authors_write_them() -> None:
+    ask = Ask(
+        "Approve",
+        answer=Line | Cart,
+        role="manager",
+        excludes=("ann",),
+        reject=Cart,
+        due=timedelta(days=7),
+        remind=Schedule("late", after=timedelta(days=1)),
+        data={"n": 1},
+    )
+    assert [
+        show(Send("book", compensate="free")),
+        show(Compensate("no car")),
+        show(Compensate("no car", then="replan")),
+        show(Become("waiting")),
+        show(StartChild("ship")),
+        show(StartChild("ship", "abandon")),
+        show(FanOut([1, 2], into=Joined)),
+        show(FanOut([1], into=Joined, key="squares")),
+        show(CloseTask(Line)),
+        show(CloseTask("approval")),
+        show(Schedule("late", after=timedelta(days=1), key="k")),
+        show(ask),
+    ] == [
+        "Send('book', compensate='free')",
+        "Compensate('no car')",
+        "Compensate('no car', then='replan')",
+        "Become('waiting')",
+        "StartChild('ship')",
+        "StartChild('ship', when_parent_ends='abandon')",
+        "FanOut([1, 2], into=Joined)",
+        "FanOut([1], into=Joined, key='squares')",
+        "CloseTask(Line)",
+        "CloseTask('approval')",
+        "Schedule('late', after=1 day, 0:00:00, key='k')",
+        (
+            "Ask('Approve', Line | Cart, role='manager', excludes=('ann',), reject=Cart, due=7 days, 0:00:00, "
+            "remind=Schedule('late', after=1 day, 0:00:00), data={'n': 1})"
+        ),
+    ]
+
+
+def told(expected: list[object], came: list[object]) -> list[str]:
+    return diff(expected, came, text=repr, verb="came")
+
+
+def test_the_same_items_stand_once_and_the_others_on_their_side_in_order() -> None:
+    assert told([1, 2, 3], [1, 9, 3, 4]) == ["  1", "- 2", "+ 9", "  3", "+ 4"]
+    assert told([1, 2], []) == ["- 1", "- 2"]
+    assert told([], [1, 2]) == ["+ 1", "+ 2"]
+    assert told([], []) == []
+
+
+def test_what_differs_only_in_fields_is_paired_in_the_order_in_which_it_came() -> None:
+    expected: list[object] = [Send(Line("a")), Send(Line("b"))]
+    came: list[object] = [Fail("x"), Send(Line("a", 2)), Fail("y"), Send(Line("b", 3)), Fail("z")]
+    assert told(expected, came) == [
+        "+ Fail(reason='x')",
+        "~ Send(Line): count: expected 1, came 2",
+        "+ Fail(reason='y')",
+        "~ Send(Line): count: expected 1, came 3",
+        "+ Fail(reason='z')",
+    ]
+
+
+def test_messages_of_two_types_are_not_paired() -> None:
+    assert told([Send(Line("a"))], [Send(Packed(1))]) == [
+        "- Send(message=Line(name='a', count=1))",
+        "+ Send(message=Packed(weight=1))",
+    ]
+    assert told([Complete(Line("a"))], [Complete(Line("b"))]) == ["~ Complete(Line): name: expected 'a', came 'b'"]
+    assert told([Become(Line("a"))], [Become(Line("b"))]) == ["~ Become(Line): state.name: expected 'a', came 'b'"]
+
+
+def test_items_are_the_same_by_their_key() -> None:
+    assert diff(["a1", "b1"], ["A2", "c2"], text=str, verb="came", key=lambda text: text[0].lower()) == [
+        "  A2",
+        "- b1",
+        "+ c2",
+    ]
+
+
+def test_as_many_fields_are_told_as_people_read() -> None:
+    assert SHOWN_FIELDS == 8
+    prices = {str(n): n for n in range(SHOWN_FIELDS)}
+    one = field_differences(Cart(prices=prices), Cart(prices=dict.fromkeys(prices, -1)), "came")
+    assert "more" not in one
+    assert one.count(";") == SHOWN_FIELDS - 1
+    more = field_differences(Cart(prices=prices | {"x": 0, "y": 0}), Cart(), "came")
+    assert more.endswith("; and 2 more")
+    assert more.count(";") == SHOWN_FIELDS
+
+
+def test_two_single_values_are_told_by_field_where_they_are_alike() -> None:
+    assert value_diff(Line("a"), Line("b"), "is") == ["~ Line: name: expected 'a', is 'b'"]
+    assert value_diff(Line("a"), Packed(1), "is") == ["- Line(name='a', count=1)", "+ Packed(weight=1)"]
+    assert value_diff(timedelta(1), timedelta(2), "is") == ["- 1 day, 0:00:00", "+ 2 days, 0:00:00"]
+
+
+def test_a_plain_message_keeps_its_name_in_the_path() -> None:
+    assert field_differences(Send("a"), Send("b"), "came") == "message: expected 'a', came 'b'"
+    assert field_differences(1, 2, "came") == ": expected 1, came 2"
+    assert field_differences(Send(Line("a")), Complete(Line("a")), "came").startswith(": expected Send(")

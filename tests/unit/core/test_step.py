@@ -28,12 +28,15 @@ from mainspring import (
     Sent,
     Workflow,
 )
+from mainspring.core import decisions as decide
+from mainspring.core.events import Asked, Became, TaskClosed
 from mainspring.core.step import OUTPUTS_PER_STEP, step
 from mainspring.errors import (
     CannotBeginError,
     DecisionAfterEndError,
     InvalidDecisionError,
     InvalidStateError,
+    LeftError,
     TooManyOutputsError,
     UndeclaredInputError,
     UndeclaredOutputError,
@@ -79,7 +82,20 @@ class Idle:
     pass
 
 
-class Scripted(Workflow[Ask | Later, Idle, Answer]):
+@dataclass(frozen=True)
+class Joined:
+    id: str = ""
+    results: tuple[Answer, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class JoinedElsewhere:
+    results: tuple[Answer, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class Scripted(Workflow[Ask | Later | Joined, Idle, Answer]):
     """Decides whatever the test tells it to."""
 
     begins = Ask
@@ -92,7 +108,7 @@ class Scripted(Workflow[Ask | Later, Idle, Answer]):
     def route(self, message: Ask | Later) -> str | None:
         return message.id
 
-    def decide(self, message: Ask | Later, state: Idle) -> Decisions[Ask | Later, Answer] | None:
+    def decide(self, message: Any, state: Idle) -> Decisions[Ask | Later, Answer] | None:
         return self.decisions
 
     def evolve(self, state: Idle, event: Event[Ask | Later, Answer]) -> Idle | None:
@@ -193,7 +209,7 @@ def test_a_timer_that_lost_its_race_is_recorded_and_ignored() -> None:
 
 
 def test_an_input_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(UndeclaredInputError, match=r"does not take Undeclared: its inputs are Ask, Later"):
+    with pytest.raises(UndeclaredInputError, match=r"does not take Undeclared: its inputs are Ask, Later, Joined"):
         begin(Scripted(), Undeclared())
 
 
@@ -211,6 +227,18 @@ def test_a_message_that_may_not_begin_does_not_begin() -> None:
         (Complete(Undeclared()), "outputs"),
         (Schedule(Undeclared(), after=timedelta(1)), "inputs"),
         (CancelSchedule(Undeclared), "inputs"),
+        (Send(Undeclared(), compensate=Answer("undo")), "outputs"),
+        (Send(Answer("do"), compensate=Undeclared()), "outputs"),
+        (decide.StartChild(Undeclared()), "outputs"),
+        (decide.Compensate("no", then=Undeclared()), "inputs"),
+        (decide.CloseTask(Undeclared), "inputs"),
+        (decide.Become(Undeclared()), "states"),
+        (decide.FanOut([Answer("a")], into=JoinedElsewhere), "inputs"),
+        (decide.FanOut([Answer("a"), Undeclared()], into=Joined), "outputs"),
+        (decide.Ask("?", answer=Undeclared, role="r"), "inputs"),
+        (decide.Ask("?", answer=Later | Undeclared, role="r"), "inputs"),
+        (decide.Ask("?", answer=Later, role="r", remind=Schedule(Undeclared(), after=timedelta(1))), "inputs"),
+        (decide.Ask("?", answer=Later, role="r", escalate=Schedule(Undeclared(), after=timedelta(1))), "inputs"),
     ],
 )
 def test_a_decision_about_an_undeclared_type_is_refused(decision: object, role: str) -> None:
@@ -218,7 +246,35 @@ def test_a_decision_about_an_undeclared_type_is_refused(decision: object, role: 
         begin(Scripted([decision]))
 
 
-@pytest.mark.parametrize("end", [Complete(), Fail("no")])
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Send(Answer("do"), compensate=Answer("undo")),
+        Reply(Answer("yes")),
+        Complete(Answer("done")),
+        decide.StartChild(Answer("begin")),
+        decide.Compensate("no"),
+        decide.Compensate("no", then=Later("1")),
+        decide.CloseTask("key"),
+        decide.CloseTask(Later),
+        CancelSchedule(Later),
+        decide.Become(Idle()),
+        decide.FanOut([Answer("a")], into=Joined),
+        decide.Ask("?", answer=Later, role="r", remind=Schedule(Later("1"), after=timedelta(1))),
+    ],
+)
+def test_a_decision_about_declared_types_is_recorded(decision: object) -> None:
+    assert len(begin(Scripted([decision])).events) >= 3
+
+
+def test_two_tasks_under_one_key_in_one_step_are_refused() -> None:
+    ask = decide.Ask("?", answer=Later, role="r")
+    with pytest.raises(InvalidDecisionError, match=r"asks twice under one key in one step: \['Later', 'Later'\]"):
+        begin(Scripted([ask, ask]))
+    begin(Scripted([ask, decide.Ask("?", answer=Later, role="r", key="another")]))
+
+
+@pytest.mark.parametrize("end", [Complete(), Fail("no"), decide.Compensate("no")])
 def test_a_decision_after_the_end_is_refused(end: object) -> None:
     with pytest.raises(DecisionAfterEndError, match="Put Complete, Fail or Compensate last"):
         begin(Scripted([end, Send(Answer("late"))]))
@@ -253,7 +309,7 @@ def test_evolve_must_return_a_declared_state() -> None:
 
 def test_an_error_in_decide_says_where_it_came_from() -> None:
     class Broken(Scripted):
-        def decide(self, message: Ask | Later, state: Idle) -> Decisions[Ask | Later, Answer] | None:
+        def decide(self, message: Any, state: Idle) -> Decisions[Ask | Later, Answer] | None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError) as caught:
@@ -281,10 +337,89 @@ def test_decide_may_ask_for_the_envelope_and_sees_its_whole_context() -> None:
             seen.append(envelope)
             return []
 
-    Curious.decide.__annotations__["envelope"] = Envelope[Ask | Later]
+    Curious.decide.__annotations__["envelope"] = Envelope[Ask | Later | Joined]
     begin(Curious())
 
     assert (seen[0].message, seen[0].type, seen[0].type_version) == (Ask("1"), "Ask", 1)
     assert (seen[0].id, seen[0].correlation_id, seen[0].causation_id) == ("message-1", "message-1", None)
     assert (seen[0].kind, seen[0].sender, seen[0].actor) == (Kind.COMMAND, None, None)
     assert seen[0].time == envelope(Ask("1")).time
+
+
+def test_a_task_that_is_answered_is_closed_before_what_is_decided() -> None:
+    answered = envelope(Later("1"), task="review")
+    taken = step(Scripted([Send(Answer("x"))]), Idle(), 4, answered, begins=False)
+    assert list(taken.events) == [Received(Later("1")), TaskClosed("review"), Sent(Answer("x"))]
+
+
+def test_a_task_is_recorded_with_its_timers_behind_it() -> None:
+    ask = decide.Ask("?", answer=Later, role="r", key="k", remind=Schedule(Later("1"), after=timedelta(1)))
+    assert list(begin(Scripted([ask, decide.Become(Idle())])).events)[2:] == [
+        Asked("k", "?", ("Later",), "r"),
+        Scheduled(Later("1"), timedelta(1), None, "task:k"),
+        Became(Idle()),
+    ]
+
+
+def test_what_is_no_timer_and_no_decision_is_no_transition() -> None:
+    with pytest.raises(UnknownTransitionError):
+        step(OrderFulfilment(), AwaitingShipment("o-1"), 7, envelope(PaymentTimedOut("o-1")), begins=False)
+
+
+@pytest.mark.parametrize(
+    ("decision", "told"),
+    [
+        (Send(Answer("do"), compensate=Answer("undo")), "Send(…, compensate=…)"),
+        (decide.StartChild(Answer("begin")), "StartChild"),
+        (decide.FanOut([Answer("a")], into=Joined), "FanOut"),
+        (decide.Compensate("no"), "Compensate"),
+    ],
+)
+def test_without_a_history_nothing_is_decided_that_needs_one(decision: object, told: str) -> None:
+    class Unkept(Scripted):
+        history = "state"
+
+    with pytest.raises(InvalidDecisionError) as caught:
+        begin(Unkept([decision]))
+    assert str(caught.value).startswith(f"Unkept decided {told}, and its history is not kept")
+    assert len(begin(Unkept([Send(Answer("x")), Complete()])).events) == 4
+    assert len(begin(Scripted([decision])).events) == 3
+
+
+class Leaving(Scripted):
+    """Raises what the test tells it to, in decide or in evolve."""
+
+    def decide(self, message: Any, state: Idle) -> Decisions[Any, Answer] | None:
+        if self.decisions is not None:
+            raise self.decisions
+        return []
+
+    def evolve(self, state: Idle, event: Event[Any, Answer]) -> Idle | None:
+        raise self.after
+
+
+@pytest.mark.parametrize("where", ["decide", "evolve"])
+def test_code_that_leaves_the_process_is_told_as_an_error_with_its_message(where: str) -> None:
+    leaving = Leaving(SystemExit(3)) if where == "decide" else Leaving(None, SystemExit(3))
+    with pytest.raises(LeftError) as caught:
+        begin(leaving)
+    assert (caught.value.workflow, caught.value.state) == ("Leaving", Idle())
+    assert where in str(caught.value)
+    assert caught.value.message == (Ask("1") if where == "decide" else Began())
+
+
+@pytest.mark.parametrize("where", ["decide", "evolve"])
+def test_an_interrupt_from_the_keyboard_passes_through(where: str) -> None:
+    stop = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        begin(Leaving(stop) if where == "decide" else Leaving(None, stop))
+
+
+def test_a_refused_decision_is_told_with_its_message_and_state() -> None:
+    with pytest.raises(UndeclaredOutputError) as caught:
+        begin(Scripted([Publish(Undeclared())]))
+    assert (caught.value.message, caught.value.state) == (Ask("1"), Idle())
+
+
+def test_a_list_of_decisions_may_be_a_tuple() -> None:
+    assert begin(Scripted((Complete(),))).events[-1] == Completed()
