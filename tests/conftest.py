@@ -2,12 +2,17 @@
 
 import gc
 import os
+import sys
 from collections.abc import Generator
 from typing import Final
 
 import hypothesis
 import pytest
 from hypothesis import HealthCheck
+
+# Tests start hundreds of processes: where this is set, each of them, and each run, would compile all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A test that is slow on a busy machine has not failed. Each run tries the same examples, so that a change is not blamed
 # for what it has no part in; a soak tries others: --hypothesis-profile others.

@@ -13,6 +13,7 @@ from tests.project.newcomer.merging import merged
 from tests.project.newcomer.pages import Typed, Written, blocks
 
 PATIENCE_S = 300
+PRETENDED = re.compile(r"asyncio\.sleep\([\d.]+\)")
 # What a second reader sees otherwise: moments, durations, and digests of code.
 PASSING = [
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?"), "<moment>"),
@@ -55,6 +56,9 @@ class Newcomer:
         path.write_text(merged(path.read_text(), block.text) if block.changed else block.text)
 
     def _type(self, command: str) -> str:
+        # A handler that pretends to work for a second gives a reader time to kill its worker. A machine that is held up
+        # for that second would kill it too late, so it has all the time there; and none where nobody is waiting for it.
+        self._pretend_to_work(seconds=60 if "kill -9" in command else 0.01)
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -79,6 +83,12 @@ class Newcomer:
             check=False,
         )
         return done.stdout and done.stdout.rstrip("\n") + "\n"
+
+    def _pretend_to_work(self, *, seconds: float) -> None:
+        for path in self.folder.glob("*.py"):
+            text = path.read_text()
+            if text != (changed := PRETENDED.sub(f"asyncio.sleep({seconds:g})", text)):
+                path.write_text(changed)
 
     def _compare(self, title: str, printed: str, seen: str) -> None:
         expected, found = steady(printed).splitlines(), steady(seen).splitlines()
