@@ -193,13 +193,25 @@ def test_a_childs_failure_waits_for_code_that_listens_or_for_a_skip(make_app: Ma
     run(main)
 
 
-def test_requests_to_two_instances_may_have_the_same_id(make_app: MakeApp) -> None:
+def test_requests_to_two_instances_may_have_the_same_id(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.app.requests.ELSEWHERE_SECONDS", 0.01)
+    looks = 0
+
     async def main() -> None:
         async with office(make_app()) as app:
+            kept = app.engine.dispatcher.replies.kept
+
+            async def counted(*asked: Any) -> Any:
+                nonlocal looks
+                looks += 1
+                return await kept(*asked)
+
             assert await app.request(Ask("quick"), id="r-1") == Answer("0 before you")
             waits = asyncio.ensure_future(app.request(Ask("slow"), id="r-1", timeout=timedelta(seconds=60)))
-            # Longer than it takes to look for a reply that came elsewhere.
-            await asyncio.wait([waits], timeout=0.7)
+            monkeypatch.setattr(app.engine.dispatcher.replies, "kept", counted)
+            # The second look begins when the first has found nothing under this id, of this instance.
+            await until(lambda: looks > 1)
+            assert not waits.done()
             await app.send(AnswerNow("slow"))
             assert await waits == Answer("at last")
 

@@ -20,7 +20,6 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import quoted
 from mainspring.testing.clock import VirtualClock
 from tests.support.postgres.server import own_schema, server_url
 
@@ -29,31 +28,61 @@ SMALL_BYTES: Final = 65_536
 
 _NUMBERS: Final = count()
 # What a test can change: tables, indexes, sequences and their columns, constraints, triggers, functions, migrations.
-_SHAPE: Final = """
-SELECT md5(concat_ws('|',
-    (
-        SELECT string_agg(concat_ws(' ', c.relname, c.relkind, c.reloptions, a.attname, a.atttypid, a.attnotnull),
-            ',' ORDER BY c.relname, a.attnum)
-        FROM pg_class AS c LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.relnamespace = n.oid
-    ),
-    (SELECT string_agg(conname, ',' ORDER BY conname) FROM pg_constraint WHERE connamespace = n.oid),
-    (
-        SELECT string_agg(t.tgname, ',' ORDER BY t.tgname)
-        FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = n.oid
-    ),
-    (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = n.oid),
-    (SELECT string_agg(version::text, ',' ORDER BY version) FROM {schema}.schema_migrations)
-)) FROM pg_namespace AS n WHERE n.nspname = $1
-"""
-# Whoever of the last test is still there: its next statement would meet the next test's rows.
-_STILL_USED: Final = "SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = $1::bigint::oid)"
-_TABLES: Final = """
-SELECT relname, pg_relation_size(oid) FROM pg_class
-WHERE relnamespace = $1::text::regnamespace AND relkind = 'r' AND pg_relation_size(oid) > 0
-    AND relname NOT IN ('feed', 'schema_migrations')
-"""
-_FROM_THE_START: Final = """
-SELECT setval(oid::regclass, 1, false) FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'S'
+# It stays in the connection that looks after the schemas, planned once; `is_emptied` does all in one round trip.
+_FUNCTIONS: Final = """
+CREATE FUNCTION pg_temp.shape_of(schema text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    space oid := (SELECT oid FROM pg_namespace WHERE nspname = schema);
+    migrations text;
+BEGIN
+    EXECUTE format('SELECT string_agg(version::text, %L ORDER BY version) FROM %I.schema_migrations', ',', schema)
+    INTO migrations;
+    RETURN md5(concat_ws('|',
+        migrations,
+        (
+            SELECT string_agg(
+                concat_ws(' ', c.relname, c.relkind, c.reloptions, a.attname, a.atttypid, a.attnotnull),
+                ',' ORDER BY c.relname, a.attnum
+            )
+            FROM pg_class AS c LEFT JOIN pg_attribute AS a ON a.attrelid = c.oid WHERE c.relnamespace = space
+        ),
+        (SELECT string_agg(conname, ',' ORDER BY conname) FROM pg_constraint WHERE connamespace = space),
+        (
+            SELECT string_agg(t.tgname, ',' ORDER BY t.tgname)
+            FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid WHERE c.relnamespace = space
+        ),
+        (SELECT string_agg(proname, ',' ORDER BY proname) FROM pg_proc WHERE pronamespace = space)
+    ));
+END $$;
+
+CREATE FUNCTION pg_temp.is_emptied(schema text, shape text, lock_class bigint, small bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    found record;
+BEGIN
+    IF pg_temp.shape_of(schema) IS DISTINCT FROM shape THEN
+        RETURN false;
+    END IF;
+    -- Whoever of the last test is still there: its next statement would meet the next test's rows.
+    IF EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = lock_class::oid) THEN
+        RETURN false;
+    END IF;
+    FOR found IN
+        SELECT oid::regclass AS name, relkind = 'S' AS counts, pg_relation_size(oid) AS size
+        FROM pg_class WHERE relnamespace = schema::regnamespace AND relkind IN ('r', 'S')
+            AND relname NOT IN ('feed', 'schema_migrations')
+    LOOP
+        IF found.counts THEN
+            PERFORM setval(found.name, 1, false);
+        ELSIF found.size >= small THEN
+            EXECUTE format('TRUNCATE %s', found.name);
+        ELSIF found.size > 0 THEN
+            EXECUTE format('DELETE FROM %s', found.name);
+        END IF;
+    END LOOP;
+    EXECUTE format('UPDATE %I.feed SET base = 0, purged = 0', schema);
+    RETURN true;
+END $$;
 """
 
 
@@ -78,8 +107,11 @@ class Schemas:
         self._server = server
         self._runner = asyncio.Runner()
         library: Any = asyncpg
-        self._connection: Any = self._runner.run(library.connect(server))
+        # Who has locked a table of a schema keeps it.
+        settings = {"lock_timeout": "1s"}
+        self._connection: Any = self._runner.run(library.connect(server, server_settings=settings))
         atexit.register(self._close)
+        self._runner.run(self._connection.execute(_FUNCTIONS))
         self.free = deque([self._made()])
         self._shape = self._runner.run(self._shape_of(self.free[0]))
 
@@ -97,25 +129,15 @@ class Schemas:
         return url
 
     async def _shape_of(self, url: str) -> str:
-        schema = Address(url).schema
-        return await self._connection.fetchval(_SHAPE.format(schema=quoted(schema)), schema)
+        return await self._connection.fetchval("SELECT pg_temp.shape_of($1)", Address(url).schema)
 
     async def _emptied(self, url: str) -> bool:
         address = Address(url)
-        ask, schema = self._connection.fetch, quoted(address.schema)
+        asked = (address.schema, self._shape, address.lock_class % 2**32, SMALL_BYTES)
         try:
-            await ask("SET lock_timeout = '1s'")
-            if await self._shape_of(url) != self._shape:
-                return False
-            if await self._connection.fetchval(_STILL_USED, address.lock_class % 2**32):
-                return False
-            for name, size in await ask(_TABLES, schema):
-                await ask(f"{'DELETE FROM' if size < SMALL_BYTES else 'TRUNCATE'} {schema}.{quoted(name)}")
-            await ask(_FROM_THE_START, schema)
-            await ask(f"UPDATE {schema}.feed SET base = 0, purged = 0")  # noqa: S608  our own name
+            return await self._connection.fetchval("SELECT pg_temp.is_emptied($1, $2, $3, $4)", *asked)
         except asyncpg.PostgresError:
             return False
-        return True
 
     def _close(self) -> None:
         self._connection.terminate()

@@ -69,6 +69,8 @@ def own_schema(server: str, tmp: Path) -> str:
 
 @cache
 def shared_server(version: int = 18) -> Server:
+    # It has no certificate: to ask every time would cost a fifth of what a connection does, here and in all processes.
+    os.environ.setdefault("PGSSLMODE", "disable")
     server = Server(version, settings={"fsync": "off"})
     atexit.register(server.remove)
     server.start()
