@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, ViewportSize, WebError, expect, sync_playwright
 
-from tests.studio.shop import stocked
-from tests.studio.support import CHROMIUM, Studio, served
+from tests.studio.orders_meters_and_leave import stocked
+from tests.studio.serving import CHROMIUM, Studio, served
 
 # A browser says of every answer that is no success that a resource could not be loaded. The page shows why.
 EXPECTED = re.compile(r"Failed to load resource: (the server responded with a status of|net::ERR)")

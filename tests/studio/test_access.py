@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.studio.support import Studio, named, needs_browser, needs_page, press_chord, settled
+from tests.studio.serving import Studio, named, needs_browser, needs_page, press_chord, settled
 
 pytestmark = [needs_page, needs_browser]
 

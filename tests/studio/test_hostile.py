@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mainspring.testing.samples import RequestLeave
-from tests.studio.shop import PlaceOrder, Sent, fill
-from tests.studio.support import Studio, needs_browser, needs_page, served, settled
+from tests.studio.orders_meters_and_leave import PlaceOrder, Sent, fill
+from tests.studio.serving import Studio, needs_browser, needs_page, served, settled
 
 pytestmark = [needs_page, needs_browser]
 

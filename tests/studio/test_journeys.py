@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.studio.support import Studio, named, needs_browser, needs_page, press_chord, send, served, settled
+from tests.studio.serving import Studio, named, needs_browser, needs_page, press_chord, send, served, settled
 
 pytestmark = [needs_page, needs_browser]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.studio.shop import PlaceOrder, Tick, fill
-from tests.studio.support import Studio, needs_browser, needs_page, send, served, settled, until_told
+from tests.studio.orders_meters_and_leave import PlaceOrder, Tick, fill
+from tests.studio.serving import Studio, needs_browser, needs_page, send, served, settled, until_told
 from tests.support.ports import free_port
 
 pytestmark = [needs_page, needs_browser]

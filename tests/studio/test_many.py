@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.studio.shop import Sent, Tick, fill
-from tests.studio.support import Studio, needs_browser, needs_page, served
+from tests.studio.orders_meters_and_leave import Sent, Tick, fill
+from tests.studio.serving import Studio, needs_browser, needs_page, served
 
 pytestmark = [needs_page, needs_browser]
 

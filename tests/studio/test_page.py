@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.studio.support import PAGE, SOURCES, needs_page
+from tests.studio.serving import PAGE, SOURCES, needs_page
 
 FIRST_PAGE_BYTES = 150_000
 # Ways in which a text could become a part of the page that is more than a text.

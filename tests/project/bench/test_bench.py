@@ -41,7 +41,7 @@ from bench.studio import PAGES
 from bench.studio import section as studio_section
 from bench.w5_parts import effects_of
 from mainspring.port.records import InstanceFilter
-from tests.studio.support import needs_browser, needs_page
+from tests.studio.serving import needs_browser, needs_page
 
 SIZES = {"w1": 30, "w2": 5, "w3": 20, "w4": 20, "fan-out": 30, "replay": 50}
 # Those that need no store, or only a real one. A kill needs so many that some are left behind it.

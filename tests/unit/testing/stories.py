@@ -10,7 +10,7 @@ import pytest
 
 from mainspring import Decisions
 from mainspring.testing import FuzzFailure
-from tests.unit.testing.shop import (
+from tests.unit.testing.paid_orders import (
     AwaitingPayment,
     Input,
     Orders,

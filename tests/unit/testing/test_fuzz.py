@@ -13,7 +13,7 @@ from mainspring.styles.history import HistoryWorkflow
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand, HistoryEvent, ScheduleTask, StartWorkflow
 from mainspring.testing import FuzzFailure, Rehearsal, envelope, fuzz
 from mainspring.testing.samples import Count, Counter
-from tests.unit.testing.shop import (
+from tests.unit.testing.paid_orders import (
     CHARGED,
     MESSAGES,
     PLACE,

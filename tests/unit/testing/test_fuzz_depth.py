@@ -17,7 +17,7 @@ from mainspring.styles.history_words import (
     TaskCompleted,
 )
 from mainspring.testing import Rehearsal, envelope, fuzz
-from tests.unit.testing.shop import CHARGED, PLACE, Orders
+from tests.unit.testing.paid_orders import CHARGED, PLACE, Orders
 from tests.unit.testing.stories import story
 
 RUNGS = 10

@@ -14,7 +14,7 @@ from mainspring import Complete, Decisions, Event, Received, Send, Workflow
 from mainspring.testing import Rehearsal, fuzz
 from mainspring.testing.orders import Failure, Move
 from mainspring.testing.search import search
-from tests.unit.testing.shop import (
+from tests.unit.testing.paid_orders import (
     CHARGED,
     MESSAGES,
     PLACE,

@@ -7,7 +7,7 @@ import pytest
 
 from mainspring import Decisions, Publish, Send
 from mainspring.testing import assert_pure
-from tests.unit.testing.shop import Input, OrderAbandoned, Orders, Output, ShipOrder, State
+from tests.unit.testing.paid_orders import Input, OrderAbandoned, Orders, Output, ShipOrder, State
 
 
 class Impure(Orders):

@@ -9,7 +9,7 @@ from mainspring.core.messages import InstanceId
 from mainspring.core.story import Entry
 from mainspring.errors import InstanceEndedError, UnknownTransitionError
 from mainspring.testing import Rehearsal, envelope
-from tests.unit.testing.shop import CHARGED, PLACE, SHIPPED, TIMED_OUT, ChargeCard, Input, Orders, Output, State
+from tests.unit.testing.paid_orders import CHARGED, PLACE, SHIPPED, TIMED_OUT, ChargeCard, Input, Orders, Output, State
 
 
 def rehearsed(*messages: Input) -> Rehearsal[Input, State, Output]:

@@ -36,7 +36,7 @@ from mainspring.errors import (
     UnknownTransitionError,
 )
 from mainspring.testing import Rehearsal, envelope, fuzz, given
-from tests.unit.testing.shop import (
+from tests.unit.testing.paid_orders import (
     CHARGED,
     ORDER,
     PLACE,

@@ -9,7 +9,7 @@ import pytest
 from mainspring import Decisions, Received, Schedule, Send
 from mainspring.errors import CannotBeginError, DefinitionError, UnknownTransitionError
 from mainspring.testing import given
-from tests.unit.testing.shop import (
+from tests.unit.testing.paid_orders import (
     CHARGED,
     ORDER,
     PLACE,

@@ -25,6 +25,7 @@ from mainspring import (
     Workflow,
 )
 from mainspring.testing.samples import LeaveRequests, RequestLeave
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -218,8 +219,6 @@ def shop(folder: Path) -> Mainspring:
     return app
 
 
-PATIENCE_SECONDS = 60.0
-
 Sent = tuple[Any, str | None]
 """A message, and who sends it."""
 
@@ -232,9 +231,12 @@ def fill(folder: Path, messages: Sequence[Sent], together: int = 500) -> None:
             for begin in range(0, len(messages), together):
                 some = messages[begin : begin + together]
                 await asyncio.gather(*(app.send(message, actor=actor) for message, actor in some))
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while (stats := await app.stats()).inbox or stats.outbox:  # noqa: ASYNC110  rows have no event
-                    await asyncio.sleep(0.02)
+
+            async def nothing_moves() -> bool:
+                stats = await app.stats()
+                return not stats.inbox and not stats.outbox
+
+            await until(nothing_moves)
 
     # A browser may be open here, whose event loop lets no other one run beside it.
     with ThreadPoolExecutor(1) as thread:

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from mainspring.web import Access, Token
-from tests.studio.support import Studio, needs_browser, needs_page, served, settled
+from tests.studio.serving import Studio, needs_browser, needs_page, served, settled
 from tests.studio.test_access import AUDIT
 
 pytestmark = [needs_page, needs_browser]

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from mainspring.web import studio
 from mainspring.web.server import Server, bound
-from tests.studio.shop import shop
+from tests.studio.orders_meters_and_leave import shop
 from tests.support.paths import ROOT
 
 SOURCES: Final = ROOT / "studio"
