@@ -148,14 +148,14 @@ def test_a_handler_may_still_send_while_the_app_drains(make_app: MakeApp) -> Non
 
         async def work(command: Work) -> Done:
             running.set()
-            await asyncio.sleep(0.1)
+            await until(lambda: app.engine.dispatcher.closing)
             await app.send(Start("j-2", 0))
             return Done(command.id, command.part)
 
         await job(app, work).start()
         await app.send(Start("j-1"))
         await running.wait()
-        await app.stop(SOON)
+        await app.stop()
         async with job(make_app(), work) as again:
             assert (await again.instance(Job, "j-2").row()).status == "running"
             assert (await again.instance(Job, "j-1").row()).status == "completed"
@@ -165,17 +165,19 @@ def test_a_handler_may_still_send_while_the_app_drains(make_app: MakeApp) -> Non
 
 def test_an_app_stops_though_its_clock_stands_still(tmp_path: Path) -> None:
     async def main() -> None:
-        running = asyncio.Event()
+        running, ended = asyncio.Event(), list[str]()
 
         async def work(command: Work) -> Done:
             running.set()
-            await asyncio.sleep(0.05)
+            await until(lambda: app.engine.dispatcher.closing)
+            ended.append(command.id)
             return Done(command.id, command.part)
 
         app = Mainspring(f"sqlite:///{tmp_path / 'test.db'}", runtime=Runtime(VirtualClock()))
         async with job(app, work):
             await app.send(Start("j-1"))
             await running.wait()
+        assert ended == ["j-1"]
 
     run(main)
 

@@ -296,7 +296,8 @@ def test_what_a_lost_worker_held_is_carried_out_by_the_next(make_app: MakeApp) -
             await until(lambda: quiet(second))
             assert await second.instance(Ledger, "ledger-A-1").state() == Stocked(1)
             blocked.set()
-            await asyncio.sleep(0.05)
+            # The late one has ended, and what came of it was refused.
+            await until(lambda: not first.engine.dispatcher.in_hand and first.engine.committer.idle)
             assert await second.instance(Ledger, "ledger-A-1").state() == Stocked(1)
         await first.stop()
 

@@ -14,7 +14,7 @@ from mainspring.errors import DamagedRecordError, StoreError
 from mainspring.port.records import Context, InputRow, InstanceFilter, Ref, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
-from tests.engine.jobs import Done, Job, Start, Work, job
+from tests.engine.jobs import Done, Job, Start, Work, job, look_for_work
 from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
 from tests.engine.test_stepping import closed_shop
 from tests.support.apps import MakeApp
@@ -327,8 +327,9 @@ class Praise:
 
 
 def test_an_input_of_a_type_that_a_worker_does_not_know_waits_for_one_that_does(
-    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "mainspring.engine")
     monkeypatch.setattr("mainspring.engine.claims.STRANGER_SECONDS", 1.5)
 
     class Tomorrow(Workflow[Input | Praise, State, Output]):
@@ -358,7 +359,8 @@ def test_an_input_of_a_type_that_a_worker_does_not_know_waits_for_one_that_does(
             await old.send(PlaceOrder("o-1"))
             assert (await client.send(Praise("o-1"))).status == "accepted"
             assert (await client.send(Note("o-1", "behind it"))).status == "accepted"
-            await asyncio.sleep(0.2)
+            await until(lambda: "has a type that this worker does not know" in caplog.text)
+            await look_for_work(old)
             assert (await old.instance(Shop, "o-1").row()).status == "running"
             assert [row.type for row in await old.instance(Shop, "o-1").waiting()] == ["Praise", "Note"]
             async with tomorrow(make_app()) as new:

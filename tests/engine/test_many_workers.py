@@ -243,10 +243,9 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
         return Done(command.id, command.part)
 
     async def main() -> None:
-        url, news = postgres_url(tmp_path), 20
+        url, news = postgres_url(tmp_path), 15
         async with AsyncExitStack() as stack:
-            for _ in range(8):
-                await stack.enter_async_context(job(Mainspring(url), handle))
+            workers = [await stack.enter_async_context(job(Mainspring(url), handle)) for _ in range(8)]
             sender = job(Mainspring(url), handle)
             await sender.start(work=False)
             stack.push_async_callback(sender.stop)
@@ -255,7 +254,9 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
             for n in range(news):
                 await sender.send(Start(f"j-{n}"))
                 await until(lambda: nothing_is_left(sender))
-                await asyncio.sleep(0.1)  # all have looked
+                # All have heard of it, and have looked.
+                await until(lambda n=n: all(each.engine.claimer.rounds > n for each in workers))
+                await until(lambda: all(each.engine.claimer.idle for each in workers))
                 if n == 4:
                     counts.clear()  # they know by now who is quick
             assert counts["handled"] == news - 5

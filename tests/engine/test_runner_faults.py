@@ -16,7 +16,7 @@ from mainspring import Breaker, Context, Mainspring, RateLimit
 from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.errors import WiringError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.jobs import QUICK, Done, Start, Work, fail_once, has_status, job
+from tests.engine.jobs import QUICK, Done, Start, Work, fail_once, has_status, job, look_for_work
 from tests.support.apps import MakeApp
 from tests.support.running import TEST_SECONDS, run
 from tests.support.waiting import until
@@ -144,7 +144,8 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
                 return admitted()
 
             runner._admitted = counted  # type: ignore[method-assign]  # noqa: SLF001  as above
-            await asyncio.sleep(0.2)
+            for _ in range(100):
+                await asyncio.sleep(0)  # a turn of the loop, in which somebody could ask
             assert looks == 0
 
     run(main)
@@ -219,7 +220,7 @@ def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
             [runner] = app.engine.dispatcher.runners()
             runner.closing = True
             await app.send(Start("j-2"))
-            await asyncio.sleep(0.05)
+            await look_for_work(app)
             assert runner.waiting == 0
             assert app.engine.dispatcher.in_hand == 0
 

@@ -94,7 +94,11 @@ def _timeless(record: Any) -> dict[str, Any]:
     return {name: value for name, value in asdict(record).items() if name not in TIMES}
 
 
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+# Each example makes three databases; a soak, which tries others each time, takes more of them.
+@settings(
+    max_examples=4 if settings().derandomize else 12,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(script=st.lists(acts, min_size=1, max_size=10))
 def test_the_same_inputs_give_the_same_streams_on_every_store(
     script: list[Any], tmp_path_factory: pytest.TempPathFactory

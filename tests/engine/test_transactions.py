@@ -280,7 +280,7 @@ def test_others_are_served_while_a_handler_has_its_transaction(make_database_app
     """On SQLite they wait for it, everywhere they come through."""
 
     async def work(command: Work, context: Context) -> Done:
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.02)  # its transaction is open so long, while the others begin theirs
         return await book(command, context)
 
     async def main() -> None:
