@@ -12,6 +12,7 @@ from typing import Final
 from tests.proof.crash.files import read_lines
 from tests.proof.crash.loop import ROOT
 from tests.proof.postgres_faults.stage import WORKERS, Stage
+from tests.support.waiting import until
 
 BETWEEN: Final = 40
 HOUR: Final = 3_600
@@ -27,7 +28,7 @@ async def wrong(stage: Stage, rounds: int) -> Counter[str]:
             for generation, seconds in zip(generations, (HOUR, -HOUR), strict=True)
         ]
         try:
-            await stage.until(lambda: _all_work(stage, generations))  # noqa: B023  it is awaited here
+            await until(lambda: _all_work(stage, generations))  # noqa: B023  it is awaited here
             await stage.client.more(BETWEEN)
         finally:
             stage.chance.shuffle(skewed)

@@ -32,6 +32,13 @@ class Fault:
     around: Callable[[Stage], AbstractAsyncContextManager[list[str]]] = straight
     server: Callable[[], Server] | None = None
     """What makes the server that it needs; any other will do unless given."""
+    ends_server: bool = False
+    """Whether it ends the server that it is given."""
+
+    @property
+    def own_server(self) -> bool:
+        """Whether nobody else can use the server meanwhile."""
+        return self.ends_server or self.server is not None
 
 
 _LOCKED = partial(locks.held, setting="lock_timeout")
@@ -42,13 +49,20 @@ _POOR = sessions.as_a_poor_user
 _LATE = partial(standby.takes_over, standby_away=True)
 
 FAULTS: Final = (
-    Fault("stop", "the server is stopped and started", partial(server.restarts, kill=False), 0, 30),
-    Fault("crash", "the server crashes and is started", partial(server.restarts, kill=True), 1, 30),
-    Fault("recovery", "the server crashes, and crashes again while it recovers", server.dies_in_recovery, 0, 30),
+    Fault("stop", "the server is stopped and started", partial(server.restarts, kill=False), 0, 30, ends_server=True),
+    Fault("crash", "the server crashes and is started", partial(server.restarts, kill=True), 1, 30, ends_server=True),
+    Fault(
+        "recovery",
+        "the server crashes, and crashes again while it recovers",
+        server.dies_in_recovery,
+        0,
+        30,
+        ends_server=True,
+    ),
     Fault("read-only", "the server lets nobody write for a while", server.read_only, 0, 20),
-    Fault("sessions", "all sessions are ended again and again", sessions.ended, 3, 100),
+    Fault("sessions", "all sessions are ended again and again", sessions.ended, 1, 100),
     Fault("listeners", "the sessions that listen are ended", sessions.listeners_ended, 0, 100),
-    Fault("commits", "the line is cut between COMMIT and its answer", sessions.commits_cut, 30, 1_000, _CABLE),
+    Fault("commits", "the line is cut between COMMIT and its answer", sessions.commits_cut, 8, 1_000, _CABLE),
     Fault("stall", "nothing passes for longer than a lease", sessions.stalled, 0, 20, _ONE_CABLE),
     Fault("half-open", "connections end at the server's end alone", sessions.half_open, 0, 20, _ONE_CABLE),
     Fault("connections", "there are fewer connections than are wanted", sessions.starved, 0, 20, _POOR),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -11,10 +10,11 @@ from unittest.mock import patch
 
 from mainspring.stores.postgres import PostgresStore, session, symptoms
 from tests.proof.postgres_faults.stage import END_SESSIONS, Stage, connected
+from tests.support.waiting import until
 
 BETWEEN = 10
-HELD_SECONDS = 0.3
-IMPATIENT = "50ms"
+# Longer than a statement takes on a busy machine: between two locks the client must get on.
+IMPATIENT = "200ms"
 HOT = "SELECT key FROM mainspring.instances WHERE workflow IN ('Account', 'Gate', 'Tally') ORDER BY name DESC"
 WAITING = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()"
 
@@ -45,7 +45,7 @@ async def deadlocks(stage: Stage, rounds: int) -> Counter[str]:
                 for key in keys:
                     await other.execute("SELECT 1 FROM mainspring.instances WHERE key = $1 FOR UPDATE", key)
                     if key == keys[0]:
-                        await stage.until(lambda: _waits(other))
+                        await until(lambda: _waits(other))
             happened["rows locked in the other order"] += len(keys)
     happened["deadlocks"] = stage.log_has("deadlock detected") - already
     return happened
@@ -66,8 +66,7 @@ async def held(stage: Stage, rounds: int, *, setting: str) -> Counter[str]:
             async with other.transaction():
                 table = stage.chance.choice(("instances", "events", "outbox", "inbox", "workers"))
                 await other.execute(f"LOCK TABLE mainspring.{table}")
-                await asyncio.sleep(HELD_SECONDS)
-                await stage.until(lambda: stage.log_has(complaint) > seen)  # noqa: B023  it is awaited here
+                await until(lambda: stage.log_has(complaint) > seen)  # noqa: B023  it is awaited here
             await stage.look()
     return Counter({"statements ended": stage.log_has(complaint) - already})
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from tests.proof.crash.tables import AWAY
 from tests.proof.postgres_faults.stage import Stage
 from tests.support.postgres.server import Server, Unavailable
+from tests.support.waiting import until
 
 BETWEEN: Final = 10
 MEGABYTES: Final = 160
@@ -85,7 +86,7 @@ async def tables_full(stage: Stage, rounds: int) -> Counter[str]:
         await stage.client.more(BETWEEN)
         refused = stage.log_has(full)
         await asyncio.to_thread(server.fill)
-        await stage.until(lambda: stage.log_has(full) >= refused + SOME)  # noqa: B023  it is awaited here
+        await until(lambda: stage.log_has(full) >= refused + SOME)  # noqa: B023  it is awaited here
         server.free()
         happened["statements without room"] += stage.log_has(full) - refused
         await stage.look()
@@ -100,7 +101,7 @@ async def log_full(stage: Stage, rounds: int) -> Counter[str]:
         await stage.client.more(BETWEEN)
         panics = stage.log_has("PANIC")
         await asyncio.to_thread(server.fill)
-        await stage.until(lambda: _writes_more(stage, panics))  # noqa: B023  it is awaited here
+        await until(lambda: _writes_more(stage, panics))  # noqa: B023  it is awaited here
         server.free()
         # It may have come back by itself, or not: without room it cannot even recover.
         await asyncio.to_thread(server.stop, kill=True)
@@ -141,7 +142,7 @@ async def no_memory(stage: Stage, rounds: int) -> Counter[str]:
                     await asyncio.to_thread(limit, pid, _size(pid))
                 return stage.log_has(none_left) >= refused + SOME  # noqa: B023  it is awaited here
 
-            await stage.until(squeezed)
+            await until(squeezed)
             happened["statements without memory"] += stage.log_has(none_left) - refused
             for (pid,) in await operator.fetch(PIDS, stage.database):
                 await asyncio.to_thread(limit, pid, "unlimited")

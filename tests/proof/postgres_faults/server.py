@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 
 from tests.proof.postgres_faults.stage import END_SESSIONS, Stage
+from tests.support.waiting import until
 
 BETWEEN = 15
 """So many inputs are acknowledged between two troubles."""
@@ -20,7 +21,7 @@ async def restarts(stage: Stage, rounds: int, *, kill: bool) -> Counter[str]:
     for _ in range(rounds):
         await stage.client.more(BETWEEN)
         await asyncio.to_thread(stage.server.stop, kill=kill)
-        await asyncio.sleep(stage.chance.choice((0.0, 0.3)))
+        await asyncio.sleep(stage.chance.choice((0.0, 0.3)))  # some who come back come too early
         await asyncio.to_thread(stage.server.start)
         happened["crashes" if kill else "stops"] += 1
         await stage.look()
@@ -67,8 +68,8 @@ async def read_only(stage: Stage, rounds: int) -> Counter[str]:
             await operator.execute(f"ALTER DATABASE {stage.database} SET default_transaction_read_only = on")
             # A session keeps what it began with; the new ones may not write, and keep that too.
             await operator.execute(END_SESSIONS, stage.database)
-            await stage.until(lambda: stage.log_has(refused) > already)  # noqa: B023  it is awaited here
-            await asyncio.sleep(READ_ONLY_SECONDS)
+            await until(lambda: stage.log_has(refused) > already)  # noqa: B023  it is awaited here
+            await asyncio.sleep(READ_ONLY_SECONDS)  # for others to be refused, too
             await operator.execute("SET default_transaction_read_only = off")
             await operator.execute(f"ALTER DATABASE {stage.database} RESET default_transaction_read_only")
         happened["writes refused"] += stage.log_has(refused) - already

@@ -12,6 +12,7 @@ from mainspring.engine import engine
 from mainspring.stores.postgres import session
 from tests.proof.postgres_faults.stage import END_SESSIONS, WORKERS, Stage, at_database
 from tests.support.postgres.proxy import Cable, Cut, serving
+from tests.support.waiting import until
 
 BETWEEN = 10
 EVERY = 4
@@ -110,7 +111,7 @@ async def stalled(stage: Stage, rounds: int) -> Counter[str]:
         await stage.client.more(BETWEEN)
         relieved = _relieved(stage)
         stage.cable.flows.clear()
-        await stage.until(lambda: _relieved(stage) > relieved)  # noqa: B023  it is awaited here
+        await until(lambda: _relieved(stage) > relieved)  # noqa: B023  it is awaited here
         await stage.client.more(BETWEEN)
         stage.cable.flows.set()
         happened["workers relieved"] += _relieved(stage) - relieved
@@ -126,7 +127,7 @@ async def half_open(stage: Stage, rounds: int) -> Counter[str]:
             await stage.client.more(BETWEEN)
             before = await _listeners(stage, operator)
             stage.cable.half_open()
-            await stage.until(lambda: _others_listen(stage, operator, before))  # noqa: B023  it is awaited here
+            await until(lambda: _others_listen(stage, operator, before))  # noqa: B023  it is awaited here
             happened["workers that came back"] += 1
     return happened
 
@@ -154,7 +155,7 @@ async def starved(stage: Stage, rounds: int) -> Counter[str]:
             refused = stage.log_has(none_left)
             await operator.execute(f"ALTER ROLE {user} CONNECTION LIMIT {TOO_FEW}")
             await operator.fetch(END_SESSIONS, stage.database)
-            await stage.until(lambda: stage.log_has(none_left) > refused)  # noqa: B023  it is awaited here
+            await until(lambda: stage.log_has(none_left) > refused)  # noqa: B023  it is awaited here
             await operator.execute(f"ALTER ROLE {user} CONNECTION LIMIT {ENOUGH}")
             happened["connections refused"] += stage.log_has(none_left) - refused
     return happened

@@ -33,9 +33,8 @@ TRAVELLERS: Final = 3
 # The design's bound after the last fault is lease + longest backoff + 30 s; a busy machine has two minutes more.
 QUIET_SECONDS: Final = 182.0
 LOOK_SECONDS: Final = 0.1
-TURN_SECONDS: Final = 0.02
 ANSWER_SECONDS: Final = 120.0
-ASKINGS: Final = 200
+ASKINGS: Final = 1_000
 END_SESSIONS: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'mainspring' AND datname = $1"
 )
@@ -95,6 +94,8 @@ class Stage:
     pair: Any = None
     """The server and its standby, where there is one."""
     cycle: int = 0
+    log_begins: dict[Path, int] = field(default_factory=dict[Path, int])
+    """From where on a server's log is read: others use the server, too."""
 
     @property
     def place(self) -> Place:
@@ -112,23 +113,17 @@ class Stage:
             Lines(self.place.samples).add(sync=False, **found)
 
     def log_has(self, text: str) -> int:
-        """Return how often the server has written a text into its log."""
-        return self.server.log.count(text)
+        """Return how often the server has written a text into its log, since it was first asked here."""
+        path = self.server.folder / "log"
+        with path.open("rb") as log:
+            log.seek(self.log_begins.setdefault(path, path.stat().st_size))
+            return log.read().count(text.encode())
 
     @asynccontextmanager
     async def operator(self) -> AsyncGenerator[Any]:
         """Connect as an operator would."""
         async with connected(self.url) as connection:
             yield connection
-
-    async def until(self, holds: Callable[[], bool | Coroutine[Any, Any, bool]]) -> None:
-        """Return when something can be seen that is about to happen."""
-        async with asyncio.timeout(ANSWER_SECONDS):
-            while True:
-                seen = holds()
-                if (await seen) if asyncio.iscoroutine(seen) else seen:
-                    return
-                await asyncio.sleep(TURN_SECONDS)
 
     @property
     def database(self) -> str:
@@ -223,7 +218,7 @@ async def _until_quiet(place: Place) -> float | None:
     while (waited := loop.time() - begun) < QUIET_SECONDS:
         if await asyncio.to_thread(quiet, place, JOURNEY.come_to_rest):
             return waited
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # between two looks at the tables
     return None
 
 

@@ -12,6 +12,7 @@ from unittest.mock import patch
 from mainspring.stores.postgres import session
 from tests.proof.postgres_faults.stage import END_SESSIONS, Stage, at_database, connected
 from tests.support.postgres.server import Server
+from tests.support.waiting import until
 
 BETWEEN = 15
 IMPATIENT_SECONDS = 0.3
@@ -37,9 +38,7 @@ class Pair:
         async with connected(self.primary.url) as operator:
             await operator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             await operator.execute("SELECT pg_reload_conf()")
-            async with asyncio.timeout(BETWEEN):
-                while not await operator.fetchval(STREAMING):  # noqa: ASYNC110  a row
-                    await asyncio.sleep(0.02)
+            await until(lambda: operator.fetchval(STREAMING))
 
     async def take_over(self) -> None:
         """Let the standby be the primary, without one of its own."""
@@ -96,8 +95,9 @@ async def _lose_both(stage: Stage) -> int:
             await operator.fetch(END_SESSIONS, stage.database)  # the new ones have little patience
             await stage.client.more(1)
             await asyncio.to_thread(stage.pair.standby.stop)
-            await stage.until(lambda: waits(operator))
-            await asyncio.sleep(10 * IMPATIENT_SECONDS)
+            await until(lambda: waits(operator))
+            # The wait is what is tried: nobody who gives up in it may take a commit for done.
+            await asyncio.sleep(4 * IMPATIENT_SECONDS)
         await asyncio.to_thread(stage.pair.primary.stop, kill=True)
     await asyncio.to_thread(stage.pair.standby.start)
     return waiting
