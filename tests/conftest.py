@@ -10,6 +10,8 @@ import hypothesis
 import pytest
 from hypothesis import HealthCheck
 
+from tests.support.ordering import dealt
+
 # Tests start hundreds of processes: where this is set, each of them, and each run, would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
@@ -23,22 +25,35 @@ hypothesis.settings.load_profile("mainspring")
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
 pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
 
-# Where single tests take many seconds: begun last, one of them would run on alone when all the others are done.
-LONG: Final = (
-    "tests/proof/crash/",
-    "tests/proof/model/",
-    "tests/proof/simulation/",
-    "tests/proof/postgres_faults/",
-    "tests/proof/broker_faults/",
-    "tests/proof/power_cuts/",
-    "tests/proof/memory_soak/",
-    "tests/project/newcomer/",
-    "tests/project/bench/test_postgres.py",
-)
+# Seconds on a quiet machine, roughly, of the files and folders that take long: they are begun first.
+LONG: Final = {
+    "examples/test_demo.py": 6,
+    "tests/edges/cli/test_starter_readme.py": 10,
+    "tests/edges/frameworks/test_examples.py": 12,
+    "tests/edges/web/test_fuzz.py": 8,
+    "tests/engine/test_same_streams.py": 6,
+    "tests/project/bench/test_bench.py": 12,
+    "tests/project/bench/test_postgres.py": 15,
+    "tests/project/newcomer/": 20,
+    "tests/project/test_site.py": 8,
+    "tests/proof/broker_faults/": 15,
+    "tests/proof/crash/": 30,
+    "tests/proof/crash_points/": 25,
+    "tests/proof/memory_soak/": 10,
+    "tests/proof/model/": 15,
+    "tests/proof/postgres_faults/": 25,
+    "tests/proof/power_cuts/": 10,
+    "tests/proof/simulation/": 20,
+    "tests/studio/test_many.py": 12,
+}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    # Those of a soak are left out afterwards: among the others they would shift the workers' parts.
+    soaked = [item for item in items if item.get_closest_marker("soak")]
+    others = [item for item in items if not item.get_closest_marker("soak")]
+    items[:] = [others[place] for place in dealt([item.nodeid for item in others], LONG, workers)] + soaked
 
 
 @pytest.hookimpl(wrapper=True)
