@@ -221,15 +221,25 @@ def test_who_waits_for_a_commit_that_a_stop_does_not_wait_for_is_told_so(
     run(main)
 
 
-def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwards(make_app: MakeApp) -> None:
+def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwards(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def main() -> None:
         app = make_app()
         app.add(Shop())
         await app.start(work=False)
-        sending = asyncio.create_task(app.send_many([PlaceOrder(f"o-{n}") for n in range(5_000)]))
-        await asyncio.sleep(0)  # it has begun, and lets others have their turn
+        rests, stopped = asyncio.Event(), asyncio.Event()
+
+        async def rest() -> None:
+            rests.set()
+            await stopped.wait()
+
+        monkeypatch.setattr(app.engine.intake, "rest", rest)
+        sending = asyncio.create_task(app.send_many([PlaceOrder(f"o-{n}") for n in range(3 * intake.INPUTS_PER_TURN)]))
+        await rests.wait()
         await app.stop()
         assert not sending.done()
+        stopped.set()
         (told,) = await asyncio.gather(sending, return_exceptions=True)
         # The memory store can be written to after its end.
         assert isinstance(told, list if app.url == "memory://" else StoreClosedError)

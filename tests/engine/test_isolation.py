@@ -36,7 +36,7 @@ from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
 
-BURST = 4 * UNITS_PER_BATCH
+BURST = 2 * UNITS_PER_BATCH
 LONG = 3 * EVENTS_AT_ONCE
 
 
@@ -150,6 +150,13 @@ def test_a_commit_leaves_nothing_to_the_garbage_collector(make_app: MakeApp) -> 
 # ---- a poisoned one
 
 
+@pytest.fixture
+def nobody_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no claim begin by itself: a slow machine would have time for many."""
+    monkeypatch.setattr("mainspring.engine.claims.POLL_SECONDS", 3_600)
+
+
+@pytest.mark.usefixtures("nobody_polls")
 def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(make_app: MakeApp) -> None:
     async def body() -> None:
         async with shop(make_app()) as app:
@@ -166,6 +173,7 @@ def test_an_input_that_waits_for_a_suspended_one_wakes_nobody_at_each_commit(mak
     run(body)
 
 
+@pytest.mark.usefixtures("nobody_polls")
 def test_a_command_that_is_tried_again_later_wakes_nobody_before(make_app: MakeApp) -> None:
     async def body() -> None:
         clock, tried = VirtualClock(), 0
