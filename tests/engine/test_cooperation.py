@@ -147,6 +147,21 @@ def test_a_message_goes_to_another_workflow_and_its_reply_comes_back(make_app: M
     run(main)
 
 
+def test_a_message_that_was_taken_before_is_settled_where_it_was_sent() -> None:
+    async def main() -> None:
+        async with market(Mainspring("memory://")) as app:
+            await app.send(CheckStock("pen"), id="Ordering/o-1/3")
+            order = await app.send(Order("o-1", "pen"))
+
+            async def settled() -> bool:
+                return await order.outputs() == []
+
+            await until(settled)
+            assert await app.instance(Stock, "pen").state() == Stocked(1)
+
+    run(main)
+
+
 def test_correlation_causation_and_sender_flow_along(make_app: MakeApp) -> None:
     async def main() -> None:
         async with market(make_app()) as app:

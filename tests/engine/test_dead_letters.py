@@ -2,10 +2,12 @@
 
 import pytest
 
-from mainspring import Context, DoNotRetryError
+from mainspring import Context, DoNotRetryError, Mainspring
 from mainspring.core.events import Resent
 from mainspring.errors import OperationError
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job
+from tests.engine.shop import Note, PlaceOrder
+from tests.engine.test_stepping import closed_shop
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -65,5 +67,18 @@ def test_a_command_cannot_become_what_its_workflow_does_not_send(make_app: MakeA
             with pytest.raises(OperationError, match="Use an output of Job"):
                 await app.retry_dead_letter(letter.id, Start("j-1"))
             assert await app.dead_letters() == [letter]
+
+    run(main)
+
+
+def test_a_letter_that_was_sent_again_and_taken_meanwhile_goes_when_it_is_retried() -> None:
+    async def main() -> None:
+        async with closed_shop(Mainspring("memory://")) as app:
+            await app.send(Note("o-1", "early"), id="m-1")
+            (letter,) = await app.dead_letters()
+            await app.send(PlaceOrder("o-1"))
+            assert (await app.send(Note("o-1", "early"), id="m-1")).status == "stepped"
+            await app.retry_dead_letter(letter.id)
+            assert await app.dead_letters() == []
 
     run(main)

@@ -15,8 +15,11 @@ from mainspring import (
     RateLimit,
     Retry,
 )
+from mainspring.engine.engine import RELIEVE_SECONDS
+from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Loaded, Ref
 from mainspring.port.store import Store
+from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
 from tests.support.apps import MakeApp
@@ -238,6 +241,61 @@ def test_a_heartbeat_keeps_long_work_alive(make_app: MakeApp) -> None:
 
     run(main)
     assert attempts == [1]
+
+
+def test_many_heartbeats_at_once_give_no_more_time_than_one() -> None:
+    clock, seen = VirtualClock(), list[str]()
+
+    async def main() -> None:
+        async def work(command: Work, context: Context) -> None:
+            for _ in range(3):
+                context.heartbeat()
+            clock.advance(1.5)
+            await app.engine.stop_overdue()
+            try:
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                seen.append("overdue")
+                raise
+            seen.append("in time")
+
+        app = job(Mainspring("memory://", runtime=Runtime(clock)), work, timeout=timedelta(seconds=1))
+        async with app:
+            await app.send(Start("j-1"))
+            await until(lambda: bool(seen))
+
+    run(main)
+    assert seen == ["overdue"]
+
+
+def test_a_long_attempt_is_told_when_another_process_terminates_its_instance() -> None:
+    clock, told = VirtualClock(), list[bool]()
+    store = MemoryStore(clock)
+
+    def working(begun: asyncio.Event) -> Mainspring:
+        async def work(command: Work, context: Context) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                told.append(context.cancelled)
+
+        return job(Mainspring("memory://", runtime=Runtime(clock), store=store), work)
+
+    async def main() -> None:
+        begun = asyncio.Event()
+        other = working(begun)
+        async with working(begun) as app:
+            await app.send(Start("j-1"))
+            await begun.wait()
+            await other.start(work=False)
+            await other.instance(Job, "j-1").terminate("a test")
+            clock.advance(RELIEVE_SECONDS + 1)
+            await until(lambda: bool(told))
+            await other.stop()
+
+    run(main)
+    assert told == [True]
 
 
 @pytest.mark.parametrize("by_another_process", [False, True])

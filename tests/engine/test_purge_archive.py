@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from mainspring.app.archive import Archive
 from mainspring.app.purging import PurgeReport
 from mainspring.errors import OperationError
 from mainspring.port.records import Committed, Ref, Unit
@@ -99,6 +100,25 @@ def test_nothing_is_purged_that_cannot_be_archived(make_app: MakeApp, tmp_path: 
             await finished(app, clock)
             with pytest.raises(OperationError, match="cannot be written"):
                 await app.purge(older_than=MONTH, archive=tmp_path / "nowhere" / "streams.jsonl")
+            assert len(await app.instance(Job, "j-1").stream()) == 5
+
+    run(main)
+
+
+def test_nothing_is_purged_before_its_archive_is_on_the_disk(
+    make_app: MakeApp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Archive) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(Archive, "sync", full)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        async with on(make_app, clock) as app:
+            await finished(app, clock)
+            with pytest.raises(OSError, match="no room"):
+                await app.purge(older_than=MONTH, archive=tmp_path / "streams.jsonl")
             assert len(await app.instance(Job, "j-1").stream()) == 5
 
     run(main)

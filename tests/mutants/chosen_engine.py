@@ -15,7 +15,7 @@ ENGINE: Final = (
         "engine/claims.py",
         "more = len(claims.outputs) >= limit or len(claims.inputs) >= limit",
         "more = len(claims.outputs) > limit or len(claims.inputs) > limit",
-        ("tests/engine/test_bounds.py", "tests/engine/test_isolation.py", "tests/engine/test_lost_inputs.py"),
+        ("tests/engine/test_bounds.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -39,7 +39,7 @@ ENGINE: Final = (
         "engine/committer.py",
         "        yield from self._again.values()\n",
         "",
-        ("tests/engine/test_faults.py", "tests/engine/test_given_back.py", "tests/engine/test_lost_inputs.py"),
+        ("tests/engine/test_faults.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -47,7 +47,7 @@ ENGINE: Final = (
         "engine/dispatch.py",
         "self.retry(job.claim, attempts, delay_us, error_text(error))",
         "self.retry(job.claim, job.claim.attempts, delay_us, error_text(error))",
-        ("tests/engine/test_handlers.py", "tests/engine/test_results.py"),
+        ("tests/engine/test_handlers.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -55,7 +55,7 @@ ENGINE: Final = (
         "engine/dispatch.py",
         "room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[destination] - runner.in_hand",
         "room = min(OUTPUTS_IN_HAND, runner.pace.most) - runner.in_hand",
-        ("tests/engine/test_bounds.py", "tests/engine/test_isolation.py", "tests/engine/test_many_workers.py"),
+        ("tests/engine/test_bounds.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -63,7 +63,7 @@ ENGINE: Final = (
         "engine/dispatch.py",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember) // 1_000, NEVER_US)",
-        ("tests/engine/test_handlers.py", "tests/engine/test_results.py"),
+        ("tests/engine/test_results.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -71,7 +71,7 @@ ENGINE: Final = (
         "engine/runners.py",
         "job.deadline_us = self._now_us() + self.handler.timeout_us",
         "job.deadline_us += self.handler.timeout_us",
-        ("tests/engine/test_handlers.py", "tests/engine/test_runner_faults.py", "tests/engine/test_bounds.py"),
+        ("tests/engine/test_handlers.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -79,7 +79,7 @@ ENGINE: Final = (
         "engine/runners.py",
         'return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None',
         'return is_armed(job.claim) if which == "armed" else True',
-        ("tests/engine/coordination/test_sagas.py", "tests/engine/coordination/test_saga_operators.py"),
+        ("tests/engine/coordination/test_saga_operators.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -87,7 +87,7 @@ ENGINE: Final = (
         "engine/runners.py",
         "                job.context.cancelled = True\n",
         "                job.context.cancelled = False\n",
-        ("tests/engine/test_handlers.py", "tests/engine/test_runner_faults.py"),
+        ("tests/engine/test_handlers.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -111,7 +111,7 @@ ENGINE: Final = (
         "engine/loader.py",
         "if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):",
         "if trusts(entry, loaded.snapshot):",
-        ("tests/engine/test_resetting.py", "tests/engine/coordination/test_going_back.py"),
+        ("tests/engine/test_resetting.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -119,7 +119,7 @@ ENGINE: Final = (
         "engine/stepper.py",
         'elif lane.ended or lane.status == "suspended" or lane.elsewhere:',
         "elif lane.ended or lane.elsewhere:",
-        ("tests/engine/test_stepping.py", "tests/engine/test_many_workers.py", "tests/engine/test_cooperation.py"),
+        ("tests/engine/test_stepping.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -127,18 +127,15 @@ ENGINE: Final = (
         "engine/stepper.py",
         "if pending.settles is not None or pending.position is not None:",
         "if pending.position is not None:",
-        (
-            "tests/engine/test_given_back.py",
-            "tests/engine/test_faults.py",
-            "tests/engine/coordination/test_patterns.py",
-        ),
+        ("tests/engine/test_cooperation.py",),
+        _KEYWORD,
     ),
     Mistake(
         "a long attempt hears nothing when another process terminates its instance",
         "engine/engine.py",
         'loaded.row.status in ("cancelled", "terminated", "compensating")',
         'loaded.row.status in ("cancelled", "compensating")',
-        ("tests/engine/test_many_workers.py", "tests/engine/test_cooperation.py", "tests/engine/test_handlers.py"),
+        ("tests/engine/test_handlers.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -147,7 +144,7 @@ ENGINE: Final = (
         "            if reached != reaches:\n"
         "                await loan.advance(Advance(move.name, move.generation, reaches, reached))\n",
         "",
-        ("tests/engine/coordination/test_own_tables.py", "tests/engine/coordination/test_projections.py"),
+        ("tests/engine/coordination/test_own_tables.py",),
         _KEYWORD,
     ),
     Mistake(
@@ -155,7 +152,7 @@ ENGINE: Final = (
         "engine/operations.py",
         'return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))',
         'return replace(unit, cancel_all="unclaimed")',
-        ("tests/engine/coordination/test_saga_operators.py", "tests/engine/coordination/test_tasks.py"),
+        ("tests/engine/coordination/test_saga_operators.py",),
         _KEYWORD,
     ),
 )

@@ -18,7 +18,7 @@ from mainspring.errors import (
     StoreUnreachableError,
     UnknownOutcomeError,
 )
-from mainspring.port.records import Committed, Conflict, Snapshot, Unit
+from mainspring.port.records import Committed, Conflict, Retry, Snapshot, Unit
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres import session as session_module
 from mainspring.stores.postgres.address import Address
@@ -385,6 +385,19 @@ def test_what_an_error_says_is_kept_even_with_a_zero_byte(tmp_path: Path) -> Non
     run(body)
 
 
+def test_what_the_last_attempt_says_is_kept_even_with_a_zero_byte(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            worker = await store.register_worker("first", LEASE_US)
+            await store.commit(worker, [step("m-1", send(claimed=True))])
+            [output] = await store.holds(worker)
+            await store.commit(worker, [Unit("", "", retries=(Retry(output, 1, 0, "boom\0"),))])
+            claims = await store.claim(worker, ALL_DESTINATIONS, [], 10)
+            assert [(claim.attempts, claim.error) for claim in claims.outputs] == [(1, "boom\ufffd")]
+
+    run(body)
+
+
 def test_very_long_names_are_kept(tmp_path: Path) -> None:
     async def body() -> None:
         id, message = "\U0001f469" * 1_000, "\U0001f680" * 3_000
@@ -448,6 +461,8 @@ def test_a_damaged_input_holds_up_its_own_instance_only(tmp_path: Path) -> None:
             for _ in range(2):
                 claims = await store.claim(worker, ALL_DESTINATIONS, [ORDERS], 10)
                 assert [row.message_id for row in claims.inputs] in (["x-1"], [])
+            # What waits behind it is in nobody's hands.
+            assert [ref.id for ref, _ in await store.holds_inputs(worker)] == ["o-2"]
 
     run(body)
 

@@ -389,6 +389,22 @@ def test_work_that_nobody_holds_wakes_who_waits(unit: Unit, same: bool, tmp_path
     assert wakes(tmp_path, unit, within_seconds=PATIENCE_SECONDS, same=same)
 
 
+def test_the_inputs_of_an_instance_that_is_resumed_wake_who_waits(tmp_path: Path) -> None:
+    async def body() -> bool:
+        async with opened(tmp_path) as store:
+            await store.commit(0, [step("m-1", status="suspended"), accept("w-1")])
+            await store.wait_for_work(3_600)  # the hint of that commit
+            waiting = asyncio.create_task(store.wait_for_work(3_600))
+            await asyncio.sleep(0)
+            await store.commit(0, [Unit(ORDERS, "o-1", expected_version=2, status="running")])
+            done, _ = await asyncio.wait({waiting}, timeout=PATIENCE_SECONDS)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            return bool(done)
+
+    assert asyncio.run(body())
+
+
 @pytest.mark.parametrize("unit", HELD.values(), ids=HELD.keys())
 def test_work_in_good_hands_or_due_later_wakes_nobody(unit: Unit, tmp_path: Path) -> None:
     assert not wakes(tmp_path, unit, within_seconds=0.1)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mainspring import Compensate, Context, Event, Instance, Mainspring, Received, Send, SendFailed, Workflow
+from mainspring import Ask, Compensate, Context, Event, Instance, Mainspring, Received, Send, SendFailed, Workflow
 from mainspring.core.events import Compensated, Resent, Retried
 from mainspring.errors import InstanceFailedError, OperationError
-from mainspring.port.records import Conflict, Outcome, Unit
+from mainspring.port.records import Conflict, Outcome, Ref, Unit
 from tests.engine.coordination.trips import Book, Booked, CancelBooking, GiveUp, Planning, PlanTrip, Trip, World, book
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -275,6 +275,58 @@ def test_cancelling_tells_also_what_runs_and_has_no_compensation(make_app: MakeA
             with pytest.raises(InstanceFailedError, match="the customer called"):
                 await receipt.result()
             assert world.effects == ["book flight", "cancel flight"]
+
+    run(main)
+
+
+def held_trip(workflow: Workflow[Any, Any, Any]) -> tuple[Mainspring, World]:
+    """Return an app whose compensation of a car waits until `hold` is set."""
+    world = World(plans={("cancel", "car"): ["held"]}, hold=asyncio.Event())
+    app = Mainspring("memory://")
+    app.add(workflow)
+    world.connect(app)
+    return app, world
+
+
+def test_what_is_told_to_stop_when_an_instance_is_cancelled_is_not_its_compensation() -> None:
+    async def main() -> None:
+        app, world = held_trip(DeafTrip())
+        assert world.hold is not None
+        async with app:
+            receipt = await app.send(PlanTrip("t-1", ("car",)))
+            await until(lambda: has(receipt, Received, Booked))
+            await receipt.cancel("the customer called")
+            await world.held.wait()
+            # As when a claim brings the compensation before the commit that sent it is heard of.
+            app.engine.cancelled(Ref("DeafTrip", "t-1"), "forward")
+            world.hold.set()
+            with pytest.raises(InstanceFailedError, match="the customer called"):
+                await receipt.result()
+            assert world.effects == ["book car", "cancel car"]
+
+    run(main)
+
+
+class AskingTrip(DeafTrip):
+    """Asks somebody whether to give up."""
+
+    def decide(self, message: Any, state: Planning) -> Any:
+        asks = [Ask("Give up?", GiveUp, role="manager")] if isinstance(message, PlanTrip) else []
+        return [*super().decide(message, state), *asks]
+
+
+def test_nobody_is_asked_any_more_while_a_cancelled_instance_is_undone() -> None:
+    async def main() -> None:
+        app, world = held_trip(AskingTrip())
+        assert world.hold is not None
+        async with app:
+            receipt = await app.send(PlanTrip("t-1", ("car",)))
+            await until(lambda: has(receipt, Received, Booked))
+            assert [task.title for task in await app.tasks.list()] == ["Give up?"]
+            await receipt.cancel("the customer called")
+            await world.held.wait()
+            assert await app.tasks.list() == []
+            world.hold.set()
 
     run(main)
 

@@ -13,7 +13,9 @@ import pytest
 from mainspring import Complete, Mainspring, Received, Sent, Workflow
 from mainspring.engine.calendar import Calendar, calendar_of
 from mainspring.engine.recurring import FIRINGS_PER_STEP, RECURRING
+from mainspring.engine.runtime import Runtime
 from mainspring.errors import OperationError, SettingError, WiringError
+from mainspring.stores.memory import MemoryStore
 from mainspring.testing import World, simulate
 from mainspring.testing.clock import VirtualClock
 from tests.engine.test_timers import pass_time, settle
@@ -144,6 +146,24 @@ def test_the_same_declaration_changes_nothing_and_another_replaces_it(make_app: 
             assert closed == [], "the old calendar is gone"
             await pass_time(app, clock, 1)
             await until(lambda: closed == ["2026-01-01T00:00:07"])
+
+    run(main)
+
+
+def test_a_paused_schedule_that_is_declared_differently_stays_paused() -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        store = MemoryStore(clock)
+
+        def app(seconds: int) -> Mainspring:
+            made = Mainspring("memory://", runtime=Runtime(clock), store=store)
+            return closes(made, every=timedelta(seconds=seconds))
+
+        async with app(5) as first:
+            await first.schedules.pause("closing")
+        async with app(7) as second:
+            (info,) = await second.schedules.list()
+            assert (info.status, info.calendar) == ("paused", "every 0:00:07")
 
     run(main)
 
