@@ -92,7 +92,7 @@ def test_attributes_follow_the_state_and_go_with_it(make_app: MakeApp) -> None:
             assert await ids(app, attributes={"buyer": "a"}) == ["a-1"]
             await app.instance(Found, "a-1").cancel()
             store = app.engine.store
-            await store.purge((await store.purgeable("Found", store.now_us() + 1_000_000, 10)).found, 1_000)
+            await store.purge((await store.purgeable("Found", store.now_us() + 3_600_000_000, 10)).found, 1_000)
             assert await ids(app, attributes={"buyer": "a"}) == []
 
     run(main)
