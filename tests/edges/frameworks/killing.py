@@ -16,9 +16,10 @@ import httpx
 
 from examples.frameworks.orders import OrderConfirmation, shop
 from mainspring import Mainspring
-from tests.edges.frameworks.support import connected, until
+from tests.edges.frameworks.support import connected
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
+from tests.support.waiting import until
 
 PATIENCE_SECONDS: Final = 120
 PAUSE_SECONDS: Final = 0.02
@@ -45,7 +46,7 @@ from examples.frameworks.orders import shop
 
 async def main(database):
     async with shop(f"{database}?schema=crash"):
-        await asyncio.sleep(3600)
+        await asyncio.Event().wait()
 
 asyncio.run(main(*sys.argv[1:]))
 """
@@ -81,14 +82,14 @@ async def killed_posters(database: str, wanted: int) -> str:
     reader = shop(url)
     await reader.start(work=False)
     try:
-        await until(lambda: many(reader, len(before) + wanted))
+        await until(lambda: many(reader, len(before) + wanted), PATIENCE_SECONDS)
     finally:
         for process in processes:
             kill(process)
         await reader.stop()
     async with shop(url) as app, connected(database) as connection:
         rows = {row["id"] for row in await connection.fetch("SELECT id FROM posted_orders")}
-        await until(lambda: many(app, len(rows)))
+        await until(lambda: many(app, len(rows)), PATIENCE_SECONDS)
         assert await confirmed(app) == rows
         assert await app.dead_letters() == []
     return f"{len(rows) - len(before)} orders"
@@ -109,8 +110,10 @@ async def serving(folder: Path, *options: str) -> AsyncGenerator[tuple[subproces
     with (folder / "log").open("wb") as log:
         process = started("uvicorn", *given, log=log, SHOP_URL=f"sqlite:///{folder / 'shop.db'}")
     try:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
-            await until(lambda: answers(client))
+        async with httpx.AsyncClient(
+            base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE_SECONDS
+        ) as client:
+            await until(lambda: answers(client), PATIENCE_SECONDS)
             yield process, client
     finally:
         kill(process)
@@ -147,12 +150,12 @@ class Load:
             self._told[order] = await place(self._client, order)
             if self._stopped or self._told[order] is not True:
                 return
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)  # a caller's own pause: nothing is waited for
 
     async def more(self, count: int) -> None:
         """Wait for so many answers from now on."""
         wanted = len(self._told) + count
-        await until(lambda: self._has(wanted))
+        await until(lambda: self._has(wanted), PATIENCE_SECONDS)
 
     async def _has(self, wanted: int) -> bool:
         return len(self._told) >= wanted or all(task.done() for task in self._tasks)
@@ -182,7 +185,7 @@ async def killed_server(folder: Path, wanted: int, *, reload: bool) -> str:
         await load.more(wanted)
         if reload:
             changed.touch()
-            await until(lambda: reloaded(folder / "log"))
+            await until(lambda: reloaded(folder / "log"), PATIENCE_SECONDS)
             await load.stop()
             # Whoever was cut off has gone; the server that was loaded anew takes more.
             load = Load(client, told)
@@ -207,7 +210,7 @@ async def compare(url: str, told: dict[str, bool | None]) -> str:
     async with shop(url) as app:
         async with app.transaction() as transaction:
             rows = {row["id"] for row in await transaction.fetch("SELECT id FROM shop_orders")}
-        await until(lambda: many(app, len(rows)))
+        await until(lambda: many(app, len(rows)), PATIENCE_SECONDS)
         assert await confirmed(app) == rows
     taken = {order for order, taken in told.items() if taken}
     assert taken <= rows <= {order for order, taken in told.items() if taken is not False}

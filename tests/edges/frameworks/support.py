@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import httpx
 
 from mainspring import Complete, Decisions, Event, Mainspring, Workflow
 from mainspring.stores.postgres.address import Address
-
-TEST_SECONDS: Final = 180
 
 
 @dataclass(frozen=True)
@@ -108,12 +105,6 @@ async def orders_of(app: Mainspring) -> set[str]:
     return found
 
 
-async def until(condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-    """Wait for what other tasks and processes bring about; the test's own limit ends it."""
-    while not await condition():  # noqa: ASYNC110  rows have no signal
-        await asyncio.sleep(0.02)
-
-
 @asynccontextmanager
 async def served(web: Any) -> AsyncGenerator[httpx.AsyncClient]:
     """Run a web app's lifespan, and give a client that asks it in this process, as a server would."""
@@ -125,13 +116,3 @@ async def served(web: Any) -> AsyncGenerator[httpx.AsyncClient]:
         transport = httpx.ASGITransport(app=asgi, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             yield client
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test's body; one that hangs fails."""
-
-    async def bounded() -> None:
-        async with asyncio.timeout(TEST_SECONDS):
-            await body()
-
-    asyncio.run(bounded())

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.edges.frameworks.killing import killed_posters, killed_server
-from tests.edges.frameworks.support import run
+from tests.support.running import run
 
 
 def test_programs_and_workers_are_killed_and_every_row_has_its_order(database: str) -> None:

@@ -17,7 +17,9 @@ from examples.frameworks import fastapi_shop, flask_shop, orders, starlette_shop
 from mainspring import Mainspring
 from mainspring.cli.group import commands
 from mainspring.frameworks.django.management.commands.mainspring import ADDRESS, Command
-from tests.edges.frameworks.support import run, served, until
+from tests.edges.frameworks.support import served
+from tests.support.running import run
+from tests.support.waiting import until
 
 PATIENCE_SECONDS: Final = 120
 ORDER: Final = {"order_id": "o-1", "product": "clock"}

@@ -31,7 +31,11 @@ from mainspring.frameworks.fastapi import App, InTransaction
 from mainspring.frameworks.own_file import kept_alone
 from mainspring.frameworks.process import Running
 from mainspring.web import studio
-from tests.edges.frameworks.support import Place, orders_of, run, served, shop
+from tests.edges.frameworks.support import Place, orders_of, served, shop
+from tests.support.running import run
+
+HERE_SECONDS = 0.3
+"""Time enough for a second thread to come where it must not come; where it does not, a test waits for so long."""
 
 # ---- lifespans
 
@@ -304,12 +308,12 @@ def test_threads_that_begin_at_the_same_time_make_ids_of_their_own(monkeypatch: 
 
 
 def test_two_first_requests_of_django_start_one_app(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    app, both, found = shop(f"sqlite:///{tmp_path / 'shop.db'}"), threading.Barrier(2, timeout=5), list[object]()
+    app, both, found = shop(f"sqlite:///{tmp_path / 'shop.db'}"), threading.Barrier(2), list[object]()
 
     class Slow(Running):
         def __init__(self, *given: Any, **options: Any) -> None:
             with suppress(threading.BrokenBarrierError):
-                both.wait(1)  # both are here, unless one waits for the other
+                both.wait(HERE_SECONDS)  # both are here, unless one waits for the other
             super().__init__(*given, **options)
 
     monkeypatch.setattr(configured, "Running", Slow)
@@ -334,7 +338,7 @@ def test_two_first_requests_that_publish_for_subscribers_both_do(monkeypatch: py
 
     def slow(given: Any) -> Any:
         with suppress(threading.BrokenBarrierError):
-            both.wait(1)  # both are here, unless one waits for the other
+            both.wait(HERE_SECONDS)  # both are here, unless one waits for the other
         return publication_of(given)
 
     monkeypatch.setattr("mainspring.engine.registry.publication_of", slow)

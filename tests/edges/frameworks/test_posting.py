@@ -20,20 +20,10 @@ from mainspring.app.posting import Posted
 from mainspring.engine.pending import read_context
 from mainspring.errors import EncodeError, InvalidIdError, OperationError, PostingError, WiringError
 from mainspring.stores.postgres.address import Address
-from tests.edges.frameworks.support import (
-    Other,
-    Place,
-    connected,
-    dsn_of,
-    left_of,
-    orders_of,
-    rows_of,
-    run,
-    shop,
-    table_of,
-    until,
-)
+from tests.edges.frameworks.support import Other, Place, connected, dsn_of, left_of, orders_of, rows_of, shop, table_of
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 class Undone(Exception):  # noqa: N818  nothing is wrong

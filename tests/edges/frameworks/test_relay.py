@@ -14,7 +14,9 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.sql import within
 from mainspring.stores.sealed import sealed
 from mainspring.testing.clock import VirtualClock
-from tests.edges.frameworks.support import Place, connected, left_of, orders_of, run, shop, until
+from tests.edges.frameworks.support import Place, connected, left_of, orders_of, shop
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 async def post(url: str, *orders: str, **options: Any) -> None:

@@ -23,7 +23,9 @@ from mainspring.errors import (
 )
 from mainspring.sealing.seals import About
 from mainspring.stores.postgres.address import DEFAULT_CONNECTIONS
-from tests.edges.frameworks.support import Other, Place, Placed, orders_of, run, shop, table_of, until
+from tests.edges.frameworks.support import Other, Place, Placed, orders_of, shop, table_of
+from tests.support.running import run
+from tests.support.waiting import until
 
 MakeShop = Callable[[], Mainspring]
 
@@ -169,7 +171,7 @@ def test_one_that_takes_too_long_is_undone_and_others_go_on(make_shop: MakeShop)
     async def slow(app: Mainspring) -> None:
         async with app.transaction(timedelta(seconds=0.1)) as transaction:
             await place(app, transaction, "o-1")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # longer than it may take
 
     run(main)
 

@@ -88,7 +88,7 @@ async def serving(
         made.close()
         for writer in writers:
             writer.close()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # what was closed is gone in the next turn of the loop
 
 
 async def _request(reader: asyncio.StreamReader) -> Request | None:

@@ -19,7 +19,7 @@ from mainspring.remote.client import Answer, Client, checked
 from mainspring.remote.targets import AllowList, Target, target_of
 from tests.edges.remote.servers import answered, certified, serving, trusting
 
-LONG = timedelta(seconds=30)
+LONG = timedelta(seconds=60)
 SHORT = timedelta(seconds=0.2)
 
 
@@ -341,7 +341,7 @@ async def dripping(writer: Any) -> None:
     while True:
         writer.write(b"x")
         await writer.drain()
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # slowly: that is what it is for
 
 
 async def endless_head(writer: Any) -> None:
@@ -352,7 +352,7 @@ async def endless_head(writer: Any) -> None:
 
 
 async def silent(writer: Any) -> None:
-    await asyncio.sleep(3_600)
+    await asyncio.Event().wait()
 
 
 async def hung_up(writer: Any) -> None:

@@ -92,7 +92,7 @@ def test_a_handler_in_node_believes_nobody_who_cannot_sign_and_refuses_what_make
 
     async def main() -> None:
         async with handling(file) as (_, port), orders(tmp_path, port) as app:
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(timeout=60) as client:
                 forged = await client.post(f"http://127.0.0.1:{port}/commands", content=b"{}")
                 assert forged.status_code == 401
             receipt = await app.send(PlaceOrder("o-1", 0))

@@ -46,7 +46,7 @@ KNOWN: Final[dict[str, Any]] = {
     "type": ["Count", "RequestLeave"],
     "name": ["Counter", "nightly"],
 }
-SECONDS: Final = 30.0
+SECONDS: Final = 120.0
 
 
 class Serving:

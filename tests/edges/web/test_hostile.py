@@ -18,6 +18,7 @@ from mainspring.web.api import api
 from mainspring.web.guard import BODY_BYTES, HEADERS
 from tests.edges.web.support import asked, bearer, counters, served, tokens
 from tests.edges.web.test_api import Client, count, serve
+from tests.support.waiting import until
 
 SURROGATE = b'"\\ud800"'
 
@@ -242,6 +243,11 @@ def test_an_api_that_is_mounted_keeps_its_own_rules(tmp_path: Path) -> None:
     asyncio.run(use())
 
 
+async def begun_jobs(client: Client) -> list[dict[str, Any]]:
+    """Return the operations on many of which at least one is done."""
+    return [job for job in (await client.get("/api/bulk")).json() if job["done"]]
+
+
 def test_one_who_stops_an_operation_on_many_leaves_who_began_it_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,8 +258,7 @@ def test_one_who_stops_an_operation_on_many_leaves_who_began_it_an_answer(
             await count(client, f"c-{number}")
         order = {"workflow": "Counter", "dry_run": False, "per_second": 0.01}
         begun = asyncio.create_task(client.post("/api/bulk/suspend", json=order))
-        while not (jobs := (await client.get("/api/bulk")).json()) or not jobs[0]["done"]:  # noqa: ASYNC110  what is asked of is another task's business
-            await asyncio.sleep(0.01)
+        jobs = await until(lambda: begun_jobs(client))
         stopped = await client.delete(f"/api/bulk/{jobs[0]['id']}")
         assert stopped.json()["status"] == "stopped"
         answer = await begun

@@ -164,7 +164,8 @@ def test_the_command_serves_prints_its_address_and_stops_in_order(tmp_path: Path
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", line)
         assert found, f"{line}{process.stderr.read() if process.poll() is not None else ''}"
-        with httpx.Client(base_url=found[0], headers={"authorization": "Bearer a-secret-of-some-length"}) as client:
+        authorized = {"authorization": "Bearer a-secret-of-some-length"}
+        with httpx.Client(base_url=found[0], headers=authorized, timeout=SOON_SECONDS) as client:
             assert client.get("/api/stats", headers={"authorization": ""}).status_code == 401
             taken = client.post("/api/messages/Count", json={"counter": "c-1"})
             assert taken.json()["status"] == "stepped"
@@ -172,7 +173,7 @@ def test_the_command_serves_prints_its_address_and_stops_in_order(tmp_path: Path
             with client.stream("GET", "/api/live?instance=Counter/c-1") as listening:
                 next(listening.iter_lines())
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(60) == 0
+                assert process.wait(SOON_SECONDS) == 0
         giving_up.cancel()
         assert "Traceback" not in process.stderr.read()
 

@@ -22,6 +22,7 @@ from mainspring.web.slow import READS_AT_ONCE, Slow
 from mainspring.web.workflows import DrawnDiagram
 from tests.edges.web.support import counters
 from tests.edges.web.test_api import Client, count, serve
+from tests.support.waiting import until
 
 
 def test_a_workflow_is_drawn_from_its_code_and_its_history(tmp_path: Path) -> None:
@@ -179,12 +180,15 @@ def test_tasks_are_picked_and_refused_with_a_reason_over_http(tmp_path: Path) ->
 # ---- slow questions
 
 
-def test_the_same_question_is_asked_once_and_its_answer_kept_for_a_while(tmp_path: Path) -> None:
+def test_the_same_question_is_asked_once_and_its_answer_kept_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.web.slow.KEPT_SECONDS", 3_600.0)  # longer than any machine stands still
     asked: list[Store] = []
 
     async def ask(store: Store) -> int:
         asked.append(store)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0)  # so that the others ask before it answers
         return len(asked)
 
     async def use() -> None:
@@ -200,13 +204,13 @@ def test_the_same_question_is_asked_once_and_its_answer_kept_for_a_while(tmp_pat
 
 def test_a_slow_question_ends_in_time_and_too_many_are_refused(tmp_path: Path) -> None:
     async def ask(store: Store) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     async def use() -> None:
         async with counters(tmp_path) as app:
             slow = Slow(app, limit_seconds=0.2)
             waiting = [asyncio.ensure_future(slow.read(number, ask)) for number in range(READS_AT_ONCE)]
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # they begin
             with pytest.raises(Refusal) as busy:
                 await slow.read("one more", ask)
             assert busy.value.problem.status == 503
@@ -215,7 +219,7 @@ def test_a_slow_question_ends_in_time_and_too_many_are_refused(tmp_path: Path) -
                     await each
                 assert late.value.problem.status == 504
             with pytest.raises(Refusal):
-                await slow.compute(lambda: time.sleep(0.5))
+                await slow.compute(lambda: time.sleep(0.5))  # longer than it may take
 
     asyncio.run(use())
 
@@ -241,10 +245,11 @@ def test_who_would_wait_long_gets_the_last_answer_while_a_new_one_is_made(
             may_answer.clear()
             assert [await slow.read("one", ask) for _ in range(3)] == [1] * 3
             may_answer.set()
-            async with asyncio.timeout(60):
-                while await slow.read("one", ask) == 1:  # noqa: ASYNC110  it is another thread's turn
-                    await asyncio.sleep(0.01)
-            may_answer.set()
+
+            async def is_new() -> bool:
+                return await slow.read("one", ask) != 1
+
+            await until(is_new)
 
     asyncio.run(use())
 
@@ -266,7 +271,7 @@ def test_while_others_are_asked_the_last_answer_will_do(tmp_path: Path, monkeypa
             slow = Slow(app)
             assert await slow.read("one", at_once) == 1
             other = asyncio.ensure_future(slow.read("other", later))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # it begins
             assert await slow.read("one", at_once) == 1
             may_answer.set()
             assert await other == 2
