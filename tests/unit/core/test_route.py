@@ -51,3 +51,12 @@ def test_an_id_that_cannot_be_stored_or_shown_is_refused(id: object, problem: st
 
 def test_an_outputs_id_is_derived_from_its_place_in_the_stream() -> None:
     assert output_id(InstanceId("OrderFulfilment", "o-1"), 12) == "OrderFulfilment/o-1/12"
+
+
+def test_an_interrupt_from_the_keyboard_passes_through_a_route() -> None:
+    class Interrupted(OrderFulfilment):
+        def route(self, message: object) -> str | None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        route(Interrupted(), CardCharged("o-1"))

@@ -1,0 +1,153 @@
+"""What a class says of itself beside its types: every setting, and what is refused of each."""
+
+# The classes here are wrong on purpose, and are never run: what matters is what the error says.
+# pyright: reportInvalidTypeForm=false, reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
+# pyright: reportReturnType=false, reportUnusedClass=false
+import types
+from dataclasses import make_dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+
+from mainspring import Workflow
+from mainspring.core.definition import NAME_CHARACTERS, definition_of
+from tests.unit.core.test_definition import A, B, Light, Methods, S, Thawed, problem
+
+
+def made(body: dict[str, Any]) -> type[Any]:
+    """Return a workflow class with these attributes."""
+    return types.new_class("W", (Methods, Workflow[A, S, B]), exec_body=lambda namespace: namespace.update(body))
+
+
+def test_what_a_class_says_of_itself_is_in_its_definition() -> None:
+    class W(Methods, Workflow[A | B, S, A]):
+        begins = A
+        version = 3
+        unknown_transition = "ignore"
+        again = "refuse"
+        retention = timedelta(microseconds=1)
+        expected_within = timedelta(microseconds=1)
+        history = "state"
+        snapshot_every = 1
+        mode = "inbox"
+
+    found = definition_of(W)
+    assert (found.version, found.unknown_transition, found.again, found.history) == (3, "ignore", "refuse", "state")
+    assert (found.retention, found.expected_within) == (timedelta(microseconds=1), timedelta(microseconds=1))
+    assert (found.through_inbox, found.wants_envelope) == ({A, B}, False)
+
+
+def test_a_class_that_says_nothing_has_the_plain_definition() -> None:
+    class W(Methods, Workflow[A, S, B]): ...
+
+    found = definition_of(W)
+    assert (found.version, found.unknown_transition, found.again, found.history) == (1, "fail", "join", "kept")
+    assert (found.retention, found.expected_within) == (None, None)
+    assert (found.through_inbox, found.wants_envelope) == (frozenset(), False)
+    assert (W.snapshot_every, W.mode, Workflow.attributes(W(), S())) == (100, "direct", {})
+
+
+def test_a_mapping_says_which_inputs_go_through_the_inbox() -> None:
+    class W(Methods, Workflow[A | B, S, A]):
+        begins = A
+        mode = {A: "direct", B: "inbox"}  # noqa: RUF012  as authors write it
+
+    assert definition_of(W).through_inbox == {B}
+
+
+@pytest.mark.parametrize("bad", ["later", {S: "inbox"}, {A: "later"}, None])
+def test_a_mode_that_does_not_exist_is_refused(bad: Any) -> None:
+    class W(Methods, Workflow[A, S, B]):
+        mode = bad
+
+    assert "has mode" in problem(W)
+
+
+@pytest.mark.parametrize("bad", [timedelta(0), -timedelta(days=1), 30, "2d"])
+def test_a_retention_that_makes_no_sense_is_refused(bad: Any) -> None:
+    class W(Methods, Workflow[A, S, B]):
+        retention = bad
+
+    assert "has retention = " in problem(W)
+
+
+@pytest.mark.parametrize(("name", "bad"), [("again", "never"), ("history", "lost"), ("unknown_transition", None)])
+def test_a_word_that_means_nothing_is_refused(name: str, bad: Any) -> None:
+    assert f"has {name} = {bad!r}" in problem(made({name: bad}))
+
+
+@pytest.mark.parametrize(("name", "value"), [("again", "anew"), ("snapshot_every", None)])
+def test_without_a_history_nothing_is_asked_for_that_needs_one(name: str, value: Any) -> None:
+    assert f'has history = "state" and {name} = ' in problem(made({name: value, "history": "state"}))
+    assert definition_of(made({name: value})).history == "kept"
+
+
+@pytest.mark.parametrize("name", ["shop.orders", "shop-orders", "Größe", "x" * NAME_CHARACTERS, "a1"])
+def test_a_name_has_letters_digits_dots_dashes_and_underscores(name: str) -> None:
+    assert definition_of(made({"name": name})).name == name
+
+
+def test_an_output_that_can_be_changed_is_refused() -> None:
+    class W(Methods, Workflow[A, S, Thawed]): ...
+
+    assert "uses Thawed, which can be changed" in problem(W)
+
+
+@pytest.mark.parametrize("state", [Light.RED, "text", 7, 2.5, b"bytes"])
+def test_a_state_may_be_an_enum_a_text_or_a_number(state: Any) -> None:
+    kind = type(state)
+
+    class W(Methods, Workflow[A, kind, B]):
+        initial_state = state
+
+    assert list(definition_of(W).states) == [kind]
+
+
+@pytest.mark.parametrize("method", ["route", "evolve"])
+def test_a_route_or_an_evolve_that_yields_or_is_awaited_is_refused(method: str) -> None:
+    async def awaited(self: object, *_: object) -> None: ...
+    async def streamed(self: object, *_: object) -> Any:
+        yield 1
+
+    def yielding(self: object, *_: object) -> Any:
+        yield 1
+
+    for wrong, told in ((awaited, f"has an async {method}"), (streamed, f"has an async {method}")):
+        assert told in problem(made({method: wrong}))
+    assert f"has a {method} that yields" in problem(made({method: yielding}))
+
+
+def test_a_style_of_its_own_has_its_own_decide_and_nothing_else_of_its_own() -> None:
+    class Style(Methods, Workflow[A, S, B]):
+        def decide_on(self, asked: Any, state: Any, /) -> Any: ...
+        def decide(self, message: Any) -> Any: ...
+
+    assert not definition_of(Style).wants_envelope
+
+    class Wrong(Style):
+        def route(self) -> str | None: ...
+
+    assert "has a route with other parameters" in problem(Wrong)
+
+
+def test_two_states_with_one_stored_name_are_refused() -> None:
+    twin = make_dataclass("S", [], frozen=True)
+
+    class W(Methods, Workflow[A, S | twin, B]): ...
+
+    assert "two types that are both stored as 'S'" in problem(W)
+
+
+def test_a_method_that_is_not_written_says_so_when_it_is_called() -> None:
+    bare: Any = Workflow()
+    for call in (lambda: bare.route(A("1")), lambda: bare.decide(A("1"), S()), lambda: bare.evolve(S(), None)):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_an_alias_among_the_inputs_is_followed_through_annotations_and_unions() -> None:
+    class W(Methods, Workflow[Annotated[A | Annotated[B, "second"], "first"], S, A]):
+        begins = (A,)
+
+    assert list(definition_of(W).inputs) == [A, B]

@@ -1,0 +1,144 @@
+"""A stream decided once more: where today's code agrees, where it does not, and what is not asked again."""
+
+from typing import Any
+
+import pytest
+
+from mainspring import Complete, Send
+from mainspring.core.events import (
+    Began,
+    Compensating,
+    Completed,
+    Failed,
+    InitiatedBy,
+    Migrated,
+    Received,
+    Reset,
+    Resumed,
+    Sent,
+    StreamEvent,
+    Suspended,
+)
+from mainspring.core.replay import Recorded, Redecided, belongs, redecided
+from mainspring.testing import envelope
+from tests.unit.core.orders import (
+    AwaitingPayment,
+    AwaitingShipment,
+    CardCharged,
+    ChargeCard,
+    New,
+    OrderFulfilment,
+    OrderShipped,
+    PlaceOrder,
+    ShipOrder,
+)
+
+PLACED, CHARGED, SHIPPED = PlaceOrder("o-1", 1), CardCharged("o-1"), OrderShipped("o-1")
+WAITING, PAID = AwaitingPayment("o-1"), AwaitingShipment("o-1")
+
+
+class Plain(OrderFulfilment):
+    """The same without timers: one decision for each input."""
+
+    def decide(self, message: Any, state: Any) -> Any:
+        match message, state:
+            case PlaceOrder(id, amount), New():
+                return [Send(ChargeCard(id, amount))]
+            case CardCharged(id), AwaitingPayment():
+                return [Send(ShipOrder(id))]
+            case OrderShipped(), AwaitingShipment():
+                return [Complete()]
+
+
+STREAM: list[StreamEvent[Any, Any]] = [
+    Began(),
+    InitiatedBy(PLACED),
+    Sent(ChargeCard("o-1", 1)),
+    Received(CHARGED),
+    Sent(ShipOrder("o-1")),
+    Received(SHIPPED),
+    Completed(),
+]
+
+
+def again(stream: list[StreamEvent[Any, Any]], **options: Any) -> list[Redecided]:
+    events: dict[int, Any] = dict(enumerate(stream, 1))
+    recorded = [Recorded(n, event) for n, event in events.items()]
+    return list(redecided(Plain(), recorded, lambda version: envelope(events[version].message), **options))
+
+
+def test_each_input_is_decided_in_the_state_that_was_recorded_before_it() -> None:
+    assert [(r.version, r.message, r.before, r.after, r.changed) for r in again(STREAM)] == [
+        (2, PLACED, New(), WAITING, False),
+        (4, CHARGED, WAITING, PAID, False),
+        (6, SHIPPED, PAID, PAID, False),
+    ]
+    assert [(r.recorded, r.decided) for r in again(STREAM)] == [
+        ([Sent(ChargeCard("o-1", 1))],) * 2,
+        ([Sent(ShipOrder("o-1"))],) * 2,
+        ([Completed()],) * 2,
+    ]
+
+
+def test_another_decision_is_told_with_both() -> None:
+    [_, charged, _] = again([*STREAM[:4], Sent(ShipOrder("o-2")), *STREAM[5:]])
+    assert charged.changed
+    assert (charged.recorded, charged.decided) == ([Sent(ShipOrder("o-2"))], [Sent(ShipOrder("o-1"))])
+
+
+def test_an_error_of_today_is_a_change() -> None:
+    [_, shipped] = again([*STREAM[:3], Received(SHIPPED), Sent(ShipOrder("o-1"))])
+    assert (type(shipped.error).__name__, shipped.decided, shipped.changed) == ("UnknownTransitionError", [], True)
+
+
+def test_what_was_decided_before_a_migration_is_not_asked_again() -> None:
+    told = again([*STREAM[:2], Sent(ShipOrder("old")), *STREAM[3:5], Migrated(2), *STREAM[5:]])
+    assert [(r.version, r.checked, r.changed) for r in told] == [(2, False, False), (4, False, False), (7, True, False)]
+    assert [r.decided for r in told] == [[], [], [Completed()]]
+
+
+def test_after_a_reset_it_goes_on_from_the_state_at_that_version() -> None:
+    back = [*STREAM[:5], Suspended("no"), Resumed(), Reset(3, "again"), Received(CHARGED), Sent(ShipOrder("o-1"))]
+    assert [(r.version, r.before, r.changed) for r in again(back)] == [
+        (2, New(), False),
+        (4, WAITING, False),
+        (9, WAITING, False),
+    ]
+    to_nowhere = again([*STREAM[:3], Reset(99, "again"), Received(PLACED), Sent(ChargeCard("o-1", 1))])
+    assert [r.before for r in to_nowhere] == [New(), New()]
+
+
+def test_an_instance_that_begins_anew_is_decided_from_the_initial_state() -> None:
+    anew = again([*STREAM, *STREAM[:3]])
+    assert [(r.version, r.before, r.after, r.changed) for r in anew][3:] == [(9, New(), WAITING, False)]
+
+
+def test_events_are_compared_as_they_come_back_from_a_store() -> None:
+    stored = again([*STREAM[:2], Sent("stored")], as_recorded=lambda _: Sent("stored"))
+    assert [r.changed for r in stored] == [False]
+
+
+@pytest.mark.parametrize(
+    ("event", "behind", "expected"),
+    [
+        (Sent("x"), InitiatedBy("go"), True),
+        (Completed(), Received("go"), True),
+        (Failed("no"), Sent("x"), True),
+        (Compensating("no"), Received("go"), True),
+        (Compensating("no", cancelled=True), Received("go"), False),
+        (Sent("undo", undoes=3), Compensating("no"), False),
+        (Failed("no"), Compensating("no"), False),
+        (Received("on"), Sent("x"), False),
+        (Suspended("no"), Sent("x"), False),
+    ],
+)
+def test_what_was_decided_for_an_input_belongs_to_it(event: Any, behind: Any, expected: bool) -> None:
+    assert belongs(event, behind=behind) is expected
+
+
+def test_without_a_check_nothing_changed() -> None:
+    same = Redecided(2, "go", 0, 1, [Sent("a")], [Sent("b")])
+    assert same.changed
+    assert not Redecided(2, "go", 0, 1, [Sent("a")], (), checked=False).changed
+    assert Redecided(2, "go", 0, 1, (), (), ValueError("no")).changed
+    assert not Redecided(2, "go", 0, 1, (Sent("a"),), [Sent("a")]).changed
