@@ -127,7 +127,7 @@ async def judge(url: str, connection: Any, round: str) -> list[str]:
     finally:
         await store.close()  # at its end at the latest, a session tells what it has counted
     while await connection.fetchval(SESSIONS):  # noqa: ASYNC110  of another process
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # rows of another process, which send no signal
     after = [tuple(row) for row in await connection.fetch(COUNTERS, LARGE)]
     if before != after:
         complaints.append(f"the server counted scans of whole tables: {before}, then {after}")

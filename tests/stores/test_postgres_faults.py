@@ -203,7 +203,7 @@ def test_a_caller_that_stops_waiting_harms_nobody(tmp_path: Path) -> None:
         async with opened(tmp_path) as store:
             for turns in range(12):
                 impatient = asyncio.create_task(store.commit(0, [step("m-1", on=f"o-{turns}")]))
-                await asyncio.sleep(0.0005 * turns)
+                await asyncio.sleep(0.0005 * turns)  # wherever it is by then: each turn a little further
                 impatient.cancel()
                 await asyncio.gather(impatient, return_exceptions=True)
                 await store.commit(0, [step("m-1", on=f"o-{turns}")])

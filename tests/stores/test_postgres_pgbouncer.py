@@ -80,7 +80,7 @@ def wait_for(port: int) -> None:
         except OSError:
             if time.monotonic() > ends:
                 raise
-            time.sleep(0.02)
+            time.sleep(0.02)  # it does not tell when it listens
 
 
 @pytest.fixture

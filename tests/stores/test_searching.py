@@ -16,7 +16,7 @@ from mainspring.port.store import Store
 from mainspring.stores import memory_tables
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import searching as postgres_searching
-from mainspring.stores.sqlite import reads, searching
+from mainspring.stores.sqlite import reads, searching, sql
 from mainspring.stores.sqlite.sql import NEWEST, QUERIES
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import Rig, Suite, step
@@ -143,7 +143,7 @@ def test_no_look_costs_more_than_its_share_and_what_an_index_finds_costs_nearly_
         return steps_of(connection, lambda: searching.search(connection, where, 100, None, newest))
 
     no_such_id = (0, None, None, "", *[None] * 6, 1, searching.LAST_KEY, "[]")
-    every_row = steps_of(connection, lambda: searching.rows(connection, "search", *no_such_id))
+    every_row = steps_of(connection, lambda: sql.rows(connection, "search", *no_such_id))
     for newest in (True, False):
         assert cost(InstanceFilter(), newest) < every_row / 20
         for where in SELECTIVE:

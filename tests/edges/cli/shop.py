@@ -136,7 +136,7 @@ async def charge(command: ChargeCard) -> CardCharged:
     if command.amount == UNLUCKY:
         raise DoNotRetryError("the card is stolen")
     while command.amount == WAITS and not OPEN.exists():  # noqa: ASYNC110, ASYNC240  the test is another process
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)  # a file is the only signal that another process can give
     return CardCharged(command.order_id)
 
 

@@ -196,7 +196,7 @@ class Server:
                 break
             if self.is_ready():
                 return
-            time.sleep(0.02)
+            time.sleep(0.02)  # a server tells nobody when it is ready: it has to be asked
         raise Unavailable(f"the server did not start: {(self.folder / 'log').read_text()[-300:]}")
 
     def _binaries(self, version: int) -> Path:
