@@ -28,11 +28,11 @@ from typing import Final, NamedTuple
 
 from mainspring.testing import HistoryChanged, replay_histories, save_histories
 from tests.proof.golden.client import told
+from tests.proof.golden.golden_app import Hands, made, shop
 from tests.proof.golden.judge import faults
 from tests.proof.golden.operator import mend, rest
 from tests.proof.golden.reading import MOST, read
 from tests.proof.golden.revisions import NoHistoryError, checked_out, start
-from tests.proof.golden.shop import Hands, made, shop
 from tests.proof.golden.worker import NEWER, UNAWARE
 from tests.support.postgres.server import Server
 

@@ -11,8 +11,8 @@ IMPORTED: Final = [
     "tests.proof.crash.client_process",
     "tests.proof.crash.rebuild",
     "tests.proof.crash.worker_process",
-    "tests.proof.crash_points.life",
-    "tests.proof.crash_points.zygote",
+    "tests.proof.crash_points.doomed_process",
+    "tests.proof.crash_points.preloaded",
 ]
 
 

@@ -12,8 +12,8 @@
 
 When all is quiet, `checker` reads the three files and the tables with plain SQL and holds them against the invariants
 of the design. One handler writes to a table in its result's transaction: it has a row for each result, and no other.
-It knows the workflows (`journey`, named by its `Cast`, so that other workloads can be judged by the same checks) and
-nothing of the engine: what the engine counts is not asked.
+It knows the workflows (`journey`, named by its `Workload`, so that others can be judged by the same checks) and nothing
+of the engine: what the engine counts is not asked.
 
 There are four workers side by side and two clients, on one file or, with `--store postgres`, on a server of the run's
 own that has no peace either (`upheaval`): it is stopped or crashes every few seconds, and sessions are ended as an

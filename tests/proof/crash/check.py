@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import json
 
-from tests.proof.crash import errand_checks
+from tests.proof.crash import saga_checks
 from tests.proof.crash.checker import Checker, Verdict
 from tests.proof.crash.evidence import Evidence, read
 from tests.proof.crash.files import Place
@@ -18,7 +18,7 @@ from tests.proof.crash.report import Run, report, section
 def judged(place: Place, evidence: Evidence) -> list[Verdict]:
     """Judge journeys and errands."""
     of_journeys = Checker(evidence.of(JOURNEY.workflows), JOURNEY).verdicts()
-    return [*of_journeys, *errand_checks.verdicts(errand_checks.read_case(place, evidence))]
+    return [*of_journeys, *saga_checks.verdicts(saga_checks.read_case(place, evidence))]
 
 
 def main(folder: Path) -> int:

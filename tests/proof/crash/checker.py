@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from zlib import crc32
 
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.evidence import ENDS, INPUTS, OUTPUTS, Evidence, Recorded
 from tests.proof.crash.replay import replay
+from tests.proof.crash.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ Check = Callable[["Checker"], Iterable[Fault]]
 class Checker:
     """Runs the checks over the evidence."""
 
-    def __init__(self, evidence: Evidence, cast: Cast) -> None:
+    def __init__(self, evidence: Evidence, workload: Workload) -> None:
         self.evidence = evidence
-        self.cast = cast
+        self.workload = workload
         self.seen = 0
         self.outputs = {e.output_id: e for e in evidence.events() if e.event in OUTPUTS}
         self.letters = Counter((letter.ref, letter.message_id) for letter in evidence.dead_letters)
@@ -231,7 +231,7 @@ def causes(checker: Checker) -> Iterable[Fault]:
 def folds(checker: Checker) -> Iterable[Fault]:
     for ref, stream in checker.evidence.streams.items():
         checker.seen += len(stream)
-        complaints, state = replay(checker.cast, stream)
+        complaints, state = replay(checker.workload, stream)
         for version, what in complaints:
             yield Fault(6, f"version {version}: {what}", ref)
         recorded = checker.evidence.instances[ref][2]
@@ -301,11 +301,11 @@ def carried_out(checker: Checker) -> Iterable[Fault]:
                 yield Fault(
                     3, f"{text} arrived {checker.places(to, output.output_id)} times", output.ref, output.time_us
                 )
-        elif output.type in checker.cast.takers:
-            for to in checker.cast.takes(output):
+        elif output.type in checker.workload.takers:
+            for to in checker.workload.takes(output):
                 if (count := checker.places(to, output.output_id)) != 1:
                     yield Fault(3, f"{text} arrived {count} times at {to}", output.ref, output.time_us)
-        elif output.type in checker.cast.answered:
+        elif output.type in checker.workload.answered:
             count = results[output.ref, output.version]
             if count != 1:
                 yield Fault(11 if count > 1 else 3, f"{text} has {count} results", output.ref, output.time_us)
@@ -405,7 +405,7 @@ def calls(checker: Checker) -> Iterable[Fault]:
             if line["attempt"] > failures + 1:
                 text = f"{key} was called for attempt {line['attempt']} after {failures} failures"
                 yield Fault(12, text, ref, line["at_us"])
-            if line["attempt"] > checker.cast.caps[line["type"]]:
+            if line["attempt"] > checker.workload.caps[line["type"]]:
                 yield Fault(12, f"{key} was called for attempt {line['attempt']}", ref, line["at_us"])
             running = line["generation"]
 
@@ -415,7 +415,7 @@ def payments(checker: Checker) -> Iterable[Fault]:
     evidence = checker.evidence
     recorded = {f"{e.ref}/{e.cause}" for e in evidence.events() if e.kind == "result"}
     paid = Counter(evidence.payments)
-    commands = {id for id, output in checker.outputs.items() if output.type in checker.cast.paying}
+    commands = {id for id, output in checker.outputs.items() if output.type in checker.workload.paying}
     for command in commands | paid.keys():
         checker.seen += 1
         expected = int(command in commands and command in recorded)
@@ -438,10 +438,10 @@ def dead_letters(checker: Checker) -> Iterable[Fault]:
         checker.seen += 1
         if letter.body != output.body or letter.type != output.type:
             yield Fault(12, f"the dead letter of {letter.message_id} is not what was sent", letter.ref)
-        if letter.attempts != checker.cast.caps.get(letter.type):
+        if letter.attempts != checker.workload.caps.get(letter.type):
             yield Fault(12, f"{letter.message_id} was given up after {letter.attempts} attempts", letter.ref)
     for output in checker.outputs.values():
-        if output.type in checker.cast.hopeless and checker.letters[output.ref, output.output_id] != 1:
+        if output.type in checker.workload.hopeless and checker.letters[output.ref, output.output_id] != 1:
             yield Fault(12, f"{output.output_id} cannot work and is no dead letter", output.ref, output.time_us)
 
 
@@ -450,7 +450,7 @@ def at_rest(checker: Checker) -> Iterable[Fault]:
     for row in evidence.inbox:
         yield Fault(17, f"{row.message_id} still waits in the inbox", row.ref)
     for ref, (_, status, state) in evidence.instances.items():
-        if ref.partition("/")[0] in checker.cast.come_to_rest:
+        if ref.partition("/")[0] in checker.workload.come_to_rest:
             checker.seen += 1
             if status != "completed":
                 yield Fault(17, f"it is {status} in {state}, and nothing happens any more", ref)

@@ -13,9 +13,9 @@ from msgspec import json
 
 from mainspring import Mainspring, MainspringError
 from mainspring.errors import DuplicateIdError
-from tests.proof.crash.errand import RunErrand, Turn
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.journey import MESSAGES, Deposit, Journey, Note, Start
+from tests.proof.crash.saga_workflows import RunErrand, Turn
 
 T = TypeVar("T")
 

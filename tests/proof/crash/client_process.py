@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 from tests.proof.crash.client import Client
-from tests.proof.crash.errand_handlers import add_errands
 from tests.proof.crash.files import Place, read_lines
-from tests.proof.crash.people import People
+from tests.proof.crash.operators import Operators
+from tests.proof.crash.saga_handlers import add_errands
 from tests.proof.crash.worker import app_of, clock_watched, started
 
 
@@ -29,12 +29,12 @@ async def main(place: Place, number: str, seed: int, travellers: int) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
     place.listening(int(number)).touch()
     await started(app, work=False)
-    people = People(app, place, client, chance, number)
-    looking_after = asyncio.ensure_future(people.look_after())
+    operators = Operators(app, place, client, chance, number)
+    looking_after = asyncio.ensure_future(operators.look_after())
     try:
         await client.repeat_unknown(read_lines(place.ledger))
         travels = (client.travel(f"j{number}-{n}") for n in range(travellers))
-        await asyncio.gather(*travels, people.run_errands())
+        await asyncio.gather(*travels, operators.run_errands())
         await ending.wait()
     finally:
         looking_after.cancel()

@@ -20,7 +20,7 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
-from tests.proof.crash.cast import Cast
+from tests.proof.crash.workload import Workload
 
 TICK: Final = timedelta(milliseconds=250)
 SNOOZE: Final = timedelta(milliseconds=15)
@@ -346,7 +346,7 @@ MESSAGES: Final[dict[str, type[Any]]] = {
         *(Leg, Wobble, Despair, Wave, Pay, Ask, Deposit, Departed, Arrived),
     )
 }
-JOURNEY: Final = Cast(
+JOURNEY: Final = Workload(
     workflows=WORKFLOWS,
     messages=MESSAGES,
     takers={"Ask": ("Account",), "Departed": ("Gate",), "Arrived": ("Audit", "Tally")},

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from mainspring import Mainspring
-from tests.proof.crash.errand_handlers import PROJECTION, add_errands
 from tests.proof.crash.files import Lines, Place
+from tests.proof.crash.saga_handlers import PROJECTION, add_errands
 from tests.proof.crash.worker import app_of, started
 
 PAGE = 500

@@ -34,8 +34,8 @@ from mainspring import (
     StartChild,
     TaskClosed,
 )
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.evidence import INPUTS, Recorded
+from tests.proof.crash.workload import Workload
 
 Complaint = tuple[int, str]
 Shape = tuple[str, Any, Any]
@@ -44,9 +44,9 @@ Shape = tuple[str, Any, Any]
 BESIDE: Final = frozenset({"Kept", "Skipped", "Suspended", "Resumed", "Cancelled", "Terminated", "Retried", "Migrated"})
 
 
-def replay(cast: Cast, stream: list[Recorded]) -> tuple[list[Complaint], str]:
+def replay(workload: Workload, stream: list[Recorded]) -> tuple[list[Complaint], str]:
     """Return what the stream has and the workflow would not have recorded, and the name of the last state."""
-    replayed = _Replay(cast, stream[0].ref)
+    replayed = _Replay(workload, stream[0].ref)
     for row in stream:
         replayed.take(row)
     replayed.end(stream[-1].version + 1)
@@ -56,9 +56,9 @@ def replay(cast: Cast, stream: list[Recorded]) -> tuple[list[Complaint], str]:
 class _Replay:
     """One stream, taken row by row: the state, what decide says comes next, and what a saga has to undo."""
 
-    def __init__(self, cast: Cast, ref: str) -> None:
-        self._cast = cast
-        self._workflow = cast.workflow(ref)
+    def __init__(self, workload: Workload, ref: str) -> None:
+        self._workload = workload
+        self._workflow = workload.workflow(ref)
         self.state: Any = self._workflow.initial_state
         self.complaints: list[Complaint] = []
         self._open: list[Shape] = []
@@ -69,7 +69,7 @@ class _Replay:
         self._undoing: int | None = None
 
     def take(self, row: Recorded) -> None:
-        message = self._cast.message(row)
+        message = self._workload.message(row)
         if row.event in INPUTS:
             self.end(row.version)
             self._claimed = row
@@ -84,7 +84,7 @@ class _Replay:
         elif row.event not in BESIDE and row.event != "Began":
             self._meet(row, message)
         if row.event not in BESIDE:
-            event = _event(row, message, self._cast)
+            event = _event(row, message, self._workload)
             self._folded.append(event)
             self._evolve(event)
         self._go_on()
@@ -109,11 +109,11 @@ class _Replay:
 
     def _meet(self, row: Recorded, message: Any) -> None:
         expected = self._open.pop(0) if self._open else None
-        recorded = _of_row(row, message, self._cast)
+        recorded = _of_row(row, message, self._workload)
         if expected != recorded:
             self.complaints.append((row.version, f"recorded {recorded}, decide says {expected}"))
         if row.event == "Sent" and "compensate" in row.detail:
-            self._armed[row.version] = self._cast.packed(row.detail["compensate"])
+            self._armed[row.version] = self._workload.packed(row.detail["compensate"])
         if row.event == "Compensating":
             self._undone_for = row.detail["reason"], message
 
@@ -138,7 +138,7 @@ class _Replay:
     def _migrate(self, row: Recorded) -> None:
         self.end(row.version)
         self._claimed = None
-        self._workflow = self._cast.versions[row.ref.partition("/")[0], row.detail["version"]]
+        self._workflow = self._workload.versions[row.ref.partition("/")[0], row.detail["version"]]
         self.state = self._workflow.initial_state
         for event in self._folded:
             self._evolve(event)
@@ -176,11 +176,11 @@ def _of_decision(decision: Any) -> Shape:
             return type(decision).__name__, decision, None
 
 
-def _of_row(row: Recorded, message: Any, cast: Cast) -> Shape:
+def _of_row(row: Recorded, message: Any, workload: Workload) -> Shape:
     detail = row.detail
     match row.event:
         case "Sent":
-            return row.event, message, (cast.packed(detail.get("compensate")), detail.get("undoes"))
+            return row.event, message, (workload.packed(detail.get("compensate")), detail.get("undoes"))
         case "Scheduled":
             return row.event, message, (detail.get("key"), _after(row))
         case "ScheduleCancelled" | "TaskClosed":
@@ -203,7 +203,7 @@ def _version_in(message_id: str) -> int:
     return int(message_id.rpartition("/")[2])
 
 
-def _event(row: Recorded, message: Any, cast: Cast) -> Any:
+def _event(row: Recorded, message: Any, workload: Workload) -> Any:
     detail = row.detail
     match row.event:
         case "Began":
@@ -213,7 +213,7 @@ def _event(row: Recorded, message: Any, cast: Cast) -> Any:
         case "Received":
             return Received(message)
         case "Sent":
-            return Sent(message, cast.packed(detail.get("compensate")), detail.get("undoes"))
+            return Sent(message, workload.packed(detail.get("compensate")), detail.get("undoes"))
         case "Published":
             return Published(message)
         case "Replied":
@@ -231,7 +231,7 @@ def _event(row: Recorded, message: Any, cast: Cast) -> Any:
         case "Compensating":
             return Compensating(detail["reason"], message, detail.get("cancelled", False))
         case "Compensated":
-            return Compensated(message, cast.packed(detail.get("result")))
+            return Compensated(message, workload.packed(detail.get("result")))
         case "Completed":
             return Completed(message)
         case "Failed":

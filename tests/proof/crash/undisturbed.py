@@ -12,13 +12,13 @@ from typing import Final
 from mainspring import Mainspring
 from tests.proof.crash import rebuild
 from tests.proof.crash.client import Client
-from tests.proof.crash.errand import ROLE, Approve, Errand, Refuse, RunErrand, Turn
-from tests.proof.crash.errand_handlers import add_errands
 from tests.proof.crash.evidence import quiet, sample
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.journey import Deposit, Journey, Note, Start
 from tests.proof.crash.loop import COME_TO_REST
-from tests.proof.crash.people import People
+from tests.proof.crash.operators import Operators
+from tests.proof.crash.saga_handlers import add_errands
+from tests.proof.crash.saga_workflows import ROLE, Approve, Errand, Refuse, RunErrand, Turn
 from tests.proof.crash.tables import prepare
 from tests.proof.crash.worker import app_of
 from tests.support.waiting import PATIENCE_SECONDS, until
@@ -39,7 +39,7 @@ async def run_undisturbed(place: Place) -> None:
         # Nobody works yet: the deposits wait in their inbox, and all that was decided is owed.
         Lines(place.samples).add(sync=False, **(sample(place, 1) or {}))
         async with _started(place, WORKER, work=True):
-            await _go_on(app, client, People(app, place, client, random.Random(1), "1"))  # noqa: S311  as above
+            await _go_on(app, client, Operators(app, place, client, random.Random(1), "1"))  # noqa: S311  as above
             await until(lambda: quiet(place, COME_TO_REST))
             await rebuild.main(place)
 
@@ -69,14 +69,14 @@ async def _begin(client: Client) -> None:
     await client.ask(f"{REFUSED}-run", f"Errand/{REFUSED}", RunErrand(REFUSED, stubborn=False))
 
 
-async def _go_on(app: Mainspring, client: Client, people: People) -> None:
+async def _go_on(app: Mainspring, client: Client, operators: Operators) -> None:
     """Answer each task twice at once, retry the dead letter of a command that waits for that, and come too late."""
     for errand, answer in ((APPROVED, Approve(APPROVED)), (REFUSED, Refuse(REFUSED))):
         task = await until(lambda: _task_of(app, errand))  # noqa: B023  it is awaited here
-        await asyncio.gather(*(people.complete(task, answer, n) for n in range(2)))
+        await asyncio.gather(*(operators.complete(task, answer, n) for n in range(2)))
     await client.ask("turn", "Meter/meter-0", Turn("meter-0", 7))
-    await people.peek("meter-0", "peek")
-    await until(lambda: _mended(app, people))
+    await operators.peek("meter-0", "peek")
+    await until(lambda: _mended(app, operators))
     await app.instance(Journey, JOURNEY).result(timedelta(seconds=PATIENCE_SECONDS))
     await client.ask(f"{JOURNEY}-late", f"Journey/{JOURNEY}", Note(JOURNEY, 2))
 
@@ -85,6 +85,6 @@ async def _task_of(app: Mainspring, errand: str) -> str | None:
     return next((task.id for task in await app.tasks.list(role=ROLE) if task.instance == errand), None)
 
 
-async def _mended(app: Mainspring, people: People) -> bool:
-    await people.mend()
+async def _mended(app: Mainspring, operators: Operators) -> bool:
+    await operators.mend()
     return (await app.instance(Errand, APPROVED).row()).status == "completed"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mainspring.engine import engine
-from tests.proof.crash.errand_handlers import add_errands
 from tests.proof.crash.files import Place
+from tests.proof.crash.saga_handlers import add_errands
 from tests.proof.crash.worker import app_of, work
 
 

@@ -28,14 +28,14 @@ class Ending:
 
 def judged(scenario: Scenario, place: Place, reference: Ending | None = None) -> tuple[Ending, list[str]]:
     """Return what a run came to, and what is wrong with it."""
-    evidence = _with_archive(read(place, pays=bool(scenario.cast.paying)), place)
+    evidence = _with_archive(read(place, pays=bool(scenario.workload.paying)), place)
     with tables(place) as found:
         if found is None:
             raise LookupError(f"there are no tables in {place.url}")
         ending = _ending(evidence, scenario.found(found, place))
     faults = [
         f"invariant {fault.invariant}: {fault.ref or ''} {fault.what}"
-        for verdict in Checker(evidence, scenario.cast).verdicts()
+        for verdict in Checker(evidence, scenario.workload).verdicts()
         for fault in verdict.faults
     ]
     faults += [f"{what} {value}" for what, value in ending.found.items() if what.endswith("!")]

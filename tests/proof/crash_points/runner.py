@@ -19,8 +19,8 @@ from tests.proof.crash.evidence import sample
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.tables import Database
 from tests.proof.crash_points.client import PATIENCE_SECONDS
+from tests.proof.crash_points.doomed_process import Life, live, note_of
 from tests.proof.crash_points.judge import Ending, judged
-from tests.proof.crash_points.life import Life, live, note_of
 from tests.proof.crash_points.points import NEVER, Point
 from tests.proof.crash_points.scenario import Scenario
 from tests.support.forking import fork_server

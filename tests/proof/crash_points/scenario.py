@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mainspring import Mainspring
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.files import Place
 from tests.proof.crash.tables import Tables
+from tests.proof.crash.workload import Workload
 from tests.proof.crash_points.client import Client
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 
 Script = Callable[[Client], Awaitable[None]]
 Found = dict[str, Any]
@@ -32,8 +32,8 @@ class Scenario:
     """
 
     name: str
-    cast: Cast
-    wire: Callable[[Mainspring, Hands], None]
+    workload: Workload
+    wire: Callable[[Mainspring, HandlerEffects], None]
     script: Script
     before: Script | None = None
     age: Callable[[Place], None] | None = None

@@ -17,8 +17,8 @@ from typing import Any, Final
 from mainspring import Mainspring, MainspringError
 from mainspring.errors import NewerSchemaError
 from tests.proof.crash.files import Lines, read_lines
+from tests.proof.golden.golden_app import Hands, knows_trips, shop
 from tests.proof.golden.orders import Note, Place
-from tests.proof.golden.shop import Hands, knows_trips, shop
 from tests.proof.golden.worker import NEWER
 
 PAUSE_SECONDS: Final = 0.05
@@ -67,15 +67,15 @@ class Client:
 
     async def travel(self, name: str) -> None:
         """Book trips, and answer as a clerk what is open."""
-        from tests.proof.golden import desk  # noqa: PLC0415  where a commit does not know trips, it cannot be imported
+        from tests.proof.golden import trip_handlers  # noqa: PLC0415  where a commit does not know trips, it cannot be imported
 
         number = 0
         while not self.stopping.is_set():
             number += 1
             trip = f"{name}-{number}"
-            await self.send(f"Trip/{trip}", f"{trip}-book", desk.Book(trip))
+            await self.send(f"Trip/{trip}", f"{trip}-book", trip_handlers.Book(trip))
             for task in await self._app.tasks.list(role="clerk", limit=5):
-                answer = (desk.Approve if self._chance.random() < 0.6 else desk.Refuse)(task.instance)
+                answer = (trip_handlers.Approve if self._chance.random() < 0.6 else trip_handlers.Refuse)(task.instance)
                 try:
                     await self._app.tasks.complete(task.id, answer, actor=name, roles=("clerk",))
                 except NewerSchemaError:

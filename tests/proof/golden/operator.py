@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mainspring import Mainspring
 from mainspring.port.records import InstanceFilter
-from tests.proof.golden.desk import answer
 from tests.proof.golden.orders import Order
 from tests.proof.golden.reading import MOST
+from tests.proof.golden.trip_handlers import answer
 from tests.proof.golden.trips import Trip
 from tests.proof.golden.workload import until
 

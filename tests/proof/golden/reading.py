@@ -15,7 +15,7 @@ import msgspec
 
 from mainspring import Mainspring
 from mainspring.port.records import InstanceFilter, Ref
-from tests.proof.golden.shop import Hands, shop, workflows
+from tests.proof.golden.golden_app import Hands, shop, workflows
 
 MOST = 10_000
 

@@ -22,13 +22,13 @@ from mainspring.stores.postgres import schema as postgres_schema
 from mainspring.stores.sqlite import schema as sqlite_schema
 from mainspring.testing import replay_histories, save_histories
 from tests.proof.crash.files import read_lines
+from tests.proof.golden.golden_app import Hands, made, shop
 from tests.proof.golden.judge import differences, faults, prefixes
 from tests.proof.golden.operator import mend, rest
 from tests.proof.golden.orders import Place
 from tests.proof.golden.reading import read
 from tests.proof.golden.restore import expected, kept, restored
 from tests.proof.golden.revisions import start
-from tests.proof.golden.shop import Hands, made, shop
 from tests.stores import test_postgres_schema, test_sqlite_schema
 from tests.support.postgres.server import postgres_url
 

@@ -21,7 +21,7 @@ import apsw
 
 from mainspring.errors import NewerSchemaError
 from mainspring.stores.postgres.session import Session
-from tests.proof.golden.shop import Hands, shop
+from tests.proof.golden.golden_app import Hands, shop
 
 NEWER: Final = 3
 UNAWARE: Final = 4

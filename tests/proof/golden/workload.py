@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from mainspring import Mainspring
+from tests.proof.golden.golden_app import Hands, knows_trips, shop
 from tests.proof.golden.orders import Note, Order, Place
-from tests.proof.golden.shop import Hands, knows_trips, shop
 
 LONGEST: Final = timedelta(seconds=20)
 LOOK_SECONDS: Final = 0.01
@@ -69,20 +69,22 @@ async def place_orders(app: Mainspring) -> None:
 
 async def sell_trips(app: Mainspring) -> None:
     """Send what trips are made of: some done, some undone, some in each stage between."""
-    from tests.proof.golden import desk  # noqa: PLC0415  where a commit does not know trips, it cannot be imported
+    from tests.proof.golden import trip_handlers  # noqa: PLC0415  where a commit does not know trips, it cannot be imported
 
     for trip, path in (("booked", "plain"), ("refused", "plain"), ("asked", "plain"), ("seat", "held")):
-        await desk.book(app, trip, path)
-    await desk.book(app, "undoing", "undo-held")
+        await trip_handlers.book(app, trip, path)
+    await trip_handlers.book(app, "undoing", "undo-held")
 
     async def taken() -> bool:
-        return not any([await app.instance(desk.Trip, trip).outputs() for trip in ("booked", "refused", "undoing")])
+        return not any(
+            [await app.instance(trip_handlers.Trip, trip).outputs() for trip in ("booked", "refused", "undoing")]
+        )
 
     await until(taken)
     for trip in ("refused", "undoing"):
-        await desk.answer(app, trip, yes=False)
-    await desk.answer(app, "booked", yes=True)
-    await app.instance(desk.Trip, "booked").result(LONGEST)
+        await trip_handlers.answer(app, trip, yes=False)
+    await trip_handlers.answer(app, "booked", yes=True)
+    await app.instance(trip_handlers.Trip, "booked").result(LONGEST)
 
 
 async def main(url: str, effects: Path) -> None:

@@ -23,9 +23,9 @@ import apsw
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import msgspec
 
+from tests.proof.golden.golden_app import made
 from tests.proof.golden.restore import FOLDER
 from tests.proof.golden.revisions import checked_out, start
-from tests.proof.golden.shop import made
 from tests.support.postgres.server import Server
 
 LONGEST_SECONDS: Final = 120

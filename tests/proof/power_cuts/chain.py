@@ -16,7 +16,7 @@ from tests.proof.crash.checker import CHECKS, Check, Checker, Verdict
 from tests.proof.crash.evidence import read, sample
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.journey import JOURNEY
-from tests.proof.power_cuts.life import CUT, DATABASE_FILES, Wish, come_to_rest, live
+from tests.proof.power_cuts.powered_process import CUT, DATABASE_FILES, Wish, come_to_rest, live
 
 # A cut in the making, the opening or the recovery of the file, or in its use.
 EARLY, LATE = (1, 80), (80, 1_000)

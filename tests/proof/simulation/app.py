@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from mainspring import Context, DoNotRetryError, FeedEntry, Mainspring, Retry
 from mainspring.port.store import Store
 from tests.proof.crash.journey import CAPS, WORKFLOWS, Despair, Leg, LegDone, Paid, Pay, Steadied, Wave, Wobble
-from tests.proof.simulation import cast, score
+from tests.proof.simulation import score, workflows
 
 if TYPE_CHECKING:
     from tests.proof.simulation.node import Node, VirtualRuntime
@@ -63,13 +63,13 @@ class Outside:
             if what is not None:
                 what()
 
-    def reserve(self, command: cast.Reserve, key: str) -> None:
+    def reserve(self, command: workflows.Reserve, key: str) -> None:
         """Take a room, unless it was given up already."""
         place = (command.holiday, command.step)
         if place not in self.given_up:
             self.reserved[place] = key
 
-    def unreserve(self, command: cast.Unreserve) -> None:
+    def unreserve(self, command: workflows.Unreserve) -> None:
         """Give a room back."""
         self.given_up.add((command.holiday, command.step))
         self.reserved.pop((command.holiday, command.step), None)
@@ -158,7 +158,7 @@ def app_of(node: Node, runtime: VirtualRuntime, store: Store) -> Mainspring:
 def whole(code: Code) -> Mainspring:
     """Return an app that is never started, with the workflows of the older or the newer code."""
     app = Mainspring("memory://")
-    own = {**cast.OWN, **({"Score": score.OldScore()} if code == "old" else {})}
+    own = {**workflows.OWN, **({"Score": score.OldScore()} if code == "old" else {})}
     app.add(*WORKFLOWS.values(), *own.values())
     _journey_handlers(app)
     _own_handlers(app)
@@ -204,35 +204,35 @@ def _journey_handlers(app: Mainspring) -> None:
 
 def _own_handlers(app: Mainspring) -> None:
     @app.handler(retry=RETRY, timeout=TIMEOUT, breaker=None)
-    async def reserve(command: cast.Reserve, context: Context) -> cast.Reserved:
+    async def reserve(command: workflows.Reserve, context: Context) -> workflows.Reserved:
         outside, key = HANDS.get().outside, context.idempotency_key
         await HANDS.get().make(context, lambda: outside.reserve(command, key), refuses=command.breaks)
-        return cast.Reserved(command.holiday, command.step)
+        return workflows.Reserved(command.holiday, command.step)
 
     @app.handler(retry=RETRY, timeout=TIMEOUT, breaker=None)
-    async def unreserve(command: cast.Unreserve, context: Context) -> None:
+    async def unreserve(command: workflows.Unreserve, context: Context) -> None:
         outside = HANDS.get().outside
         await HANDS.get().make(context, lambda: outside.unreserve(command))
 
     @app.handler(retry=RETRY, timeout=TIMEOUT)
-    async def fetch(command: cast.Fetch, context: Context) -> cast.Fetched:
+    async def fetch(command: workflows.Fetch, context: Context) -> workflows.Fetched:
         await HANDS.get().make(context)
-        return cast.Fetched(command.errand)
+        return workflows.Fetched(command.errand)
 
     @app.handler(retry=RETRY, timeout=TIMEOUT, breaker=None)
-    async def weigh(command: cast.Weigh, context: Context) -> cast.Weight:
+    async def weigh(command: workflows.Weigh, context: Context) -> workflows.Weight:
         await HANDS.get().make(context)
-        return cast.Weight(command.part + 1)
+        return workflows.Weight(command.part + 1)
 
     @app.handler(retry=RETRY, timeout=TIMEOUT, breaker=None)
-    async def bill(command: cast.Bill, context: Context) -> cast.Billed:
+    async def bill(command: workflows.Bill, context: Context) -> workflows.Billed:
         await HANDS.get().make(context)
-        return cast.Billed(command.gauge, command.units)
+        return workflows.Billed(command.gauge, command.units)
 
     @app.subscribe(retry=RETRY, timeout=TIMEOUT)
-    async def file_paper(paper: cast.PaperDone, context: Context) -> None:
+    async def file_paper(paper: workflows.PaperDone, context: Context) -> None:
         await HANDS.get().make(context)
 
     @app.subscribe(retry=RETRY, timeout=TIMEOUT)
-    async def frame_paper(paper: cast.PaperDone, context: Context) -> None:
+    async def frame_paper(paper: workflows.PaperDone, context: Context) -> None:
         await HANDS.get().make(context)

@@ -9,9 +9,9 @@ from msgspec import json
 
 from tests.proof.crash.checker import Fault
 from tests.proof.crash.evidence import Recorded
-from tests.proof.simulation.cast import Reading, StartProject, Total
 from tests.proof.simulation.checks import ENDS, Case
 from tests.proof.simulation.clients import Outcome
+from tests.proof.simulation.workflows import Reading, StartProject, Total
 
 
 def replies(case: Case) -> Iterable[Fault]:

@@ -13,9 +13,9 @@ from tests.proof.crash.checker import Fault
 from tests.proof.crash.evidence import INPUTS, Recorded
 from tests.proof.crash.journey import CAPS, WORKFLOWS
 from tests.proof.simulation.app import RETRY, Seen
-from tests.proof.simulation.cast import OWN
 from tests.proof.simulation.evidence import committed
 from tests.proof.simulation.replay import TYPES, Fold
+from tests.proof.simulation.workflows import OWN
 
 if TYPE_CHECKING:
     from tests.proof.simulation.world import World

@@ -24,7 +24,7 @@ from mainspring.port.records import ENDED, InstanceRow, Ref
 from mainspring.port.tasks import TaskFilter
 from tests.proof.crash.evidence import Asked
 from tests.proof.crash.journey import Deposit, Note, Start
-from tests.proof.simulation import cast, score
+from tests.proof.simulation import score, workflows
 
 if TYPE_CHECKING:
     from tests.proof.simulation.node import Node
@@ -107,30 +107,30 @@ class Clients:
     async def _holiday(self, id: str, random: Random) -> None:
         await self._soon(random)
         steps = random.randint(1, 4)
-        plan = cast.PlanHoliday(id, steps, random.choice((0, 0, random.randint(1, steps))), random.random() < 0.3)
+        plan = workflows.PlanHoliday(id, steps, random.choice((0, 0, random.randint(1, steps))), random.random() < 0.3)
         await self.send(plan, f"Holiday/{id}", f"{id}-plan")
 
     async def _project(self, id: str, random: Random) -> None:
         await self._soon(random)
-        start = cast.StartProject(id, random.randint(0, 3), random.randint(0, 4), random.random() < 0.3)
+        start = workflows.StartProject(id, random.randint(0, 3), random.randint(0, 4), random.random() < 0.3)
         await self.send(start, f"Project/{id}", f"{id}-start")
 
     async def _approval(self, id: str, random: Random) -> None:
         await self._soon(random)
-        await self.send(cast.Submit(id), f"Approval/{id}", f"{id}-submit")
+        await self.send(workflows.Submit(id), f"Approval/{id}", f"{id}-submit")
 
     async def _gauge(self, id: str, random: Random) -> None:
         await self._soon(random)
         to = f"Gauge/{id}"
-        await self.send(cast.Install(id), to, f"{id}-install")
+        await self.send(workflows.Install(id), to, f"{id}-install")
         for n in range(random.randint(1, 5)):
-            await self.send(cast.Read(id, random.randint(1, 8)), to, f"{id}-read-{n}")
+            await self.send(workflows.Read(id, random.randint(1, 8)), to, f"{id}-read-{n}")
             if random.random() < 0.3:
-                await self.send(cast.AskTotal(id), to, f"{id}-total-{n}", request=True)
+                await self.send(workflows.AskTotal(id), to, f"{id}-total-{n}", request=True)
         if random.random() < 0.5:
             # The same id with another body is refused, however often it is tried.
-            await self.send(cast.Read(id, 100), to, f"{id}-read-0")
-        await self.send(cast.Remove(id), to, f"{id}-remove")
+            await self.send(workflows.Read(id, 100), to, f"{id}-read-0")
+        await self.send(workflows.Remove(id), to, f"{id}-remove")
 
     async def _score(self, id: str, random: Random) -> None:
         await self._soon(random)
@@ -272,8 +272,8 @@ class Clients:
         """Let two people answer at once, differently."""
         paper = task.split("/")[1]
         await asyncio.gather(
-            self._answer(task, cast.Approve(paper, "ann"), "ann"),
-            self._answer(task, cast.Refuse(paper, "bob"), "bob"),
+            self._answer(task, workflows.Approve(paper, "ann"), "ann"),
+            self._answer(task, workflows.Refuse(paper, "bob"), "bob"),
         )
 
     async def _answer(self, task: str, answer: Any, actor: str) -> None:

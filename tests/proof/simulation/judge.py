@@ -15,8 +15,8 @@ from tests.proof.crash import checker
 from tests.proof.crash.checker import Checker, Fault
 from tests.proof.crash.journey import JOURNEY, WORKFLOWS
 from tests.proof.simulation import cases, checks, moments
-from tests.proof.simulation.cast import OWN
 from tests.proof.simulation.evidence import evidence_of
+from tests.proof.simulation.workflows import OWN
 
 if TYPE_CHECKING:
     from tests.proof.simulation.world import World

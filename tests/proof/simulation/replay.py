@@ -26,7 +26,7 @@ from mainspring import (
 )
 from tests.proof.crash.evidence import INPUTS, Recorded
 from tests.proof.crash.journey import MESSAGES
-from tests.proof.simulation.cast import OWN_MESSAGES
+from tests.proof.simulation.workflows import OWN_MESSAGES
 
 Shape = tuple[str, str | None, Any]
 

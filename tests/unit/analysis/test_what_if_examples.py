@@ -14,8 +14,8 @@ from mainspring.analysis.export import export
 from mainspring.analysis.redaction import Redaction
 from mainspring.analysis.what_if import Report
 from tests.edges.cli.conftest import call
+from tests.proof.golden.golden_app import Hands, shop
 from tests.proof.golden.restore import kept, restored
-from tests.proof.golden.shop import Hands, shop
 from tests.unit.analysis.approved import approved
 from tests.unit.analysis.example_apps import APPS, app_of
 from tests.unit.analysis.refunds import running

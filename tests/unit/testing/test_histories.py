@@ -13,8 +13,8 @@ from mainspring import Complete, Decisions, Event, Mainspring, Received, Schedul
 from mainspring.errors import SettingError, WiringError
 from mainspring.sealing import Encrypted, FileKeys
 from mainspring.testing import HistoryChanged, replay_histories, save_histories
+from tests.proof.golden.golden_app import Hands, shop
 from tests.proof.golden.orders import Note, Order, Place
-from tests.proof.golden.shop import Hands, shop
 from tests.proof.golden.workload import until
 
 

@@ -20,9 +20,9 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
-from tests.proof.crash.cast import Cast
+from tests.proof.crash.workload import Workload
 from tests.proof.crash_points.client import Client
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.scenario import Scenario
 
 HOUR: Final = timedelta(hours=1)
@@ -80,13 +80,13 @@ class Order(Workflow[Place | Charged | TooLate, Stage, Charge | Charged]):
                 return [Complete()]
 
 
-def _wire_order(app: Mainspring, hands: Hands) -> None:
+def _wire_order(app: Mainspring, effects: HandlerEffects) -> None:
     app.add(Order())
 
     @app.handler
     async def charge(command: Charge, context: Context) -> Charged:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
             return Charged(command.order)
 
 
@@ -102,7 +102,7 @@ async def _start(client: Client) -> None:
 
 START: Final = Scenario(
     "start",
-    Cast(
+    Workload(
         workflows={"Order": Order()},
         messages={cls.__name__: cls for cls in (Place, Charge, Charged, TooLate)},
         answered=frozenset({"Charge"}),
@@ -164,20 +164,20 @@ class Attempt(Workflow[Try | Steady | SendFailed, Stage, Shake | Despair]):
                 return [Complete()]
 
 
-def _wire_attempt(app: Mainspring, hands: Hands) -> None:
+def _wire_attempt(app: Mainspring, effects: HandlerEffects) -> None:
     app.add(Attempt())
 
     @app.handler(retry=Retry(max_attempts=CAPS["Shake"], first=BACKOFF), breaker=None)
     async def shake(command: Shake, context: Context) -> Steady:
-        with hands.call(context):
+        with effects.call(context):
             if context.attempt < WORKS_AT_ATTEMPT:
                 raise ShakyError
-            hands.make(context)
+            effects.make(context)
             return Steady(command.attempt)
 
     @app.handler(retry=Retry(max_attempts=CAPS["Despair"], first=BACKOFF), breaker=None)
     async def despair(command: Despair, context: Context) -> None:
-        with hands.call(context):
+        with effects.call(context):
             raise ShakyError
 
 
@@ -189,7 +189,7 @@ async def _retry(client: Client) -> None:
 
 RETRY: Final = Scenario(
     "retry",
-    Cast(
+    Workload(
         workflows={"Attempt": Attempt()},
         messages={cls.__name__: cls for cls in (Try, Shake, Steady, Despair, SendFailed)},
         answered=frozenset({"Shake", "Despair"}),
@@ -247,7 +247,7 @@ class AlarmClock(Workflow[WindUp | Hush | Rung | Overslept, Stage, Rung]):
                 return [Complete(message if isinstance(message, Rung) else None)]
 
 
-def _wire_clock(app: Mainspring, _hands: Hands) -> None:
+def _wire_clock(app: Mainspring, _effects: HandlerEffects) -> None:
     app.add(AlarmClock())
 
 
@@ -260,7 +260,7 @@ async def _timer(client: Client) -> None:
 
 TIMER: Final = Scenario(
     "timer",
-    Cast(
+    Workload(
         workflows={"AlarmClock": AlarmClock()},
         messages={cls.__name__: cls for cls in (WindUp, Hush, Rung, Overslept)},
         come_to_rest=frozenset({"AlarmClock"}),

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mainspring import Complete, Context, Decisions, Event, Mainspring, Received, Send, Workflow
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.files import Place
 from tests.proof.crash.tables import Tables
+from tests.proof.crash.workload import Workload
 from tests.proof.crash_points.client import Client
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.scenario import Found, Scenario
 
 
@@ -84,17 +84,17 @@ class WeighedParcel(Workflow[Bring | Address | Weighed, Scaled, Weigh]):
                 return [Complete()]
 
 
-def _wire(app: Mainspring, hands: Hands) -> None:
+def _wire(app: Mainspring, effects: HandlerEffects) -> None:
     app.add(Parcel())
-    if hands.before:
+    if effects.before:
         app.external(Weigh)
         return
     app.add(WeighedParcel())
 
     @app.handler
     async def weigh(command: Weigh, context: Context) -> Weighed:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
             return Weighed(command.parcel)
 
 
@@ -121,7 +121,7 @@ def _versions(tables: Tables, _place: Place) -> Found:
 
 MIGRATION_OF_INSTANCE: Final = Scenario(
     "migration-of-instance",
-    Cast(
+    Workload(
         workflows={"Parcel": Parcel()},
         messages={cls.__name__: cls for cls in (Bring, Address, Weigh, Weighed)},
         answered=frozenset({"Weigh"}),

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Final
 from msgspec import json
 
 from mainspring import Complete, Context, Decisions, Event, FeedEntry, Mainspring, Received, Schedule, Send, Workflow
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.tables import Tables
+from tests.proof.crash.workload import Workload
 from tests.proof.crash_points.aging import first_schema
 from tests.proof.crash_points.client import Client
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.scenario import Found, Scenario
 
 NOW: Final = timedelta(0)
@@ -92,7 +92,7 @@ class Tally(Workflow[Input, Total, Stamp | Total]):
                 return [Complete(state)]
 
 
-CAST: Final = Cast(
+WORKLOAD: Final = Workload(
     workflows={"Tally": Tally()},
     messages={cls.__name__: cls for cls in (Open, Add, AddLater, Close, Forgotten, Stamp, Total)},
     caps={"Stamp": 20},
@@ -100,14 +100,14 @@ CAST: Final = Cast(
 )
 
 
-def wire(app: Mainspring, hands: Hands) -> None:
+def wire(app: Mainspring, effects: HandlerEffects) -> None:
     """Add tallies and who stamps."""
     app.add(Tally())
 
     @app.handler
     async def stamp(_command: Stamp, context: Context) -> None:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
 
 
 async def opened(client: Client) -> None:
@@ -127,7 +127,7 @@ async def _step(client: Client) -> None:
     await client.quiet()
 
 
-STEP: Final = Scenario("step", CAST, wire, _step, before=opened)
+STEP: Final = Scenario("step", WORKLOAD, wire, _step, before=opened)
 
 
 # ---- a projection
@@ -149,8 +149,8 @@ def fold(document: Seen | None, entry: FeedEntry) -> Seen | None:
             return document
 
 
-def _wire_projected(app: Mainspring, hands: Hands) -> None:
-    wire(app, hands)
+def _wire_projected(app: Mainspring, effects: HandlerEffects) -> None:
+    wire(app, effects)
     app.projection(name="seen", key=lambda entry: entry.instance)(fold)
 
 
@@ -184,7 +184,7 @@ def _documents(tables: Tables, _place: Place) -> Found:
     return found if kept == folded else found | {"the documents are not the fold of the feed!": folded}
 
 
-PROJECTION: Final = Scenario("projection", CAST, _wire_projected, _projection, before=opened, found=_documents)
+PROJECTION: Final = Scenario("projection", WORKLOAD, _wire_projected, _projection, before=opened, found=_documents)
 
 
 # ---- a purge
@@ -226,7 +226,7 @@ def _tombstones(tables: Tables, place: Place) -> Found:
     }
 
 
-PURGE: Final = Scenario("purge", CAST, wire, _purge, before=_two_closed, found=_tombstones)
+PURGE: Final = Scenario("purge", WORKLOAD, wire, _purge, before=_two_closed, found=_tombstones)
 
 
 # ---- the schema's migrations
@@ -237,5 +237,5 @@ def _schema(tables: Tables, _place: Place) -> Found:
 
 
 MIGRATION_OF_SCHEMA: Final = Scenario(
-    "migration-of-schema", CAST, wire, _step, before=opened, age=first_schema, found=_schema
+    "migration-of-schema", WORKLOAD, wire, _step, before=opened, age=first_schema, found=_schema
 )

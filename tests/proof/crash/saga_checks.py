@@ -20,10 +20,10 @@ from tests.proof.crash.checker import (
     same_id_same_answer,
     versions,
 )
-from tests.proof.crash.errand import PARTS, THINGS, Turned
 from tests.proof.crash.evidence import Evidence, Recorded
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.journey import JOURNEY
+from tests.proof.crash.saga_workflows import PARTS, THINGS, Turned
 from tests.proof.crash.tables import tables
 
 _STATES = """

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mainspring import Mainspring
 from tests.proof.crash.files import Place
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.points import NEVER, Points
 from tests.proof.crash_points.scenarios import SCENARIOS
 
@@ -21,10 +21,10 @@ def warm() -> None:
     """Start each scenario's app once, in memory. No thread is left, so that forking is safe."""
     with tempfile.TemporaryDirectory() as folder:
         place = Place(Path(folder))
-        hands = Hands(place, Points(NEVER, place.folder / "note"), 0, before=False)
+        effects = HandlerEffects(place, Points(NEVER, place.folder / "note"), 0, before=False)
         for scenario in SCENARIOS.values():
             app = Mainspring("memory://")
-            scenario.wire(app, hands)
+            scenario.wire(app, effects)
             asyncio.run(_started(app))
 
 

@@ -73,7 +73,7 @@ def shop(url: str, hands: Hands) -> Mainspring:
 
     if knows_trips():
         # Where a commit does not know them, their module cannot be imported.
-        importlib.import_module("tests.proof.golden.desk").add_trips(app, hands)
+        importlib.import_module("tests.proof.golden.trip_handlers").add_trips(app, hands)
     return app
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mainspring import Context, Mainspring
-from tests.proof.golden.shop import Hands
+from tests.proof.golden.golden_app import Hands
 from tests.proof.golden.trips import Approve, Book, FreeSeat, Refuse, SeatTaken, TakeSeat, Trip
 
 TRIPS = {"booked": 3, "refused": 3, "asked": 3}

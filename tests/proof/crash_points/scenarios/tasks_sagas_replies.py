@@ -20,11 +20,11 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
-from tests.proof.crash.cast import Cast
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.tables import Tables
+from tests.proof.crash.workload import Workload
 from tests.proof.crash_points.client import Client, acts_of
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.scenario import Found, Scenario
 
 
@@ -79,13 +79,13 @@ class Expense(Workflow[Submit | Approve | Refunded, Stage, Refund]):
                 return [Complete()]
 
 
-def _wire_expense(app: Mainspring, hands: Hands) -> None:
+def _wire_expense(app: Mainspring, effects: HandlerEffects) -> None:
     app.add(Expense())
 
     @app.handler
     async def refund(command: Refund, context: Context) -> Refunded:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
             return Refunded(command.expense)
 
 
@@ -118,7 +118,7 @@ def _told(place: Place) -> dict[str, Any]:
 
 TASK: Final = Scenario(
     "task",
-    Cast(
+    Workload(
         workflows={"Expense": Expense()},
         messages={cls.__name__: cls for cls in (Submit, Approve, Refund, Refunded)},
         answered=frozenset({"Refund"}),
@@ -191,24 +191,24 @@ def _booking(trip: str, what: str) -> Send[Any]:
     return Send(Book(trip, what), compensate=Unbook(trip, what))
 
 
-def _wire_trip(app: Mainspring, hands: Hands) -> None:
+def _wire_trip(app: Mainspring, effects: HandlerEffects) -> None:
     app.add(Trip())
 
     @app.handler
     async def book(command: Book, context: Context) -> Booked:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
             return Booked(command.trip, command.what)
 
     @app.handler
     async def book_car(_command: BookCar, context: Context) -> None:
-        with hands.call(context):
+        with effects.call(context):
             raise DoNotRetryError("no car")
 
     @app.handler
     async def unbook(_command: Unbook, context: Context) -> None:
-        with hands.call(context):
-            hands.make(context)
+        with effects.call(context):
+            effects.make(context)
 
 
 async def _saga(client: Client) -> None:
@@ -219,7 +219,7 @@ async def _saga(client: Client) -> None:
 
 SAGA: Final = Scenario(
     "saga",
-    Cast(
+    Workload(
         workflows={"Trip": Trip()},
         messages={cls.__name__: cls for cls in (Plan, Book, BookCar, Booked, Unbook, SendFailed)},
         answered=frozenset({"Book", "BookCar", "Unbook"}),
@@ -284,7 +284,7 @@ class Oracle(Workflow[Question, Stage, Answer]):
         return [Reply(Answer(f"because {message.text}"))]
 
 
-def _wire_oracle(app: Mainspring, _hands: Hands) -> None:
+def _wire_oracle(app: Mainspring, _effects: HandlerEffects) -> None:
     app.add(Asker(), Oracle())
 
 
@@ -301,7 +301,7 @@ def _replies(_tables: Tables, place: Place) -> Found:
 
 REPLY: Final = Scenario(
     "reply",
-    Cast(
+    Workload(
         workflows={"Asker": Asker(), "Oracle": Oracle()},
         messages={cls.__name__: cls for cls in (Wonder, Question, Answer)},
         takers={"Question": ("Oracle",)},

@@ -15,7 +15,7 @@ Workflows = Mapping[str, Workflow[Any, Any, Any]]
 
 
 @dataclass(frozen=True)
-class Cast:
+class Workload:
     """The workflows of a workload, and who does what with their messages.
 
     What is sent goes to the workflows that take its type, or else to a handler. A handler's command is tried at most

@@ -11,7 +11,7 @@ from tests.proof.crash.worker import World
 from tests.proof.crash_points.points import Points
 
 
-class Hands:
+class HandlerEffects:
     """The handlers' side of one life of a process."""
 
     def __init__(self, place: Place, points: Points, life: int, *, before: bool) -> None:

@@ -14,7 +14,7 @@ from mainspring import Mainspring
 from tests.proof.crash.files import Place
 from tests.proof.crash.worker import clock_watched
 from tests.proof.crash_points.client import PATIENCE_SECONDS, Client, look_at
-from tests.proof.crash_points.hands import Hands
+from tests.proof.crash_points.handler_effects import HandlerEffects
 from tests.proof.crash_points.plants import PLANTS
 from tests.proof.crash_points.points import NEVER, Point, Points
 from tests.proof.crash_points.scenarios import SCENARIOS
@@ -65,7 +65,7 @@ def live(life: Life) -> None:
 async def _live(life: Life, place: Place, points: Points) -> None:
     scenario = SCENARIOS[life.scenario]
     app = Mainspring(place.url)
-    scenario.wire(app, Hands(place, points, life.number, before=life.before))
+    scenario.wire(app, HandlerEffects(place, points, life.number, before=life.before))
     script = scenario.before if life.before else scenario.script
     async with app:
         if script is not None:

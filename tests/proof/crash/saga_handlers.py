@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from mainspring import Context, FeedEntry, Mainspring, Retry
-from tests.proof.crash.errand import (
+from tests.proof.crash.files import Place, read_lines
+from tests.proof.crash.journey import Journey
+from tests.proof.crash.saga_workflows import (
     WORKFLOWS,
     Book,
     Booked,
@@ -21,8 +23,6 @@ from tests.proof.crash.errand import (
     Stamped,
     Unbook,
 )
-from tests.proof.crash.files import Place, read_lines
-from tests.proof.crash.journey import Journey
 from tests.proof.crash.worker import WobblyError, World
 
 MEND_RETRY = Retry(max_attempts=2, first=timedelta(milliseconds=20))

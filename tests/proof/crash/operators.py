@@ -1,4 +1,4 @@
-"""People beside the clients: they run errands, answer tasks at once, suspend, resume, and retry dead letters."""
+"""Operators beside the clients, who run errands, answer tasks at once, suspend, resume, and retry dead letters."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 from mainspring import Mainspring, MainspringError
 from tests.proof.crash.client import PATIENCE, Client
-from tests.proof.crash.errand import ROLE, Approve, Errand, Peek, Refuse, RunErrand, Turn
 from tests.proof.crash.files import Lines, Place
+from tests.proof.crash.saga_workflows import ROLE, Approve, Errand, Peek, Refuse, RunErrand, Turn
 
 METERS = 3
 ROUND_SECONDS = 0.15
 REPLY_SECONDS = timedelta(seconds=5)
 
 
-class People:
+class Operators:
     """Some who share a process with a client. What they were told is written down."""
 
     def __init__(self, app: Mainspring, place: Place, client: Client, chance: random.Random, name: str) -> None:
