@@ -287,6 +287,7 @@ def _passes(item: pytest.Item) -> bool:
 
 def _functions(paths: set[str]) -> dict[tuple[str, str], list[FunctionType]]:
     found: dict[tuple[str, str], list[FunctionType]] = {}
+    gc.unfreeze()  # what was frozen by the tests' own settings would not be seen
     for each in gc.get_objects():
         if type(each) is FunctionType and each.__code__.co_filename in paths:
             found.setdefault((each.__code__.co_filename, each.__code__.co_qualname), []).append(each)
