@@ -9,6 +9,8 @@ from typing import Final
 import hypothesis
 import pytest
 from hypothesis import HealthCheck
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import is_local_module_file
 
 from tests.support.ordering import dealt
 
@@ -21,6 +23,17 @@ sys.dont_write_bytecode = False
 hypothesis.settings.register_profile("others", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 hypothesis.settings.register_profile("mainspring", hypothesis.settings.get_profile("others"), derandomize=True)
 hypothesis.settings.load_profile("mainspring")
+
+# Hypothesis draws constants from whatever modules of this repository are imported by then, so that the same test got
+# other examples alone, in another order or on another worker; and it parses all of them, in each process.
+
+
+def _tells_constants(path: str) -> bool:
+    chosen = hypothesis.settings.default
+    return chosen is not None and not chosen.derandomize and is_local_module_file(path)
+
+
+providers.is_local_module_file = _tells_constants  # pyright: ignore[reportPrivateImportUsage]  there is no setting
 
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
 pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
