@@ -56,7 +56,7 @@ async def hold(folder: Path, seconds: float) -> Told:
 
     async def work(command: Work) -> Done:
         calls[command.id] += 1
-        await asyncio.sleep(HANDLER_SECONDS)
+        await asyncio.sleep(HANDLER_SECONDS)  # a handler that takes a while
         return Done(command.id, command.part)
 
     app = job(Mainspring(f"sqlite:///{folder / NAME}"), work)
@@ -66,7 +66,7 @@ async def hold(folder: Path, seconds: float) -> Told:
         begun = time.monotonic()
         with Holder(program):
             asking = [asyncio.create_task(_ask(app, f"meanwhile-{number}")) for number in range(JOBS_MEANWHILE)]
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(seconds)  # so long the lock is held
         refused = sum([await task for task in asking])
         for receipt in before:
             await receipt.result(timeout=PATIENCE)

@@ -154,7 +154,7 @@ class Loop:
     def _pause(self, seconds: float) -> None:
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
-            time.sleep(min(left, LOOK_SECONDS))
+            time.sleep(min(left, LOOK_SECONDS))  # the time that is to pass, in parts
             self._let_go_on()
 
     def _let_go_on(self) -> None:
@@ -265,7 +265,7 @@ class Loop:
                 asked, still_since = now_asked, time.monotonic()
             elif time.monotonic() - still_since >= STILL_SECONDS:
                 return waited
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # between two looks at the tables
         return None
 
 

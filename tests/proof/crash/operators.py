@@ -46,7 +46,7 @@ class Operators:
         # It may have ended, or somebody may have resumed it; and who suspends may die before they resume.
         with suppress(MainspringError):
             await self._app.instance(Errand, errand).suspend(actor=self._name)
-            await asyncio.sleep(self._chance.random() * ROUND_SECONDS)
+            await asyncio.sleep(self._chance.random() * ROUND_SECONDS)  # so long it is held up
             await self._app.instance(Errand, errand).resume(actor=self._name)
 
     async def _turn(self, errand: str) -> None:
@@ -69,7 +69,7 @@ class Operators:
                 tasks = await self._app.tasks.list(role=ROLE)
                 await asyncio.gather(*(self._answer(task.id, task.instance) for task in tasks))
                 await self.mend()
-            await asyncio.sleep(ROUND_SECONDS)
+            await asyncio.sleep(ROUND_SECONDS)  # people look now and then
 
     async def _answer(self, task: str, errand: str) -> None:
         answers: list[Any] = [Approve(errand), Approve(errand), Refuse(errand)]

@@ -84,6 +84,7 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
 
     @app.handler
     async def walk(command: Leg, context: Context) -> LegDone:
+        # A kill should find some before, some behind their effect.
         world.called(context, generation)
         await asyncio.sleep(random.random() * 0.01)  # noqa: S311  no secret
         world.make(context)
@@ -114,7 +115,7 @@ def app_of(place: Place, generation: int = 0) -> Mainspring:
     @app.handler(transaction=timedelta(seconds=PAY_SECONDS), retry=PAY_RETRY, breaker=None)
     async def pay(command: Pay, context: Context) -> Paid:
         await context.connection.execute("INSERT INTO payments (command) VALUES ($1)", context.idempotency_key)
-        await asyncio.sleep(random.random() * 0.002)  # noqa: S311  no secret
+        await asyncio.sleep(random.random() * 0.002)  # noqa: S311  a while in which a kill finds it unfinished
         return Paid(command.journey)
 
     return app
@@ -140,7 +141,7 @@ async def started(app: Mainspring, *, work: bool) -> None:
             await app.start(work=work)
         except (StoreUnreachableError, StoreBusyError) as error:
             log.warning("not started yet: %s", error)
-            await asyncio.sleep(AWAY_SECONDS)
+            await asyncio.sleep(AWAY_SECONDS)  # until it is tried again
         else:
             return
 

@@ -105,7 +105,7 @@ class Client:
         while not (found := await self._look.rows(statement)) or not found[0][0]:
             if time.monotonic() > ends:
                 raise TimeoutError(statement)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)  # between two looks at the tables
 
     async def quiet(self) -> None:
         """Wait until nothing waits that is due soon."""

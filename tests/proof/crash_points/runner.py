@@ -88,7 +88,7 @@ class OnServer:
         while self._admin.rows(sessions, _database(place))[0][0]:
             if time.monotonic() > ends:
                 raise TimeoutError(f"sessions of a dead process are still in {_database(place)}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # between two looks at the sessions
 
     def drop(self, place: Place) -> None:
         self._admin.rows(f"DROP DATABASE {_database(place)} WITH (FORCE)")

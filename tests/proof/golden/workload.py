@@ -46,7 +46,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     for _ in range(LOOKS):
         if await condition():
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # between two looks at the store
     raise AssertionError("the condition did not come to hold")
 
 

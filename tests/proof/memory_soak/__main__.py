@@ -124,7 +124,7 @@ async def _load(client: Client, rate: float, ends: float) -> None:
     due = time.monotonic()
     async with asyncio.TaskGroup() as tasks:
         while due < ends:
-            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            await asyncio.sleep(max(0.0, due - time.monotonic()))  # a sample is due then
             await room.acquire()
             tasks.create_task(client.start()).add_done_callback(lambda _: room.release())
             due = max(due + 1 / rate, time.monotonic() - 1)

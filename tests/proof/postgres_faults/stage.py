@@ -68,7 +68,7 @@ class Asker(Client):
             self._news.set()
             if status != "unknown":
                 return status
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)  # between two looks, or two askings
         raise TimeoutError(f"{id} was asked {ASKINGS} times, and nobody knows what became of it")
 
     async def more(self, count: int) -> None:
@@ -233,7 +233,7 @@ async def _workers(app: Mainspring) -> int:
             count = 0  # where connections are scarce, others give theirs back when they have been idle for a while
         if count == WORKERS or loop.time() - begun > QUIET_SECONDS:
             return count
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # between two looks, or two askings
 
 
 class _logged:  # noqa: N801  reads as a word

@@ -104,7 +104,7 @@ async def _until_cut(place: Place, left: Path, wish: Wish) -> None:
 async def _until_quiet(place: Place, number: int) -> None:
     async with app_of(place, number):
         while not quiet(place, JOURNEY.come_to_rest):  # noqa: ASYNC110  it is the tables that tell
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)  # between two looks at the tables
 
 
 DATABASE_FILES: Final = ("crash.db", "crash.db-wal", "crash.db-journal")

@@ -55,7 +55,7 @@ async def _work(place: Place, seed: int) -> None:
     client = Client(app, place, random.Random(seed))  # noqa: S311  no secret
     travels = [asyncio.create_task(client.travel(f"t{n}")) for n in range(TRAVELLERS)]
     while len(await app.instances(limit=INSTANCES)) < INSTANCES or not await app.dead_letters():
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # between two looks at the store
         assert not any(travel.done() for travel in travels)
     os._exit(0)
 
