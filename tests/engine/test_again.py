@@ -1,14 +1,17 @@
 """What a second start with the same id does is a choice per workflow."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from mainspring import Complete, Decisions, Mainspring, Receipt, Workflow
 from mainspring.core.definition import definition_of
+from mainspring.engine.engine import RELIEVE_SECONDS
 from mainspring.errors import DefinitionError, StoreUnreachableError
 from mainspring.port.records import Outcome, Ref, Unit
+from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, Working
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -160,3 +163,58 @@ def test_another_word_is_refused_at_definition() -> None:
     with pytest.raises(DefinitionError, match="refuse"):
         definition_of(Odd)
     assert issubclass(Odd, Workflow)
+
+
+def test_what_an_earlier_run_is_told_too_late_does_not_cancel_the_new_one(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process cancels it; it begins anew while this one still reads that it is cancelled."""
+    clock, gate, reads = VirtualClock(), asyncio.Event(), asyncio.Event()
+    begun, told = list[int](), list[int]()
+
+    def on(app: Mainspring) -> Mainspring:
+        app.add(Recurring())
+
+        @app.handler
+        async def work(command: Work) -> Done:
+            run_number = len(begun)
+            begun.append(run_number)
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                told.append(run_number)
+                raise
+            return Done(command.id, command.part)
+
+        return app
+
+    async def main() -> None:
+        client = on(make_app(clock))
+        await client.start(work=False)
+        async with on(make_app(clock)) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: begun == [0])
+            await client.instance(Recurring, "j-1").cancel()
+            store, answered = app.engine.store, asyncio.Event()
+            load = store.load
+
+            async def read_slowly(refs: Sequence[Ref], most: int | None = None) -> Any:
+                monkeypatch.setattr(store, "load", load)
+                found = await load(refs, most)
+                reads.set()
+                await answered.wait()
+                return found
+
+            monkeypatch.setattr(store, "load", read_slowly)
+            clock.advance(2 * RELIEVE_SECONDS)
+            await reads.wait()
+            assert (await app.send(Start("j-1"), id="m-2")).status == "stepped"
+            await until(lambda: begun == [0, 1])
+            answered.set()
+            await until(lambda: bool(told))
+            gate.set()
+            await app.instance(Recurring, "j-1").result()
+        await client.stop()
+
+    run(main)
+    assert told == [0]

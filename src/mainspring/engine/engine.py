@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -194,12 +195,14 @@ class Engine:
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
         for ref, loaded in zip(refs, await self.store.load(refs, 0) if refs else [], strict=True):
             if loaded is not None and loaded.row.status in ("cancelled", "terminated", "compensating"):
-                self.cancelled(ref, "armed" if loaded.row.status == "compensating" else "all")
+                # While the answer was on its way, the instance may have begun anew: what is newer is not cancelled.
+                which: Doomed = "armed" if loaded.row.status == "compensating" else "all"
+                self.cancelled(ref, which, loaded.row.version)
 
-    def cancelled(self, ref: Ref, which: Doomed = "all") -> None:
-        """Drop what is in hand for a cancelled instance."""
+    def cancelled(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
+        """Drop what is in hand for a cancelled instance, of its outputs up to a version."""
         for runner in self.dispatcher.runners():
-            runner.cancel_instance(ref, which)
+            runner.cancel_instance(ref, which, up_to)
 
     async def stop_overdue(self) -> None:
         """End attempts that are over their time."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final, Protocol, cast
@@ -159,13 +160,13 @@ class Runner:
         """Return the instances whose attempts have been running since before a moment."""
         return {job.ref for jobs in self.running.values() for job in jobs if job.started_us < moment_us}
 
-    def cancel_instance(self, ref: Ref, which: Doomed = "all") -> None:
-        """Drop the commands of a cancelled instance, and tell those that run."""
-        for job in [job for job in self._ready if _is_doomed(job, ref, which)]:
+    def cancel_instance(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
+        """Drop the commands of a cancelled instance, up to one of its versions, and tell those that run."""
+        for job in [job for job in self._ready if _is_doomed(job, ref, which, up_to)]:
             self._ready.remove(job)
             self._outcomes.dropped(self.handler, job)
         for task, jobs in list(self.running.items()):
-            if len(jobs) == 1 and _is_doomed(jobs[0], ref, which) and task not in self._cancelled:
+            if len(jobs) == 1 and _is_doomed(jobs[0], ref, which, up_to) and task not in self._cancelled:
                 self._cancelled.add(task)
                 self._stop(task, jobs)
 
@@ -450,9 +451,9 @@ def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:
     return results
 
 
-def _is_doomed(job: Job, ref: Ref, which: Doomed) -> bool:
-    if job.ref != ref or which == "all":
-        return job.ref == ref
+def _is_doomed(job: Job, ref: Ref, which: Doomed, up_to: int) -> bool:
+    if job.ref != ref or job.claim.output.version > up_to or which == "all":
+        return job.ref == ref and job.claim.output.version <= up_to
     return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None
 
 
