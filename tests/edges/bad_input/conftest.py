@@ -11,12 +11,13 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.app.blocking import Blocking, EventLoopThread
-from tests.edges.bad_input.desk import Desk, Go, Note, desk
+from tests.edges.bad_input.misbehaving import Desk, Go, Note, desk
 from tests.support.postgres.server import Unavailable, postgres_url
+from tests.support.waiting import until
 
 T = TypeVar("T")
 STORES = ("memory", "sqlite", "postgres")
-SECONDS = 60
+SECONDS = 120
 
 
 class Office:
@@ -52,12 +53,7 @@ class Office:
 
     def until(self, condition: Callable[[], Coroutine[Any, Any, bool]]) -> None:
         """Wait until a condition holds."""
-
-        async def wait() -> None:
-            while not await condition():  # noqa: ASYNC110  bounded by `run`
-                await asyncio.sleep(0.002)
-
-        self.run(wait())
+        self.run(until(condition))
 
     def settle(self) -> None:
         """Wait until all that was sent is carried out."""

@@ -21,7 +21,6 @@ from mainspring.errors import (
     WiringError,
 )
 from tests.edges.bad_input.conftest import Office
-from tests.edges.bad_input.desk import Desk, Go, Note, Work, Yes
 from tests.edges.bad_input.inputs import (
     ATTRIBUTES,
     IDS,
@@ -36,6 +35,7 @@ from tests.edges.bad_input.inputs import (
     Case,
     named,
 )
+from tests.edges.bad_input.misbehaving import Desk, Go, Note, Work, Yes
 
 NOW: Final = timedelta(0)
 

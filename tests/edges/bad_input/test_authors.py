@@ -21,7 +21,8 @@ from mainspring.app.blocking import Blocking, EventLoopThread
 from mainspring.errors import RouteError, WiringError
 from mainspring.stores.memory import MemoryStore
 from tests.edges.bad_input.conftest import Office, url_of
-from tests.edges.bad_input.desk import (
+from tests.edges.bad_input.inputs import DELAYS
+from tests.edges.bad_input.misbehaving import (
     DECIDES,
     EVOLVES,
     HANDLES,
@@ -36,7 +37,6 @@ from tests.edges.bad_input.desk import (
     Work,
     desk,
 )
-from tests.edges.bad_input.inputs import DELAYS
 
 
 def raising(error: BaseException | type[BaseException]) -> Callable[..., NoReturn]:

@@ -12,12 +12,12 @@ from mainspring import Mainspring
 from mainspring.cli.group import commands
 from mainspring.codec import Codec
 from mainspring.errors import CodecError
-from tests.edges.bad_input.desk import Note, desk
 from tests.edges.bad_input.inputs import BODIES, Case, named
+from tests.edges.bad_input.misbehaving import Note, desk
 
 MODULE: Final = """
 from mainspring import Mainspring
-from tests.edges.bad_input.desk import desk
+from tests.edges.bad_input.misbehaving import desk
 
 app = desk(Mainspring("sqlite:///desk.db"))
 """

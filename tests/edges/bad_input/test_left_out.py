@@ -15,7 +15,7 @@ from mainspring.port.pages import ASKED_AGAIN, Page
 from mainspring.sealing.encrypted import Encrypted
 from mainspring.sealing.keys import StaticKeys
 from tests.edges.bad_input.conftest import url_of
-from tests.edges.bad_input.desk import Desk, Go, Note, desk
+from tests.edges.bad_input.misbehaving import Desk, Go, Note, desk
 from tests.edges.bad_input.test_rows import edit
 
 STORES: Final = ("sqlite", "postgres")

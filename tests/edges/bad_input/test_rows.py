@@ -19,7 +19,7 @@ from mainspring.engine import recorder
 from mainspring.errors import DamagedRecordError, MainspringError, UnknownTypeError, WiringError
 from mainspring.port.records import Committed, DeadLetter, EventRow, InputRow, OutputRow, Ref, Snapshot, Unit
 from tests.edges.bad_input.conftest import Office, url_of
-from tests.edges.bad_input.desk import Desk, Go, Note, Yes, desk
+from tests.edges.bad_input.misbehaving import Desk, Go, Note, Yes, desk
 
 CONTEXT: Final = b'{"correlation_id":"c"}'
 NOTE: Final = b'{"id":"bad"}'

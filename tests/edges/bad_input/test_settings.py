@@ -15,7 +15,7 @@ from mainspring.cli.group import commands
 from mainspring.errors import DamagedRecordError, MainspringError, SettingError, StoreError, WiringError
 from mainspring.sealing import Encrypted, FileKeys, StaticKeys
 from mainspring.sealing.seals import About
-from tests.edges.bad_input.desk import Desk, Go, Note, desk
+from tests.edges.bad_input.misbehaving import Desk, Go, Note, desk
 
 ABOUT: Final = About("Desk", "bad", "Note")
 
@@ -178,7 +178,7 @@ def test_a_body_that_no_key_opens_holds_up_its_own_instance_only(
 
 MODULE: Final = """
 from mainspring import Mainspring
-from tests.edges.bad_input.desk import desk
+from tests.edges.bad_input.misbehaving import desk
 
 app = desk(Mainspring("sqlite:///desk.db"))
 number = 7

@@ -12,7 +12,7 @@ from mainspring.brokers.kafka import KafkaBroker
 from mainspring.brokers.port import Delivery, Outgoing, Subscription
 from mainspring.errors import BrokerError, DoNotRetryError, SettingError
 from tests.edges.brokers.kafka_mock import KafkaMock, leader_last
-from tests.edges.brokers.shop import Orders, PlaceOrder, message, orders, payments
+from tests.edges.brokers.orders_and_payments import Orders, PlaceOrder, message, orders, payments
 
 GROUP = "tests"
 TOPIC = "orders"

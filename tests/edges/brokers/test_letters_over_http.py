@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tests.edges.brokers.shop import Orders, drained, memory, message, orders
+from tests.edges.brokers.orders_and_payments import Orders, drained, memory, message, orders
 from tests.edges.web.support import served
 
 BROKEN = b'{"order_id": "o-1", "amount": "a secret"'

@@ -13,9 +13,9 @@ from mainspring.brokers.port import Delivery, Outgoing, Subscription
 from mainspring.brokers.rabbitmq import RabbitBroker
 from mainspring.errors import BrokerError, SettingError
 from tests.edges.brokers.cable import Cable
+from tests.edges.brokers.orders_and_payments import ChargeCard, Orders, PlaceOrder, confirmed, message, orders, payments
 from tests.edges.brokers.rabbit import channel, own_name, publish_without_id, queue_of_its_own, rabbit_url
 from tests.edges.brokers.renamed import RenamedBroker
-from tests.edges.brokers.shop import ChargeCard, Orders, PlaceOrder, confirmed, message, orders, payments
 from tests.support.waiting import until
 
 GROUP = "tests"

@@ -13,7 +13,7 @@ from mainspring.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.errors import MainspringError, SettingError, WiringError
 from mainspring.testing import simulate
-from tests.edges.brokers.shop import ChargeCard, OrderPaid, Orders, PlaceOrder, drained, message, orders
+from tests.edges.brokers.orders_and_payments import ChargeCard, OrderPaid, Orders, PlaceOrder, drained, message, orders
 from tests.support.paths import ROOT
 from tests.support.waiting import until
 

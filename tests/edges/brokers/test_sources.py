@@ -14,7 +14,7 @@ from mainspring.engine.runtime import SystemClock
 from mainspring.errors import StoreBusyError
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.memory import MemoryStore
-from tests.edges.brokers.shop import (
+from tests.edges.brokers.orders_and_payments import (
     CardCharged,
     Orders,
     Placed,

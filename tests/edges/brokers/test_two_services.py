@@ -9,7 +9,7 @@ import pytest
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.brokers.port import Outgoing
 from mainspring.errors import NoSuchInstanceError
-from tests.edges.brokers.shop import Orders, PlaceOrder, drained, memory, message, orders, payments
+from tests.edges.brokers.orders_and_payments import Orders, PlaceOrder, drained, memory, message, orders, payments
 from tests.support.waiting import until
 
 TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

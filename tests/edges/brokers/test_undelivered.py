@@ -17,7 +17,7 @@ from mainspring.brokers.memory import MemoryBroker
 from mainspring.codec import BODY_LIMIT_BYTES
 from mainspring.errors import DecodeError, OperationError, WiringError
 from mainspring.sealing import Compressed, Encrypted, FileKeys
-from tests.edges.brokers.shop import Orders, PlaceOrder, Remark, drained, memory, message, orders
+from tests.edges.brokers.orders_and_payments import Orders, PlaceOrder, Remark, drained, memory, message, orders
 from tests.support.postgres.server import postgres_url
 
 STORES = ("memory", "sqlite", "postgres", "compressed", "encrypted")

@@ -22,8 +22,17 @@ from mainspring.codec.wire import read_envelope, schema
 from mainspring.errors import InstanceFailedError, SettingError, WiringError
 from mainspring.remote import Service
 from mainspring.web.api import api
+from tests.edges.remote.charged_elsewhere import (
+    QUICK,
+    SECRET,
+    CardCharged,
+    ChargeCard,
+    Orders,
+    PlaceOrder,
+    result,
+    shop,
+)
 from tests.edges.remote.servers import Reply, Server, answered, serving
-from tests.edges.remote.shop import QUICK, SECRET, CardCharged, ChargeCard, Orders, PlaceOrder, result, shop
 from tests.support.running import run
 from tests.support.waiting import until
 

@@ -14,8 +14,8 @@ from mainspring.app.signatures import StandardWebhooks, keys_of
 from mainspring.codec.wire import schema
 from mainspring.errors import SettingError, WiringError
 from mainspring.remote import Webhooks
+from tests.edges.remote.charged_elsewhere import QUICK, SECRET, CardCharged, ChargeCard, OrderPaid, PlaceOrder, shop
 from tests.edges.remote.servers import Reply, Server, answered, serving
-from tests.edges.remote.shop import QUICK, SECRET, CardCharged, ChargeCard, OrderPaid, PlaceOrder, shop
 from tests.support.running import run
 from tests.support.waiting import until
 

@@ -13,7 +13,7 @@ from mainspring import Context, Decisions, Event, Mainspring, Workflow
 from mainspring.app.observing import exposition
 from mainspring.brokers.brokers import Brokers
 from mainspring.brokers.memory import MemoryBroker
-from tests.edges.telemetry.shop import Charge, Ordered, PlaceOrder, shop
+from tests.edges.telemetry.order_of_every_kind import Charge, Ordered, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, is_below, trace_ids
 from tests.support.running import run
 from tests.support.waiting import until

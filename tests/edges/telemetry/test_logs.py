@@ -11,7 +11,7 @@ import pytest
 
 from mainspring import Mainspring, Retry
 from mainspring.telemetry.logs import JsonLines, MessageFields
-from tests.edges.telemetry.shop import Charge, Charged, PlaceOrder, shop
+from tests.edges.telemetry.order_of_every_kind import Charge, Charged, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
 from tests.support.running import run
 from tests.support.waiting import until

@@ -19,7 +19,18 @@ from mainspring.port.records import EDGE, Stats
 from mainspring.stores.memory import MemoryStore
 from mainspring.telemetry.instruments import SERIES, Counter, Definition, Gauge, Histogram, Instruments
 from mainspring.testing.clock import VirtualClock
-from tests.edges.telemetry.shop import DAYS, Charge, Charged, Orders, PlaceOrder, Reserve, Reserved, Stock, charge, shop
+from tests.edges.telemetry.order_of_every_kind import (
+    DAYS,
+    Charge,
+    Charged,
+    Orders,
+    PlaceOrder,
+    Reserve,
+    Reserved,
+    Stock,
+    charge,
+    shop,
+)
 from tests.support.running import run
 from tests.support.waiting import until
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mainspring import Mainspring
-from tests.edges.telemetry.shop import Charge, Ordered, PlaceOrder, shop
+from tests.edges.telemetry.order_of_every_kind import Charge, Ordered, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, id_of, trace_ids
 from tests.support.paths import ROOT
 from tests.support.postgres.server import postgres_url

@@ -14,7 +14,7 @@ from mainspring.app.observing import exposition
 from mainspring.errors import SettingError, WiringError
 from mainspring.telemetry.scraping import HEAD_BYTES, Scraped
 from mainspring.web.api import api
-from tests.edges.telemetry.shop import PlaceOrder, shop
+from tests.edges.telemetry.order_of_every_kind import PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
 from tests.edges.web.support import asked
 from tests.support.running import run

@@ -18,7 +18,7 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.telemetry.tracing import Tracing, context_of
 from mainspring.testing import simulate
 from mainspring.testing.clock import VirtualClock
-from tests.edges.telemetry.shop import (
+from tests.edges.telemetry.order_of_every_kind import (
     DAYS,
     Charge,
     Charged,

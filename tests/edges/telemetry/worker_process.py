@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
 
 from mainspring import Mainspring
-from tests.edges.telemetry.shop import Charge, Charged, Ordered, shop
+from tests.edges.telemetry.order_of_every_kind import Charge, Charged, Ordered, shop
 
 
 def say(word: str) -> None:

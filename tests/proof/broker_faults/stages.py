@@ -14,8 +14,9 @@ from tests.proof.broker_faults.parcels import POSTED, POSTS
 from tests.proof.broker_faults.servers import RabbitMQ, nats_cluster
 
 STREAMS: Final = {"POSTS": [POSTS], "POSTED": [POSTED]}
-# How long a worker that gives no sign of life is waited for: short, as it is killed all the time.
-TAKEOVER_SECONDS: Final = 0.5
+# How long a worker that gives no sign of life is waited for: short, as it is killed all the time, but not so short that
+# on a busy machine all of them seem dead: half of it without a renewal is enough for that.
+TAKEOVER_SECONDS: Final = 1.5
 # The mock takes the last second of it for handing partitions round.
 SESSION_SECONDS: Final = 1.5
 PARTITIONS: Final = 2
