@@ -1,5 +1,6 @@
 """A stream decided once more: where today's code agrees, where it does not, and what is not asked again."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ STREAM: list[StreamEvent[Any, Any]] = [
 ]
 
 
-def again(stream: list[StreamEvent[Any, Any]], **options: Any) -> list[Redecided]:
+def again(stream: Sequence[StreamEvent[Any, Any]], **options: Any) -> list[Redecided]:
     events: dict[int, Any] = dict(enumerate(stream, 1))
     recorded = [Recorded(n, event) for n, event in events.items()]
     return list(redecided(Plain(), recorded, lambda version: envelope(events[version].message), **options))
@@ -98,7 +99,14 @@ def test_what_was_decided_before_a_migration_is_not_asked_again() -> None:
 
 
 def test_after_a_reset_it_goes_on_from_the_state_at_that_version() -> None:
-    back = [*STREAM[:5], Suspended("no"), Resumed(), Reset(3, "again"), Received(CHARGED), Sent(ShipOrder("o-1"))]
+    back: list[StreamEvent[Any, Any]] = [
+        *STREAM[:5],
+        Suspended("no"),
+        Resumed(),
+        Reset(3, "again"),
+        Received(CHARGED),
+        Sent(ShipOrder("o-1")),
+    ]
     assert [(r.version, r.before, r.changed) for r in again(back)] == [
         (2, New(), False),
         (4, WAITING, False),
