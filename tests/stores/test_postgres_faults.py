@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -20,9 +19,8 @@ from mainspring.errors import (
 )
 from mainspring.port.records import Committed, Conflict, Retry, Snapshot, Unit
 from mainspring.stores.postgres import PostgresStore
-from mainspring.stores.postgres import session as session_module
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.session import SETTINGS, Session
+from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.sql import name_of
 from mainspring.testing.store_contract.rig import (
     ALL_DESTINATIONS,
@@ -56,31 +54,6 @@ def own_server() -> Iterator[Server]:
 
 
 # ---- the connection breaks
-
-
-@pytest.mark.parametrize("when", ["before", "after", "silence"])
-def test_a_commit_whose_answer_is_lost_is_looked_up(when: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    abandon = Session._abandon  # noqa: SLF001  the moment from which on answers are waited for as usual
-
-    async def abandoned(session: Session, committing: asyncio.Future[Any]) -> None:
-        monkeypatch.undo()
-        await abandon(session, committing)
-
-    async def body() -> None:
-        cable = Cable(postgres_url(tmp_path))
-        async with serving(cable, postgres_url(tmp_path)) as url, opened(tmp_path, url=url) as store:
-            worker = await store.register_worker("first", LEASE_US)
-            if when == "silence":
-                monkeypatch.setattr(Session, "_abandon", abandoned)
-                monkeypatch.setattr(session_module, "ANSWER_SECONDS", 0.2)
-            cable.cut_once("COMMIT", when)
-            (outcome,) = await store.commit(worker, [step("m-1", send(claimed=True))])
-            assert cable.cut_at("COMMIT") is None, "the line was cut"
-            assert isinstance(outcome, Committed)
-            assert [event.version for event in await store.stream(order(), 0, 10)] == [1, 2, 3]
-            assert len(await store.holds(worker)) == 1
-
-    run(body)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
