@@ -223,3 +223,8 @@ def test_the_state_takes_in_what_follows_a_step() -> None:
 
     taken = Step([Compensating("no c")], New(), 6)
     assert advanced(Ending(), ledger_of([]), taken).state == AwaitingPayment("no c")
+
+
+def test_what_was_sent_last_and_failed_is_dropped_and_nothing_is_stuck() -> None:
+    last = ledger(*BOOKED[:3], Suspended("Book failed for good", failed=3))
+    assert (last.remaining(), last.stuck, last.under) == (["free a"], False, None)

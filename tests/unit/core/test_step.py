@@ -423,3 +423,10 @@ def test_a_refused_decision_is_told_with_its_message_and_state() -> None:
 
 def test_a_list_of_decisions_may_be_a_tuple() -> None:
     assert begin(Scripted((Complete(),))).events[-1] == Completed()
+
+
+def test_what_stands_behind_a_good_decision_is_checked_too() -> None:
+    with pytest.raises(UndeclaredOutputError):
+        begin(Scripted([Send(Answer("good")), Send(Undeclared())]))
+    with pytest.raises(DecisionAfterEndError):
+        begin(Scripted([Send(Answer("good")), Complete(), Send(Answer("late"))]))
