@@ -9,12 +9,15 @@ import pytest
 from mainspring import Mainspring
 from mainspring.engine import claims, dispatch, intake
 from mainspring.engine.lanes import Lanes
-from mainspring.engine.pending import Pending
+from mainspring.engine.pending import Pending, encode_context
+from mainspring.engine.runtime import Runtime
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
-from mainspring.port.records import Outcome, OutputClaim
+from mainspring.port.records import Context, InputRow, Outcome, OutputClaim, Unit
+from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.engine.shop import Note, PlaceOrder, Shop
+from tests.engine.test_lost_inputs import Adding
 from tests.engine.test_stepping import closed_shop
 from tests.engine.test_timers import Open, Ticket, pass_time, ticket
 from tests.support.apps import MakeApp
@@ -247,5 +250,26 @@ def test_who_sends_many_while_the_app_stops_is_told_and_nothing_goes_on_afterwar
         assert isinstance(told, list if app.url == "memory://" else StoreClosedError)
         await asyncio.sleep(0)
         assert {task.get_name() for task in asyncio.all_tasks() - {asyncio.current_task()}} == set()
+
+    run(main)
+
+
+def test_a_claim_that_comes_back_full_is_followed_by_another_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "CLAIM_LIMIT", 2)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        store = MemoryStore(clock)
+        for n in range(5):
+            body = b'{"id":"a-%d","number":1}' % n
+            row = InputRow("Adding", f"a-{n}", "m-1", "command", "Add", 1, body, 0, encode_context(Context("c-1")))
+            await store.commit(0, [Unit("Adding", f"a-{n}", accepts=(row,))])
+        app = Mainspring("memory://", runtime=Runtime(clock), store=store)
+        app.add(Adding())
+        async with app:
+            await until(lambda: app.engine.claimer.rounds > 0 and app.engine.claimer.idle)
+            await app.engine.committer.drained()
+            # No time has passed: nobody has asked again by the clock.
+            assert (await app.stats()).inbox == 0
 
     run(main)

@@ -15,7 +15,7 @@ ENGINE: Final = (
         "engine/claims.py",
         "more = len(claims.outputs) >= limit or len(claims.inputs) >= limit",
         "more = len(claims.outputs) > limit or len(claims.inputs) > limit",
-        ("tests/engine/test_bounds.py",),
+        ("tests/engine/test_bounds.py::test_a_claim_that_comes_back_full_is_followed_by_another_at_once",),
         _KEYWORD,
     ),
     Mistake(
@@ -144,7 +144,9 @@ ENGINE: Final = (
         "            if reached != reaches:\n"
         "                await loan.advance(Advance(move.name, move.generation, reaches, reached))\n",
         "",
-        ("tests/engine/coordination/test_own_tables.py",),
+        (
+            "tests/engine/coordination/test_own_tables.py::test_what_there_was_no_time_for_is_written_with_the_next_piece",
+        ),
         _KEYWORD,
     ),
     Mistake(

@@ -86,5 +86,5 @@ PARTS: Final = (
         "-m tests.stores.postgres_million",
         "-m tests.stores.postgres_million --instances 200000",
     ),
-    Part("chosen-mutants", "-m tests.mutants.chosen", "-m tests.mutants.chosen --only stores/memory --only cli/bulk"),
+    Part("chosen-mutants", "-m tests.mutants chosen", "-m tests.mutants chosen --only stores/memory --only cli/bulk"),
 )

@@ -101,6 +101,20 @@ async def _is_gone(app: Mainspring, table: str) -> bool:
     return False
 
 
+def test_what_there_was_no_time_for_is_written_with_the_next_piece(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mainspring.engine.folding.SECONDS_PER_PIECE", -1.0)  # one event in each
+
+    async def main() -> None:
+        async with shop(f"sqlite:///{tmp_path / 'test.db'}") as app:
+            await busy(app, 0, 3)
+            await app.projections(f"orders_{tail(app.url)}").caught_up()
+            assert await rows(app) == expected(3)
+
+    run(main)
+
+
 def test_a_failure_in_the_middle_leaves_nothing_half_written(url: str) -> None:
     failing = True
 
