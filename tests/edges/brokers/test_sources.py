@@ -8,7 +8,9 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.brokers.memory import MemoryBroker
-from mainspring.brokers.port import Outgoing
+from mainspring.brokers.port import Delivery, Outgoing
+from mainspring.brokers.wire import incoming, outgoing
+from mainspring.codec.wire import WireEnvelope
 from mainspring.core.events import Received
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import StoreBusyError
@@ -171,6 +173,18 @@ def test_a_whole_envelope_in_json_is_taken_too() -> None:
             assert began.message_id == "/door#7"
 
     asyncio.run(main())
+
+
+def test_the_trace_of_a_message_travels_in_the_headers_that_tools_look_for() -> None:
+    parent, state = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "rojo=1,congo=t61rcWkgMzE"
+    envelope = WireEnvelope(id="1", type="Paid", data=b"{}", traceparent=parent, tracestate=state)
+    headers = outgoing(envelope, "payments", None).headers
+    assert {name: value for name, value in headers.items() if "trace" in name} == {
+        "traceparent": parent,
+        "tracestate": state,
+    }
+    came, _ = incoming(Delivery(b"{}", headers, "memory:payments/1"), "payments")
+    assert (came.traceparent, came.tracestate) == (parent, state)
 
 
 def test_a_message_goes_to_the_instance_that_it_names_past_route() -> None:
