@@ -3,7 +3,7 @@
     python -m tests.mutants chosen [--only NAME] [--list] [--jobs N] [--seconds N]
 
 A mistake counts as killed when a test fails with it that passes without it: that one is run once more on the sources as
-they are, so that a test which failed by chance kills nothing.
+they are, and once more with the mistake, so that a test which failed by chance kills nothing.
 """
 
 from __future__ import annotations
@@ -71,16 +71,17 @@ def judged(mistake: Mistake, seconds: float = LONGEST_SECONDS, root: Path = ROOT
         _make(mistake, sources, Path(folder))
         chosen = [*mistake.tests, *(["-k", mistake.keyword] if mistake.keyword else [])]
         code, output = _run(chosen, Path(folder), seconds, root)
-    if code is None:
-        return found("hung", f"no end within {seconds:g} s")
-    if code == _PASSED:
-        return found("survived", "all of its tests pass")
-    names = _FAILED.findall(output)
-    if code != _SOME_FAILED or not names:
-        return found("broken", " ".join(output.split()[-40:]))
-    again, _ = _run(names[:1], sources, seconds, root)
-    if again != _PASSED:
-        return found("broken", f"{names[0]} fails without it too")
+        if code is None:
+            return found("hung", f"no end within {seconds:g} s")
+        if code == _PASSED:
+            return found("survived", "all of its tests pass")
+        names = _FAILED.findall(output)
+        if code != _SOME_FAILED or not names:
+            return found("broken", " ".join(output.split()[-40:]))
+        if _run(names[:1], sources, seconds, root)[0] != _PASSED:
+            return found("broken", f"{names[0]} fails without it too")
+        if _run(names[:1], Path(folder), seconds, root)[0] == _PASSED:
+            return found("broken", f"{names[0]} failed once, and not again")
     return found("killed", names[0])
 
 
