@@ -225,7 +225,8 @@ def _children(node: ast.AST) -> Iterable[ast.AST]:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             return (*node.decorator_list, node.args, *node.body)
         case ast.ClassDef():
-            return (*node.decorator_list, *node.keywords, *node.body)
+            keywords = [each for each in node.keywords if each.arg not in UNCHANGED_KEYWORDS]
+            return (*node.decorator_list, *keywords, *node.body)
         case ast.Call(func=ast.Name("cast")):
             return node.args[1:]
         case ast.Subscript(slice=ast.Tuple()):

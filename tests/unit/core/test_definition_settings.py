@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from mainspring import Workflow
+from mainspring import Envelope, Workflow
 from mainspring.core.definition import NAME_CHARACTERS, definition_of
 from tests.unit.core.test_definition import A, B, Light, Methods, S, Thawed, problem
 
@@ -151,3 +151,14 @@ def test_an_alias_among_the_inputs_is_followed_through_annotations_and_unions() 
         begins = (A,)
 
     assert list(definition_of(W).inputs) == [A, B]
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    assert "is named 7" in problem(made({"name": 7}))
+
+
+def test_an_envelope_of_anything_is_recognised() -> None:
+    class W(Methods, Workflow[A, S, B]):
+        def decide(self, message: Envelope, state: Any) -> Any: ...
+
+    assert definition_of(W).wants_envelope

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict
@@ -225,3 +226,9 @@ def test_a_plain_message_keeps_its_name_in_the_path() -> None:
     assert field_differences(Send("a"), Send("b"), "came") == "message: expected 'a', came 'b'"
     assert field_differences(1, 2, "came") == ": expected 1, came 2"
     assert field_differences(Send(Line("a")), Complete(Line("a")), "came").startswith(": expected Send(")
+
+
+def test_a_task_is_shown_without_what_it_does_not_say_and_a_stranger_by_its_text() -> None:
+    assert show(Ask("?", Line, role="r")) == "Ask('?', Line, role='r')"
+    stranger: Any = Line("a")
+    assert show(stranger) == "Line(name='a', count=1)"

@@ -6,7 +6,7 @@ import pytest
 from mainspring import InstanceId
 from mainspring.core.messages import output_id
 from mainspring.core.route import ID_CHARACTERS, route
-from mainspring.errors import InvalidIdError
+from mainspring.errors import InvalidIdError, RouteError
 from tests.unit.core.orders import CardCharged, OrderFulfilment
 
 
@@ -60,3 +60,14 @@ def test_an_interrupt_from_the_keyboard_passes_through_a_route() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         route(Interrupted(), CardCharged("o-1"))
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("no"), SystemExit(3)])
+def test_a_route_that_raises_is_told_with_its_message(error: BaseException) -> None:
+    class Broken(OrderFulfilment):
+        def route(self, message: object) -> str | None:
+            raise error
+
+    with pytest.raises(RouteError) as caught:
+        route(Broken(), CardCharged("o-1"))
+    assert caught.value.__cause__ is error

@@ -29,7 +29,8 @@ from mainspring import (
     Workflow,
 )
 from mainspring.core import decisions as decide
-from mainspring.core.events import Asked, Became, TaskClosed
+from mainspring.core.events import Asked, Became, Resumed, Suspended, TaskClosed
+from mainspring.core.fold import fold
 from mainspring.core.step import OUTPUTS_PER_STEP, step
 from mainspring.errors import (
     CannotBeginError,
@@ -430,3 +431,16 @@ def test_what_stands_behind_a_good_decision_is_checked_too() -> None:
         begin(Scripted([Send(Answer("good")), Send(Undeclared())]))
     with pytest.raises(DecisionAfterEndError):
         begin(Scripted([Send(Answer("good")), Complete(), Send(Answer("late"))]))
+
+
+def test_a_state_does_not_see_what_operators_did() -> None:
+    seen: list[object] = []
+
+    class Watching(Scripted):
+        def evolve(self, state: Idle, event: Event[Any, Answer]) -> Idle | None:
+            seen.append(event)
+            return None
+
+    stream: list[Any] = [Suspended("wait"), Received(Later("1")), Resumed()]
+    assert fold(Watching(), Idle(), stream) == Idle()
+    assert seen == [Received(Later("1"))]
