@@ -172,8 +172,10 @@ class Session:
             for item in items:
                 began = time.process_time()
                 with Tracer(mutant.module.path for mutant in self._mutants) as tracer:
-                    if not _passes(item):
-                        broken.append(item.nodeid)
+                    passed = _passes(item)
+                # A test of how deep data may nest finds less of the stack left while it is traced.
+                if not passed and not _passes(item):
+                    broken.append(item.nodeid)
                 found.by_test.append(tracer.lines)
                 found.seconds.append(time.process_time() - began)
             with os.fdopen(writing, "wb") as stream:

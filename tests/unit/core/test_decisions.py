@@ -260,3 +260,11 @@ def test_decisions_that_are_left_bare_mean_the_plain_case() -> None:
     plain = ask()
     assert (plain.person, plain.excludes, plain.key, plain.reject, plain.due) == (None, (), None, None, None)
     assert (plain.remind, plain.escalate, plain.data) == (None, None, {})
+
+
+@pytest.mark.parametrize(
+    "decision", [ask(), Reply("yes"), CloseTask("k"), CancelSchedule("k"), Fail("no"), Compensate("no"), IN_A_DAY]
+)
+def test_a_decision_cannot_be_changed(decision: Any) -> None:
+    with pytest.raises(AttributeError):
+        setattr(decision, decision.__struct_fields__[0], "changed")
