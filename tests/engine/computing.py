@@ -31,13 +31,13 @@ def noted(command: Work) -> Done:
 
 def hangs_at_first(command: Work) -> Done:
     if note(f"part {command.part}") == 1:
-        time.sleep(600)
+        time.sleep(600)  # hangs, until its process is ended
     return Done(command.id, command.part)
 
 
 def hangs(command: Work) -> Done:
     note("hangs")
-    time.sleep(600)
+    time.sleep(600)  # hangs, until its process is ended
     return Done(command.id, command.part)
 
 

@@ -194,7 +194,7 @@ def test_a_stop_that_is_cancelled_closes_everything_all_the_same(make_app: MakeA
 
         async def work(command: Work) -> Done:
             running.set()
-            await asyncio.sleep(100)
+            await asyncio.Event().wait()  # hangs, until it is cancelled
             return Done(command.id, command.part)
 
         await job(app, work).start()

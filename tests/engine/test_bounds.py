@@ -3,6 +3,7 @@
 import asyncio
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from mainspring.engine.lanes import Lanes
 from mainspring.engine.pending import Pending, encode_context
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
-from mainspring.port.records import Context, InputRow, Outcome, OutputClaim, Unit
+from mainspring.port.records import Claims, Context, InputRow, Outcome, OutputClaim, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, job
@@ -136,6 +137,44 @@ def test_timers_fire_while_senders_keep_the_hands_full_and_not_while_nothing_mor
 
     async def reminders(app: Mainspring) -> set[int]:
         return {len((await app.instance(Ticket, id).state()).reminders) for id in tickets}
+
+    run(main)
+
+
+def test_a_batch_that_is_reported_while_a_share_is_claimed_is_followed_by_the_next_share(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nothing is found by looking from time to time.
+    settings = {"INPUTS_IN_HAND": 10, "SHARE": 2, "MOST_IN_HAND": 20, "POLL_SECONDS": 1e9}
+    for name, value in settings.items():
+        monkeypatch.setattr(claims, name, value)
+    clock, tickets, slow = VirtualClock(), [f"t-{n}" for n in range(10)], [True]
+
+    async def main() -> None:
+        async with ticket(make_app(clock)) as app:
+            await app.send_many([Open(id) for id in tickets])
+            await pass_time(app, clock, 54)
+            claim = app.engine.store.claim
+
+            async def answers_late(*arguments: Any) -> Claims:
+                answer = await claim(*arguments)
+                if slow:
+                    slow.clear()
+                    await app.send(Open("meanwhile"))
+                    await until(lambda: not waits_for_a_batch(app.engine.claimer))
+                return answer
+
+            monkeypatch.setattr(app.engine.store, "claim", answers_late)
+            monkeypatch.setattr(app.engine.claimer, "_inputs_in_hand", lambda: 15)
+            clock.advance(6)
+            await until(lambda: reminded(app))
+
+    def waits_for_a_batch(claimer: claims.Claimer) -> bool:
+        batch = claimer._batch  # noqa: SLF001  nothing else tells when it was heard of
+        return batch is not None and not batch.done()
+
+    async def reminded(app: Mainspring) -> bool:
+        return all([(await app.instance(Ticket, id).state()).reminders == (1,) for id in tickets])
 
     run(main)
 

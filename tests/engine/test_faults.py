@@ -309,7 +309,7 @@ async def _is_settled(app: Mainspring) -> bool:
 
 def test_a_stop_that_is_cancelled_leaves_nothing_running(make_app: MakeApp) -> None:
     async def work(command: Work) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()  # hangs, until it is cancelled
 
     async def main() -> None:
         before = asyncio.all_tasks()

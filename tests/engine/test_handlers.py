@@ -207,7 +207,7 @@ def test_an_attempt_over_its_time_is_cancelled_and_made_again(make_app: MakeApp)
     async def work(command: Work, context: Context) -> Done:
         if context.attempt == 1:
             try:
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()  # hangs, until it is cancelled
             except asyncio.CancelledError:
                 cancelled.append(context.attempt)
                 assert context.cancelled
@@ -309,7 +309,7 @@ def test_a_cancelled_instance_tells_its_running_handler_and_drops_what_waits(
     async def work(command: Work, context: Context) -> None:
         begun.set()
         try:
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()  # hangs, until it is cancelled
         finally:
             told.append((command.part, context.cancelled))
 

@@ -83,7 +83,7 @@ def wait_until_gone(pid: int) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not is_gone(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there"
-        time.sleep(0.001)
+        time.sleep(0.001)  # it is no child of ours: its end has to be looked for
 
 
 # ---- calls

@@ -287,7 +287,7 @@ def test_a_cancellation_that_a_handler_swallows_does_not_reach_the_next_command(
         cancelling.append(task.cancelling())
         if command.part == 0:
             with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.sleep(600)
+                await asyncio.Event().wait()  # hangs, until it is cancelled
         async with asyncio.timeout(TEST_SECONDS):
             await asyncio.sleep(0)
         return Done(command.id, command.part)
@@ -315,7 +315,7 @@ begun = []
 
 def work(command: Work) -> None:
     begun.append(command)
-    time.sleep(600)
+    time.sleep(600)  # hangs, as a thread that nobody can end
 
 async def main() -> None:
     app = job(Mainspring("memory://"), work)

@@ -90,7 +90,7 @@ async def settle(app: Mainspring) -> None:
         idle = idle + 1 if quiet else 0
         return idle == 8
 
-    await asyncio.sleep(0.001)
+    await asyncio.sleep(0.001)  # threads of the store and the loop's own timers get a turn first
     await until(rests)
 
 

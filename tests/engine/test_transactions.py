@@ -167,7 +167,7 @@ def test_a_transaction_over_its_time_is_rolled_back_and_others_go_on(make_databa
         await context.connection.execute(INSERT, f"attempt {context.attempt}", context.attempt)
         if context.attempt == 1:
             try:
-                await asyncio.sleep(600)
+                await asyncio.Event().wait()  # hangs, until it is cancelled
             finally:
                 over.append("cancelled")
         return Done(command.id, command.part)

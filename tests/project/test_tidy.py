@@ -36,6 +36,7 @@ ROOT_FILES = {
     "studio",
     "tests",
 }
+SLEEP = re.compile(r"^\s*(?:await )?(?:time|asyncio)\.sleep\((?!0\))")
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 # Written in pieces, so that this file does not hold what it looks for.
 PLACES = re.compile(r"/(wo" + r"rk|ro" + r"ot|ho" + r"me)/|py" + r"pi\.org|python" + r"hosted|npm" + r"js")
@@ -121,6 +122,35 @@ def test_a_function_is_found_wherever_it_stands() -> None:
     )
 
     assert [function.name for function in functions(tree)] == ["a", "b", "c", "d", "e", "f"]
+
+
+def test_every_sleep_of_a_test_says_why_it_is_there() -> None:
+    bare = [
+        f"{name}:{number}"
+        for name, text in texts()
+        # In the simulator it is the simulated time that is slept for.
+        if name.startswith("tests/") and name.endswith(".py") and not name.startswith("tests/proof/simulation/")
+        for number in bare_sleeps(text)
+    ]
+
+    assert bare == [], "wait for a signal, or with tests.support.waiting.until; else say why, beside or above it"
+
+
+def test_a_sleep_is_bare_without_a_reason_beside_or_above_it() -> None:
+    text = "time.sleep(1)\n# why\ntime.sleep(1)\nx\nawait asyncio.sleep(0.1)  # why\nawait asyncio.sleep(0)\n"
+
+    assert bare_sleeps(text) == [1]
+
+
+def bare_sleeps(text: str) -> list[int]:
+    """Return the lines that sleep for a time and give no reason; a clock's own `sleep` needs none."""
+    lines = ["", *text.splitlines()]
+    return [
+        number
+        for number in range(1, len(lines))
+        if SLEEP.search(lines[number])
+        and not any(reason in lines[number - 1] + lines[number] for reason in ("#", "def sleep"))
+    ]
 
 
 def test_nothing_is_marked_unfinished() -> None:

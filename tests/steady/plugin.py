@@ -21,12 +21,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         random.Random(seed).shuffle(items)  # noqa: S311  an order, no secret
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+def pytest_configure(config: pytest.Config) -> None:
     # The processes of xdist hand their reports to the one that started them, and that one writes.
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return
-    line = {"test": report.nodeid, "phase": report.when, "outcome": report.outcome, "seconds": report.duration}
-    if report.failed:
-        line["text"] = report.longreprtext
-    with Path(os.environ[FILE]).open("a") as file:
-        file.write(json.dumps(line) + "\n")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Writer(Path(os.environ[FILE])))
+
+
+class _Writer:
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        line = {"test": report.nodeid, "phase": report.when, "outcome": report.outcome, "seconds": report.duration}
+        if report.failed:
+            line["text"] = report.longreprtext
+        with self._file.open("a") as file:
+            file.write(json.dumps(line) + "\n")

@@ -23,4 +23,4 @@ async def until(check: Callable[[], Any | Awaitable[Any]], seconds: float = PATI
         if found:
             return found
         assert loop.time() < ends, f"it did not come true within {seconds:g} s"
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # between two looks

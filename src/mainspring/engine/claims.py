@@ -172,6 +172,9 @@ class Claimer:
             await self._claim_narrow(worker, narrow)
         more = len(claims.outputs) >= limit or len(claims.inputs) >= limit
         self._left = more or not share
+        if self._left and self._batch is not None and self._batch.done():
+            # That batch was reported while the store answered, when nobody knew yet that anything was left.
+            self._hint.set()
         return more and limit == CLAIM_LIMIT
 
     def _share(self) -> int:

@@ -92,9 +92,8 @@ def leader_last() -> Generator[None]:
         while not others <= asked and asyncio.get_running_loop().time() < ends:  # noqa: ASYNC110  several may ask
             await asyncio.sleep(_LEADER_SECONDS)  # one that has left meanwhile never asks
         if others:
-            await asyncio.sleep(
-                _LEADER_SECONDS
-            )  # what they wrote is on its way, and the mock tells nobody when it came
+            # What they wrote is on its way, and the mock tells nobody when it came.
+            await asyncio.sleep(_LEADER_SECONDS)
         return await shares(self, response)
 
     coordinator._perform_assignment, rebalance._on_join_follower = last, follow  # noqa: SLF001  as above

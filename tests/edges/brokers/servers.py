@@ -45,7 +45,7 @@ class Server:
         while not _listens(self.port):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise Unavailable(f"{self.name} did not start: {(self.directory / 'log').read_text()[-2_000:]}")
-            time.sleep(0.01)
+            time.sleep(0.01)  # a server tells nobody when it listens: it has to be asked
 
     def kill(self) -> None:
         """End it at once, as a crash does."""

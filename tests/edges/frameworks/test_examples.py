@@ -89,7 +89,7 @@ print(client.post("/orders", order, content_type="application/json").json()["ins
 print(client.post("/orders", order, content_type="application/json").status_code, Order.objects.count())
 import time
 while client.get("/orders/o-1").json()["status"] != "completed":
-    time.sleep(0.02)
+    time.sleep(0.02)  # another process carries it out: its end has to be looked for
 print("confirmed", flush=True)
 execute_from_command_line(["manage.py", "mainspring", "show", "o-1"])
 """

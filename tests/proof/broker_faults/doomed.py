@@ -69,7 +69,7 @@ class _DoomedSubscription:
         self._broker.reached("before acknowledging")
         await self._subscription.acknowledge(deliveries)
         if self._broker.is_doomed("after acknowledging"):
-            await asyncio.sleep(LEFT_SECONDS)
+            await asyncio.sleep(LEFT_SECONDS)  # no broker answers an acknowledgement; see there
             self._broker.reached("after acknowledging")
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:

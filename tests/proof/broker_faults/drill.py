@@ -135,7 +135,7 @@ class Drill:
         while left:
             left = await self._unconfirmed(left)
             self._outcome.unconfirmed += len(left)
-            await asyncio.sleep(AGAIN_SECONDS if left else 0)
+            await asyncio.sleep(AGAIN_SECONDS if left else 0)  # a broker that is away is not asked in a loop
 
     async def _unconfirmed(self, messages: list[Outgoing]) -> list[Outgoing]:
         self._posting.set()
@@ -161,7 +161,7 @@ class Drill:
                     self.note(deliveries)
                     await subscription.acknowledge(deliveries)
             except Exception:  # noqa: BLE001  it is away, or was: again
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(AGAIN_SECONDS)  # a broker says how much waits only when asked
             finally:
                 if subscription is not None:
                     await subscription.close()
@@ -185,7 +185,7 @@ class Drill:
         share = len(self._parcels) / (len(self._kills) + 1)
         moved, seen = time.monotonic(), 0
         while len(self._ids) < len(self._parcels) or not helpers[0].done():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # parcels, kills and a standstill are looked for together
             if len(self._ids) > seen:
                 moved, seen = time.monotonic(), len(self._ids)
             if self._kills and seen >= share * (sum(self._outcome.kills.values()) + 1):
@@ -222,7 +222,7 @@ class Drill:
                 self._complain(f"the worker did not die {point}")
                 self._worker.send(SIGKILL)
                 self._worker.wait(END_SECONDS)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # a process of another's children: its end has to be looked for
         self._worker = None
 
     async def _see_durable_before_acknowledged(self) -> None:
@@ -239,7 +239,7 @@ class Drill:
                     f"of {confirmed:,} messages {lag} wait at the broker, and only {accepted:,} were accepted"
                 )
                 return
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)  # a broker says how much waits only when asked
 
     async def _see_all_acknowledged(self) -> None:
         ends = time.monotonic() + HEARD_SECONDS
@@ -247,7 +247,7 @@ class Drill:
             if time.monotonic() > ends:
                 self._complain(f"{lag} messages still wait at the broker")
                 return
-            await asyncio.sleep(AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)  # a broker says how much waits only when asked
 
     async def _lag(self) -> int | None:
         try:

@@ -57,7 +57,7 @@ class RabbitMQ:
         while not self._talks():
             if self._node.poll() is not None or time.monotonic() > ends:
                 raise Unavailable(f"RabbitMQ did not start: {self._log.read_text(errors='replace')[-500:]}")
-            time.sleep(LOOK_SECONDS)
+            time.sleep(LOOK_SECONDS)  # a server tells nobody when it is ready: it has to be asked
 
     def kill(self) -> None:
         node, self._node = self._node, None
