@@ -15,6 +15,7 @@ from tests.mutants.equivalents import FILE, equivalents, stale
 from tests.mutants.mutations import Mutant, module_at, mutants_of, sampled
 from tests.mutants.report import Report
 from tests.mutants.run import try_all
+from tests.mutants.session import LEAST_SECONDS
 from tests.support.paths import ROOT
 
 TEXT: Final = """\
@@ -29,7 +30,7 @@ reason to tests/mutants/equivalents.toml.
   python -m tests.mutants --list core.saga    the mutants, without trying them
   python -m tests.mutants chosen --help       mistakes chosen by hand, over the other packages
 
-The exit status is 1 when less than 90 % is killed, or when an entry of equivalents.toml is wrong.
+The exit status is 1 when a mutant survives that is not in equivalents.toml, or when an entry there is wrong.
 """
 
 
@@ -71,6 +72,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--sample", type=float, default=1.0, metavar="FRACTION", help="try only this share of them")
     parser.add_argument("--seed", type=int, default=1, help="which ones a sample has (1)")
     parser.add_argument("--jobs", type=int, default=2, help="how many at a time (2)")
+    parser.add_argument(
+        "--least-seconds", type=float, default=LEAST_SECONDS, help=f"what each may take at least ({LEAST_SECONDS:.0f})"
+    )
     parser.add_argument("--list", action="store_true", help="print the mutants, and try none")
     parser.add_argument("--source", type=Path, help="another folder of code, to be tried on the tests in --tests")
     parser.add_argument("--tests", type=Path, help="the folder of tests for --source")
@@ -96,7 +100,7 @@ def _run(packages: Sequence[Package], options: argparse.Namespace) -> int:
         if options.list:
             sys.stdout.writelines(f"{mutant}\n\n" for mutant in mutants)
         elif mutants:
-            tried += try_all(mutants, package.tests, options.jobs)
+            tried += try_all(mutants, package.tests, options.jobs, options.least_seconds)
     if not every:
         sys.stderr.write(f"there is no module called {', '.join(options.names)}\n")
         return 2

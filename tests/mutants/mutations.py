@@ -76,7 +76,10 @@ class Mutant:
     @cached_property
     def change(self) -> tuple[str, str]:
         """The lines that differ, before and after, each as one line of text."""
-        before, after = self.module.source.decode().splitlines(), self.source.decode().splitlines()
+        source = self.module.source
+        first, last = source.rfind(b"\n", 0, self.start) + 1, source.find(b"\n", self.end)
+        mutated = source[first : self.start] + self.text.encode() + source[self.end : last]
+        before, after = source[first:last].decode().splitlines(), mutated.decode().splitlines()
         changed = [line for line in difflib.ndiff(before, after) if line[:2] in ("- ", "+ ")]
         one, other = (" ".join(line[2:].strip() for line in changed if line[0] == sign) for sign in "-+")
         return one, other

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 from tests.mutants.equivalents import Equivalent
 from tests.mutants.run import Tried
-
-LEAST_SCORE: Final = 0.9
 
 
 class Report:
@@ -35,7 +32,7 @@ class Report:
 
     @property
     def is_good(self) -> bool:
-        return not self._stale and not self.refuted and self._score(self._tried) >= LEAST_SCORE
+        return not self._stale and not self.refuted and not self.survivors
 
     def lines(self) -> Iterable[str]:
         yield "## Mutants"

@@ -20,8 +20,8 @@ from tests.mutants.session import BROKEN, OPTIONS, Children, Session, Verdict, b
 
 SHARED: Final = ("hypothesis.internal.conjecture.engine", "msgspec", "pydantic")
 """What every fresh process needs, and is no part of the program: imported once, here."""
-FRESH_SECONDS: Final = 15.0
-"""What all tests of a folder take, the imports with them."""
+FRESH_SECONDS: Final = 60.0
+"""A few times what all tests of a folder take of the processor's time, the imports with them."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Progress:
             print(line, end=end, file=self._stream, flush=True)
 
 
-def try_all(mutants: Sequence[Mutant], tests: Path, jobs: int) -> list[Tried]:
+def try_all(mutants: Sequence[Mutant], tests: Path, jobs: int, least_seconds: float) -> list[Tried]:
     """Try all mutants of one package on the tests of one folder."""
     progress = Progress(len(mutants), tests.name)
     done: dict[int, Tried] = {}
@@ -69,26 +69,50 @@ def try_all(mutants: Sequence[Mutant], tests: Path, jobs: int) -> list[Tried]:
             done[place] = Tried(mutants[place], found)
             progress.tell(done[place])
 
-    for place, found in _in_one_session(mutants, tests, jobs):
+    for place, found in _in_one_session(mutants, tests, jobs, least_seconds):
         told(place, found)
-    for name in SHARED:
-        importlib.import_module(name)
-    children = Children(jobs)
+    fresh = FreshProcesses(tests, jobs)
     for place in left.copy():
-        children.start(_fresh(mutants[place], tests), lambda status, place=place: told(place, verdict(status)))
-    children.finish()
+        fresh.start(mutants[place], lambda found, place=place: told(place, found))
+    fresh.finish()
     return [done[place] for place in range(len(mutants))]
 
 
-def _fresh(mutant: Mutant, tests: Path) -> Callable[[], int]:
-    def work() -> int:
-        bound(FRESH_SECONDS)
-        return run_fresh(mutant, tests)
+class FreshProcesses:
+    """Processes that import the program anew. The first of all has no mutant in it: its tests have to pass."""
 
-    return work
+    def __init__(self, tests: Path, jobs: int) -> None:
+        self._tests = tests
+        self._children = Children(jobs)
+        self._passed: bool | None = None
+
+    def start(self, mutant: Mutant, told: Callable[[Verdict | None], None]) -> None:
+        if self._passed is None:
+            for name in SHARED:
+                importlib.import_module(name)
+            self._run(None, self._checked)
+            self._children.finish()
+        self._run(mutant, told)
+
+    def finish(self) -> None:
+        self._children.finish()
+
+    def _run(self, mutant: Mutant | None, told: Callable[[Verdict | None], None]) -> None:
+        def work() -> int:
+            bound(FRESH_SECONDS, 0)
+            return run_fresh(mutant, self._tests)
+
+        self._children.start(work, lambda status: told(verdict(status)))
+
+    def _checked(self, found: Verdict | None) -> None:
+        self._passed = found == "survived"
+        if not self._passed:
+            raise SystemExit(f"the tests of {self._tests} fail in a process of their own, without any mutant: {found}")
 
 
-def _in_one_session(mutants: Sequence[Mutant], tests: Path, jobs: int) -> Iterator[tuple[int, Verdict | None]]:
+def _in_one_session(
+    mutants: Sequence[Mutant], tests: Path, jobs: int, least_seconds: float
+) -> Iterator[tuple[int, Verdict | None]]:
     """Yield the verdicts of a session, which runs in a child: nothing of the program is imported here."""
     reading, writing = os.pipe()
     places = {id(mutant): place for place, mutant in enumerate(mutants)}
@@ -103,7 +127,7 @@ def _in_one_session(mutants: Sequence[Mutant], tests: Path, jobs: int) -> Iterat
                 def told(mutant: Mutant, found: Verdict | None) -> None:
                     stream.write(pickle.dumps((places[id(mutant)], found)))
 
-                session = Session(mutants, jobs, told)
+                session = Session(mutants, jobs, least_seconds, told)
                 status = pytest.main([*OPTIONS, str(tests)], plugins=[session])
         except BaseException:  # noqa: BLE001  it ends here, and is told
             traceback.print_exc()

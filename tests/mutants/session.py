@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import math
 import os
 import pickle
 import resource
@@ -28,7 +29,6 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import hypothesis
 import pytest
-from _pytest.runner import runtestprotocol
 
 from tests.mutants.mutations import Mutant
 
@@ -36,7 +36,8 @@ Verdict: TypeAlias = Literal["killed", "timed out", "survived", "not reached"]
 
 MEMORY_BYTES: Final = 6 * 1024**3
 FAILED, UNSWAPPED, BROKEN = 1, 3, 4
-LEAST_SECONDS: Final = 4
+OVER_TIME: Final = (signal.SIGPROF, signal.SIGXCPU, signal.SIGKILL, signal.SIGALRM)
+LEAST_SECONDS: Final = 4.0
 """What a mutant may take in any case, of the processor's time; beyond that, four times what its tests take."""
 WAITING_SECONDS: Final = 300
 """A mutant that waits for ever takes no processor's time: it is ended after this, on the busiest machine too."""
@@ -45,11 +46,12 @@ EXAMPLES: Final = 20
 OPTIONS: Final = (
     "-q",
     "-s",
-    "-p",
-    "no:cacheprovider",
+    "--disable-plugin-autoload",  # hundreds of processes would import them all
+    *("-p", "_hypothesis_pytestplugin"),
+    *("-p", "xdist.plugin"),  # the tests' own settings have a hook of it
+    *("-p", "no:cacheprovider"),
     "--assert=plain",
-    "-W",
-    "ignore::pytest.PytestAssertRewriteWarning",
+    *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
 )
 
 
@@ -137,11 +139,19 @@ class Children:
 class Session:
     """The plugin that collects as pytest does, and runs the mutants instead of the tests."""
 
-    def __init__(self, mutants: Sequence[Mutant], jobs: int, told: Callable[[Mutant, Verdict | None], None]) -> None:
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        jobs: int,
+        least_seconds: float,
+        told: Callable[[Mutant, Verdict | None], None],
+    ) -> None:
         self._mutants = mutants
+        self._least_seconds = least_seconds
         self._children = Children(jobs)
         self._told = told
         self._collecting = Tracer(mutant.module.path for mutant in mutants)
+        self._failed = False
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection(self) -> Iterator[None]:
@@ -161,6 +171,15 @@ class Session:
         self._children.finish()
         return True
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._failed |= report.failed
+
+    def _passes(self, item: pytest.Item) -> bool:
+        """Run a test by pytest's own hook: those of other plugins around it set the filters for warnings, for one."""
+        self._failed = False
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+        return not self._failed
+
     def _recorded(self, items: list[pytest.Item]) -> Reached:
         """Run the tests as they are, in a child: what the program keeps for later is not to be kept here."""
         reading, writing = os.pipe()
@@ -172,10 +191,8 @@ class Session:
             for item in items:
                 began = time.process_time()
                 with Tracer(mutant.module.path for mutant in self._mutants) as tracer:
-                    passed = _passes(item)
-                # A test of how deep data may nest finds less of the stack left while it is traced.
-                if not passed and not _passes(item):
-                    broken.append(item.nodeid)
+                    if not self._passes(item):
+                        broken.append(item.nodeid)
                 found.by_test.append(tracer.lines)
                 found.seconds.append(time.process_time() - began)
             with os.fdopen(writing, "wb") as stream:
@@ -205,10 +222,10 @@ class Session:
             return
 
         def work() -> int:
-            bound(sum(reached.seconds[test] for test in tests))
+            bound(self._least_seconds, sum(reached.seconds[test] for test in tests))
             if not _swap(mutant, swapped):
                 return UNSWAPPED
-            return 0 if all(_passes(items[test]) for test in tests) else FAILED
+            return 0 if all(self._passes(items[test]) for test in tests) else FAILED
 
         def ended(status: int) -> None:
             found = verdict(status)
@@ -220,21 +237,24 @@ class Session:
 def verdict(status: int) -> Verdict | None:
     """Return what a child's status says of its mutant; None if it could not be tried."""
     if os.WIFSIGNALED(status):
-        return "timed out" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL, signal.SIGALRM) else "killed"
+        return "timed out" if os.WTERMSIG(status) in OVER_TIME else "killed"
     code = os.WEXITSTATUS(status)
     if code == BROKEN:
         raise RuntimeError("a mutant could not be tried at all")
     return None if code == UNSWAPPED else "survived" if code == 0 else "killed"
 
 
-def bound(seconds: float) -> None:
+def bound(least_seconds: float, seconds: float) -> None:
     """End this process when it has taken so much more time that it will never end by itself."""
-    limit = LEAST_SECONDS + int(4 * seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+    limit = least_seconds + 4 * seconds
+    for each in (signal.SIGPROF, signal.SIGXCPU, signal.SIGALRM):
+        signal.signal(each, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, limit)
+    whole = math.ceil(limit)
+    # The programs that a test starts have no such timer: this one they have.
+    resource.setrlimit(resource.RLIMIT_CPU, (whole + 1, whole + 2))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(WAITING_SECONDS + limit)
+    signal.alarm(WAITING_SECONDS + whole)
 
 
 def find_quickly() -> None:
@@ -248,11 +268,11 @@ def find_quickly() -> None:
 class Fresh:
     """The plugin and the import hook of a process that imports a mutated module."""
 
-    def __init__(self, mutant: Mutant) -> None:
+    def __init__(self, mutant: Mutant | None) -> None:
         self._mutant = mutant
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if name != self._mutant.module.name:
+        if self._mutant is None or name != self._mutant.module.name:
             return None
         file = str(self._mutant.module.path)
         locations = [str(Path(file).parent)] if Path(file).stem == "__init__" else None
@@ -273,18 +293,14 @@ class _Mutated(SourceFileLoader):
         return compile(self._mutant.source, self.path, "exec", dont_inherit=True)
 
 
-def run_fresh(mutant: Mutant, tests: Path) -> int:
+def run_fresh(mutant: Mutant | None, tests: Path) -> int:
     """Import a mutated module and run all tests until one fails, those named after the module first."""
     finder = Fresh(mutant)
     sys.meta_path.insert(0, finder)  # pyright: ignore[reportArgumentType]  a finder by what it does
-    own = mutant.module.path.stem
+    own = mutant.module.path.stem if mutant is not None else ""
     files = sorted(tests.rglob("test_*.py"), key=lambda file: (own not in file.stem, file.stat().st_size, file))
     status = pytest.main([*OPTIONS, "-x", *map(str, files)], plugins=[finder])
     return 0 if status == pytest.ExitCode.OK else FAILED
-
-
-def _passes(item: pytest.Item) -> bool:
-    return all(not report.failed for report in runtestprotocol(item, log=False, nextitem=None))
 
 
 def _functions(paths: set[str]) -> dict[tuple[str, str], list[FunctionType]]:

@@ -10,6 +10,8 @@ import pytest
 
 from tests.mutants.equivalents import equivalents, stale
 from tests.mutants.mutations import Mutant, module_at, mutants_of, sampled
+from tests.mutants.report import Report
+from tests.mutants.run import Tried
 from tests.support.paths import ROOT
 
 TOY = """\
@@ -33,8 +35,16 @@ def unused() -> int:
     return 7
 """
 TESTS = """\
+import warnings
+
 import pytest
 from toy_package.toy import fits, halved
+
+
+@pytest.mark.filterwarnings("error")
+def test_its_marks_hold():
+    with pytest.raises(UserWarning):
+        warnings.warn("of the toy")
 
 
 def test_fits():
@@ -46,6 +56,14 @@ def test_fits():
 
 def test_halved():
     assert halved(9) == 1
+"""
+FAILS_ALONE = """\
+from toy_package import toy
+
+
+def test_limit(request):
+    # In a session of its own the folder is named, in a process of their own the files.
+    assert toy.LIMIT == 3 and not request.config.args[0].endswith(".py")
 """
 SAME = """\
 [[mutant]]
@@ -68,18 +86,18 @@ def toy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(toy: Path, same: str = "") -> tuple[int, str]:
+def run(toy: Path, same: str = "") -> subprocess.CompletedProcess[str]:
     (toy / "same.toml").write_text(same)
     options = ["--source", toy / "toy_package", "--tests", toy / "tests", "--equivalents", toy / "same.toml"]
-    done = subprocess.run(  # noqa: S603  our own
+    options += ["--least-seconds", "0.5"]  # many times what its tests take
+    return subprocess.run(  # noqa: S603  our own
         [sys.executable, "-m", "tests.mutants", *map(str, options)],
-        stdout=subprocess.PIPE,
+        capture_output=True,
         text=True,
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(toy)},
         check=False,
     )
-    return done.returncode, done.stdout
 
 
 def changes(mutants: list[Mutant]) -> list[tuple[str, str]]:
@@ -87,9 +105,9 @@ def changes(mutants: list[Mutant]) -> list[tuple[str, str]]:
 
 
 def test_what_the_tests_do_not_notice_is_told_with_the_score_and_what_they_notice_is_not(toy: Path) -> None:
-    status, page = run(toy, SAME.format("fits"))
+    done = run(toy, SAME.format("fits"))
 
-    survived = set(re.findall(r"\n- (.*)\n\+ (.*)", page))
+    survived = set(re.findall(r"\n- (.*)\n\+ (.*)", done.stdout))
     assert survived == {
         ("LIMIT = 3", "LIMIT = 4"),
         ("if count < 0:", "if count < 1:"),
@@ -97,10 +115,33 @@ def test_what_the_tests_do_not_notice_is_told_with_the_score_and_what_they_notic
         ("return 7", "return None"),
         ("return 7", "return 8"),
     }
-    assert "not reached: toy_package.toy:18 in unused" in page
+    assert "not reached: toy_package.toy:18 in unused" in done.stdout
     # halved, in which nothing is halved, never ends.
-    assert re.search(r"toy_package\.toy +\d+ +\d+ +[1-3] +1 +5 ", page)
-    assert status == 1
+    assert re.search(r"toy_package\.toy +\d+ +\d+ +1 +1 +5 ", done.stdout)
+    assert done.returncode == 1
+
+
+def test_tests_that_fail_without_a_mutant_in_a_process_of_their_own_are_told(toy: Path) -> None:
+    (toy / "toy_package" / "toy.py").write_text("LIMIT = 3\n")
+    (toy / "tests" / "test_toy.py").write_text(FAILS_ALONE)
+    done = run(toy)
+
+    assert "fail in a process of their own, without any mutant" in done.stderr
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_run_is_good_only_when_every_survivor_is_listed_and_nothing_listed_is_killed(toy: Path) -> None:
+    (toy / "same.toml").write_text(SAME.format("fits"))
+    listed = equivalents(toy / "same.toml")
+    mutants = mutants_of(module_at(toy / "toy_package" / "toy.py"))
+    same = next(mutant for mutant in mutants if mutant.key in listed)
+    others = [Tried(mutant, "killed") for mutant in mutants if mutant is not same]
+
+    assert Report([*others, Tried(same, "survived")], listed, [], 1.0).is_good
+    assert Report([*others, Tried(same, "timed out")], listed, [], 1.0).is_good
+    assert not Report([*others, Tried(same, "killed")], listed, [], 1.0).is_good
+    assert not Report([*others, Tried(same, "survived")], {}, [], 1.0).is_good
+    assert not Report(others, {}, list(listed.values()), 1.0).is_good
 
 
 def test_an_equivalent_that_no_longer_exists_is_told(toy: Path) -> None:
