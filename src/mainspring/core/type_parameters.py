@@ -62,7 +62,8 @@ def unwrapped(hint: Any) -> Any:
             hint = get_args(hint)[0]
         elif hasattr(get_origin(hint), "__value__"):
             alias: Any = get_origin(hint)
-            hint = _substituted(alias.__value__, dict(zip(alias.__type_params__, get_args(hint), strict=True)))
+            # Python does not count them: a variable that is given nothing stays one, and is named as such.
+            hint = _substituted(alias.__value__, dict(zip(alias.__type_params__, get_args(hint), strict=False)))
         elif hasattr(hint, "__value__"):
             hint = hint.__value__
         else:

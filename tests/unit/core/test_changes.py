@@ -153,6 +153,11 @@ def test_only_short_sequences_are_aligned_and_long_ones_compared_place_by_place(
     assert (ALIGNED_ITEMS, DEPTH) == (300, 50)
 
 
+def test_long_sequences_of_two_lengths_are_compared_as_far_as_the_shorter_reaches() -> None:
+    long = list(range(ALIGNED_ITEMS + 1))
+    assert aligned(long, [-1, 1, 2]) == aligned([-1, 1, 2], long) == [(1, 1), (2, 2)]
+
+
 def test_values_are_the_same_by_their_text_only_within_one_type() -> None:
     class Shown:
         def __init__(self, text: str) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import Ask, CancelSchedule, CloseTask, Compensate, Fail, FanOut, Reply, Schedule, StartChild
+from mainspring import Ask, CancelSchedule, CloseTask, Compensate, Fail, FanOut, Reply, Schedule, Send, StartChild
 from mainspring.core.decisions import (
     DATA_VALUES,
     FAN_OUT_MOST,
@@ -260,6 +260,10 @@ def test_decisions_that_are_left_bare_mean_the_plain_case() -> None:
     plain = ask()
     assert (plain.person, plain.excludes, plain.key, plain.reject, plain.due) == (None, (), None, None, None)
     assert (plain.remind, plain.escalate, plain.data) == (None, None, {})
+
+
+def test_a_decision_is_shown_as_it_was_written() -> None:
+    assert (repr(Send("x")), repr(Compensate("no"))) == ("Send(message='x')", "Compensate(reason='no')")
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,18 @@
 import types
 from dataclasses import make_dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Never, TypeVar, Union
 
 import pytest
+from typing_extensions import TypeAliasType
 
 from mainspring import Envelope, Workflow
 from mainspring.core.definition import NAME_CHARACTERS, definition_of
 from tests.unit.core.test_definition import A, B, Light, Methods, S, Thawed, problem
+
+T = TypeVar("T")
+U = TypeVar("U")
+Either = TypeAliasType("Either", T | U | S, type_params=(T, U))
 
 
 def made(body: dict[str, Any]) -> type[Any]:
@@ -131,6 +136,21 @@ def test_a_style_of_its_own_has_its_own_decide_and_nothing_else_of_its_own() -> 
     assert "has a route with other parameters" in problem(Wrong)
 
 
+def test_a_style_of_its_own_may_take_what_it_likes_in_whatever_order() -> None:
+    class Style(Methods, Workflow[A, S, B]):
+        def decide_on(self, asked: Any, state: Any, /) -> Any: ...
+        def decide(self, state: S, message: A, clock: Any) -> Any: ...
+
+    assert not definition_of(Style).wants_envelope
+
+
+def test_a_class_without_states_is_told_how_to_begin() -> None:
+    class W(Methods, Workflow[A, Never, B]):
+        initial_state = None
+
+    assert "Add `initial_state = New(…)` to the class." in problem(W)
+
+
 def test_two_states_with_one_stored_name_are_refused() -> None:
     twin = make_dataclass("S", [], frozen=True)
 
@@ -151,6 +171,37 @@ def test_an_alias_among_the_inputs_is_followed_through_annotations_and_unions() 
         begins = (A,)
 
     assert list(definition_of(W).inputs) == [A, B]
+
+
+def test_a_union_in_its_older_spelling_is_read_as_one() -> None:
+    class W(Methods, Workflow[Union[A, B], S, A]):  # noqa: UP007  the older one is another object
+        begins = Union[A, B]  # noqa: UP007
+
+        def decide(self, message: Union[A, B], state: S) -> Any: ...  # noqa: UP007
+
+    assert (list(definition_of(W).inputs), definition_of(W).begins) == ([A, B], {A, B})
+
+
+def test_a_generic_alias_is_read_with_what_it_is_given() -> None:
+    class W(Methods, Workflow[Either[A, B], S, B]):
+        begins = Either[A, B]
+
+    assert (list(definition_of(W).inputs), definition_of(W).begins) == ([A, B, S], {A, B, S})
+
+
+def test_a_generic_alias_that_is_given_too_few_types_is_refused() -> None:
+    class W(Methods, Workflow[Either[A], S, B]):  # pyright: ignore[reportInvalidTypeArguments]  the mistake itself
+        begins = A
+
+    assert "has ~U among its inputs, which is not a class of its own" in problem(W)
+
+
+def test_a_base_that_says_nothing_of_its_types_is_named_with_the_line_to_write() -> None:
+    class Bare(Methods, Workflow): ...
+
+    class W(Bare): ...
+
+    assert "does not say what its inputs, states and outputs are" in problem(W)
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:
