@@ -1,6 +1,7 @@
 """What goes wrong with one instance or one handler stays there."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
+from mainspring.engine.engine import LEASE_SECONDS
 from mainspring.engine.pending import encode_context
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import DamagedRecordError, StoreError
@@ -17,6 +19,7 @@ from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, job, look_for_work
 from tests.engine.shop import Break, Input, Note, Output, PlaceOrder, Shop, State
 from tests.engine.test_stepping import closed_shop
+from tests.engine.test_timers import settle
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -138,6 +141,31 @@ def _shop_outputs() -> tuple[type[Any], ...]:
 
 async def _noted(app: Mainspring) -> bool:
     return "waits in the inbox" in repr(await app.instance(Shop, "o-1").state())
+
+
+def test_a_worker_that_stood_still_for_longer_than_its_lease_does_not_relieve_itself(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, begun, gate, calls = VirtualClock(), asyncio.Event(), asyncio.Event(), Counter[str]()
+
+    async def work(command: Work) -> Done:
+        calls[command.id] += 1
+        begun.set()
+        await gate.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(clock), work) as app:
+            receipt = await app.send(Start("j-1"))
+            await begun.wait()
+            clock.advance(LEASE_SECONDS + 1)
+            await settle(app)
+            gate.set()
+            await receipt.result()
+
+    run(main)
+    assert calls == {"j-1": 1}
+    assert "relieved" not in caplog.text
 
 
 def test_a_skipped_first_input_is_kept_as_a_dead_letter(make_app: MakeApp) -> None:

@@ -64,6 +64,8 @@ class Engine:
         self.claimer.posted = self.relay.wake
         self.waiting = Waiting(store, registry)
         self.works = False
+        self._renewing = asyncio.Lock()
+        self._renewed_us = 0
         # Why the engine ended by itself, and whether it has ended at all.
         self.fault: NewerSchemaError | None = None
         self.over = asyncio.Event()
@@ -81,7 +83,7 @@ class Engine:
         if not work:
             return
         self._took_over(await self.store.relieve())
-        self.committer.worker = await self.store.register_worker(name, int(LEASE_SECONDS * 1e6))
+        await self._register()
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
             self.committer.heard = self.claimer.heard = self.projector.wake
@@ -163,19 +165,34 @@ class Engine:
 
     async def _beat(self) -> None:
         try:
-            if not await self.store.heartbeat(self.committer.worker):
-                log.warning("this worker was relieved; it goes on under a new key")
-                self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
-                self.strays.forget()
-                self.due_at(0)
+            await self._renew()
             await self.strays.look()
         except NewerSchemaError as error:
             self._end_by(error)
         except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
             log.warning("heartbeat failed: %s", error)
 
+    async def _register(self) -> None:
+        self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
+        self._renewed_us = self.store.now_us()
+
+    async def _renew(self) -> None:
+        """Extend the lease, or register anew where this worker was relieved."""
+        async with self._renewing:
+            if await self.store.heartbeat(self.committer.worker):
+                self._renewed_us = self.store.now_us()
+                return
+            log.warning("this worker was relieved; it goes on under a new key")
+            await self._register()
+            self.strays.forget()
+            self.due_at(0)
+
     async def _relieve(self) -> None:
         try:
+            # A process that stood still for longer than its lease is alive: where nobody else has relieved it, it must
+            # not do so itself, and do all that it has in hand again.
+            if self.store.now_us() - self._renewed_us >= LEASE_SECONDS * 1e6:
+                await self._renew()
             if dead := await self.store.relieve():
                 log.warning("relieved a dead worker")
                 self._took_over(dead)
