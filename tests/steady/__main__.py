@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ def main() -> int:
         parser.error(f"--loaded {loaded} has to be between 0 and --runs {asked.runs}, and there has to be a run")
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     _tell(f"{asked.runs} runs, {loaded} under load, --seed {seed}; logs in {asked.keep}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     asked.keep.mkdir(parents=True, exist_ok=True)
     if not asked.tests:
         _build_page()

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -13,9 +14,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from tests.steady import load, plugin
 from tests.support.paths import ROOT
+
+ENDS_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,19 @@ def run(given: Conditions, tests: Sequence[str], folder: Path) -> Run:
     command = [sys.executable, "-m", "pytest", "-p", "tests.steady.plugin", *processes, *tests]
     begun, cpu = time.monotonic(), _cpu_seconds()
     with load.busy() if given.loaded else nullcontext(), log.open("wb") as output:
-        code = subprocess.run(command, cwd=ROOT, env=environment, stdout=output, stderr=output, check=False).returncode  # noqa: S603  ours
+        code = _code(subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output))  # noqa: S603  ours
         seconds, cpu = time.monotonic() - begun, _cpu_seconds() - cpu
     return Run(given, code, seconds, cpu, _read(results))
+
+
+def _code(process: subprocess.Popen[bytes]) -> int:
+    """Return the exit code; whoever ends the command ends the run in order, with the servers that its tests have."""
+    try:
+        return process.wait()
+    except BaseException:
+        process.send_signal(signal.SIGINT)
+        process.wait(ENDS_SECONDS)
+        raise
 
 
 def _cpu_seconds() -> float:
