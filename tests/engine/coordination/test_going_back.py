@@ -52,7 +52,7 @@ def test_a_parent_that_knows_how_its_child_ended_is_not_told_again_after_the_chi
             await until(lambda: booked(app, "t-1.0"))
             leg = app.instance(Leg, "t-1.0")
             await leg.reset(2)
-            await app.send(GoOn("t-1.0"))
+            assert (await app.send(GoOn("t-1.0"))).status == "stepped"
             assert await leg.result() == LegBooked("t-1.0")
             await app.send(GoOn("t-1.1"))
             await app.instance(Trip, "t-1").result()
@@ -103,9 +103,12 @@ def test_of_two_who_correct_one_dead_letter_one_does(make_app: MakeApp) -> None:
 
 
 def test_what_a_corrected_command_led_to_behind_the_version_is_asked_again(make_app: MakeApp) -> None:
+    done: list[int] = []
+
     async def work(command: Work) -> Done:
         if command.part == 0:
             raise DoNotRetryError("part 0 does not exist")
+        done.append(command.part)
         return Done(command.id, command.part)
 
     async def main() -> None:
@@ -119,6 +122,7 @@ def test_what_a_corrected_command_led_to_behind_the_version_is_asked_again(make_
             await instance.result()
             (resent,) = [entry for entry in await instance.stream() if isinstance(entry.event, Resent)]
             await instance.reset(resent.version + 1)
+            await until(lambda: done == [7, 7])
             await instance.result()
 
     run(main)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mainspring import Connection, Decisions, Event, FeedEntry, Mainspring, StartChild, Workflow
+from mainspring import Connection, Decisions, Event, FeedEntry, Instance, Mainspring, StartChild, Workflow
+from mainspring.core.events import Reset
 from mainspring.errors import OperationError
 from mainspring.sealing import Encrypted, FileKeys
 from mainspring.testing.simulation import simulate
@@ -18,6 +19,7 @@ from tests.engine.coordination.family import (
     GoOn,
     Half,
     Leg,
+    LegBooked,
     Number,
     PlanTrip,
     Squaring,
@@ -32,9 +34,21 @@ from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
 
+TOLD = ("result", "reply")
+
 
 async def _is(app: Mainspring, id: str, status: str) -> bool:
     return any(row.id == id and row.status == status for row in await app.instances(id_prefix=id))
+
+
+async def _told(instance: Instance[Any, Any, Any]) -> list[str]:
+    """Return the resets, and what others told the instance, in their order."""
+    stream = await instance.stream()
+    return [entry.kind or "reset" for entry in stream if entry.kind in TOLD or isinstance(entry.event, Reset)]
+
+
+async def _is_told(instance: Instance[Any, Any, Any], *expected: str) -> bool:
+    return await _told(instance) == [*expected]
 
 
 class _Again(Trip):
@@ -71,9 +85,10 @@ def test_a_parent_that_is_reset_behind_a_childs_outcome_gets_it_again(make_app: 
             await until(lambda: _failed(app, 1))
             await until(lambda: _is(app, "t-1.1", "running"))
             trip = app.instance(Trip, "t-1")
-            for _ in range(2):
+            for again in (1, 2):
                 await trip.reset(4, "once more")
-                await until(lambda: _failed(app, 1))
+                await until(lambda again=again: _is_told(trip, "result", *["reset", "result"] * again))
+                assert await _failed(app, 1)
             await app.send(GoOn("t-1.1"))
             await trip.result()
             assert await trip.state() == Travelling(("t-1.1",), (), (("Leg/t-1.0", "failed"),), 0)
@@ -95,7 +110,8 @@ def test_a_child_that_is_reset_behind_its_own_childs_outcome_gets_it_again(make_
             await leg.resume()
             await until(lambda: _is(app, "t-1.0", "completed"))
             await leg.reset(3, "once more")
-            await until(lambda: _is(app, "t-1.0", "completed"))
+            await until(lambda: _is_told(leg, "result", "reset", "result"))
+            assert await leg.result() == LegBooked("t-1.0")
 
     run(main)
 
@@ -113,6 +129,7 @@ def test_a_parent_that_is_reset_behind_its_join_is_joined_again(make_app: MakeAp
             receipt = await app.send(Sum("s-1", (2, 4)))
             first = await receipt.result()
             await app.instance(Adder, "s-1").reset(3, "once more")
+            await until(lambda: _is_told(receipt, "result", "reset", "result"))
             assert await receipt.result() == first
 
     run(main)
@@ -156,6 +173,7 @@ def test_a_workflow_that_is_reset_behind_a_reply_gets_it_again(make_app: MakeApp
             visit = await app.send(Visit("ann", "quick"))
             told = await visit.result()
             await app.instance(Visitor, "ann").reset(4, "once more")
+            await until(lambda: _is_told(visit, "reply", "reset", "reply"))
             assert await visit.result() == told
             assert (await app.instance(Desk, "quick").state()).times == 1
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import Decisions, Event, Mainspring, Workflow
+from mainspring import Completed, Decisions, Event, Mainspring, Received, Workflow
 from mainspring.core.events import InitiatedBy, Migrated
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EventRow, Unit
@@ -15,6 +15,7 @@ from tests.engine.coordination.expenses import Approved, Expenses, Open, Submit
 from tests.engine.coordination.parcels import (
     Addressed,
     BringParcel,
+    Forgotten,
     Parcel,
     ParcelSent,
     ParcelV2,
@@ -311,5 +312,9 @@ def test_a_timer_set_by_the_old_version_fires_in_the_new_one(make_app: MakeApp) 
                 return (await app.instance(Parcel, "old").row()).status == "completed"
 
             await until(ended)
+            *_, migrated, fired, completed = [entry.event for entry in await app.instance(Parcel, "old").stream()]
+            assert isinstance(migrated, Migrated)
+            assert (fired, completed) == (Received(Forgotten("old")), Completed())
+            assert (await app.instance(Parcel, "old").row()).definition_version == 2
 
     run(main)
