@@ -98,7 +98,7 @@ def test_connections_that_were_cut_are_made_again(tmp_path: Path) -> None:
         async with serving(cable, postgres_url(tmp_path)) as url, opened(tmp_path, url=url) as store:
             for n in range(5):
                 cable.cut_all()
-                assert await store.commit(0, [step("m-1", on=f"o-{n}")]) != []
+                assert [type(one) for one in await store.commit(0, [step("m-1", on=f"o-{n}")])] == [Committed]
                 cable.cut_all()
                 assert len(await store.stream(order(f"o-{n}"), 0, 10)) == 2
 
@@ -198,7 +198,8 @@ def test_a_lock_that_is_held_for_too_long_is_told(tmp_path: Path, monkeypatch: p
                 await other.execute(sql(tmp_path, "SELECT 1 FROM mainspring.instances WHERE id = 'o-1' FOR UPDATE"))
                 with pytest.raises(StoreBusyError):
                     await store.commit(0, [step("m-2", after=2)])
-                assert await store.commit(0, [step("m-2", after=2, on="o-2")]) != []
+                (outcome,) = await store.commit(0, [step("m-2", after=2, on="o-2")])
+                assert isinstance(outcome, Committed)
             (outcome,) = await store.commit(0, [step("m-2", after=2)])
             assert isinstance(outcome, Committed)
 
@@ -216,7 +217,7 @@ def test_a_statement_that_takes_too_long_is_told(tmp_path: Path) -> None:
                     await store.commit(0, [step("m-1")])
             async with inside(store).pool.session() as session:
                 await session.run("RESET statement_timeout")
-            assert await store.commit(0, [step("m-1")]) != []
+            assert [type(one) for one in await store.commit(0, [step("m-1")])] == [Committed]
 
     run(body)
 
@@ -375,7 +376,8 @@ def test_very_long_names_are_kept(tmp_path: Path) -> None:
     async def body() -> None:
         id, message = "\U0001f469" * 1_000, "\U0001f680" * 3_000
         async with opened(tmp_path) as store:
-            assert await store.commit(0, [step(message, on=id), accept(message + "2", on=id)]) != []
+            outcomes = await store.commit(0, [step(message, on=id), accept(message + "2", on=id)])
+            assert [type(one) for one in outcomes] == [Committed] * 2
             (loaded,) = await store.load([order(id)])
             assert loaded is not None
             assert loaded.row.id == id
