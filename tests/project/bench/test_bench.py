@@ -270,7 +270,8 @@ def test_the_cpu_time_of_a_process_has_that_of_its_children() -> None:
     busy = "import time\nwhile time.process_time() < 0.1: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)  # noqa: S603  Python itself
 
-    assert cpu_seconds(os.getpid()) - before >= 0.09
+    # Half of it: the system counts in ticks, and each of four counters may lose one. Our own part is a few of them.
+    assert cpu_seconds(os.getpid()) - before >= 0.05
 
 
 def test_the_comparison_puts_the_engine_beside_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
