@@ -112,6 +112,7 @@ def test_an_app_that_is_stopped_has_ended_without_an_error(make_app: MakeApp) ->
         await app.start()
         ended = asyncio.create_task(app.ended())
         await asyncio.sleep(0)
+        assert not ended.done()
         await app.stop()
         await ended
         await app.ended()

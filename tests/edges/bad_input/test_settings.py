@@ -16,6 +16,7 @@ from mainspring.errors import DamagedRecordError, MainspringError, SettingError,
 from mainspring.sealing import Encrypted, FileKeys, StaticKeys
 from mainspring.sealing.seals import About
 from tests.edges.bad_input.misbehaving import Desk, Go, Note, desk
+from tests.support.waiting import until
 
 ABOUT: Final = About("Desk", "bad", "Note")
 
@@ -156,14 +157,16 @@ def test_a_body_that_no_key_opens_holds_up_its_own_instance_only(
             assert (await app.send(message)).status in ("stepped", "accepted")
         await app.stop()
 
+    async def nothing_left(app: Mainspring) -> bool:
+        return (await app.stats()).outbox == 0
+
     async def main() -> None:
         async with asyncio.timeout(60):
             await send(old, Go("bad"))
             await send(new, Go("neighbour"))
             async with desk(Mainspring(url, seal=Encrypted(new))) as app:
                 # The command of the one is buried, that of the other carried out.
-                while (await app.stats()).outbox:  # noqa: ASYNC110  bounded by the timeout
-                    await asyncio.sleep(0.002)
+                await until(lambda: nothing_left(app))
                 assert (await app.send(Note("neighbour"))).status == "stepped"
                 with pytest.raises(DamagedRecordError, match="'old', which is not here"):
                     await app.instance(Desk, "bad").state()

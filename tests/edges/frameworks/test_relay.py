@@ -249,6 +249,7 @@ def test_compressed_bodies_are_posted_too(url: str) -> None:
     async def main() -> None:
         long = "o" * 900
         await post(url, long, seal=Compressed(least_bytes=10))
+        assert await ask(url, "SELECT octet_length(body) FROM mainspring.posted") < len(long) // 2
         app = shop(url, seal=Compressed(least_bytes=10))
         async with app:
             await until(lambda: completed(app, long))
