@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from tests.project.newcomer.pages import CHAPTERS
 
 
 def main() -> None:
+    argparse.ArgumentParser(prog="python -m tests.project.newcomer", description=__doc__).parse_args()
     with TemporaryDirectory() as folder:
         newcomer = Newcomer(Path(folder), Path(sys.executable).parent)
         for chapter in CHAPTERS:
