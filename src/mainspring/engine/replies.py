@@ -68,7 +68,7 @@ class Replies:
         self._runtime = runtime
         self._dispatcher = dispatcher
         self._waiting: dict[tuple[Ref, str], list[asyncio.Future[Any]]] = {}
-        # Those for whom it is looked up whom they go to.
+        # Replies whose addressee is being looked up.
         self.in_hand: set[OutputKey] = set()
 
     def expect(self, ref: Ref, request: str) -> asyncio.Future[Any]:

@@ -452,8 +452,10 @@ def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:
 
 
 def _is_doomed(job: Job, ref: Ref, which: Doomed, up_to: int) -> bool:
-    if job.ref != ref or job.claim.output.version > up_to or which == "all":
-        return job.ref == ref and job.claim.output.version <= up_to
+    if job.ref != ref or job.claim.output.version > up_to:
+        return False
+    if which == "all":
+        return True
     return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None
 
 
