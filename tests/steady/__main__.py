@@ -39,6 +39,8 @@ def main() -> int:
     seed = secrets.randbelow(1_000_000) if asked.seed is None else asked.seed
     _tell(f"{asked.runs} runs, {loaded} under load, --seed {seed}; logs in {asked.keep}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    # A shell lets what it starts in the background ignore it, and that would be handed on to the runs.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     asked.keep.mkdir(parents=True, exist_ok=True)
     if not asked.tests:
         _build_page()
