@@ -57,13 +57,14 @@ class Module:
 class Mutant:
     """One mistake. `function` is the outermost function around it, empty for what is run when the module is imported.
 
-    `lines` are those of the statement it stands in, without the statements inside that one.
+    `lines` are those of its statement, without the statements inside that one; `body` has those of the function.
     """
 
     module: Module
     function: str
     what: str
     lines: tuple[int, int]
+    body: tuple[int, int]
     start: int
     end: int
     text: str
@@ -126,7 +127,7 @@ class _Visitor:
         self._starts = starts
         self._scope: list[str] = []
         self._function = ""
-        self._lines = (1, 1)
+        self._lines = self._body = (1, 1)
 
     def mutants(self, node: ast.AST) -> Iterator[Mutant]:
         """Yield the mutants of a node and of all below it."""
@@ -138,7 +139,7 @@ class _Visitor:
             self._lines = (node.pattern.lineno, node.body[0].lineno)
         lines = self._lines
         for text, what, start, end in self._changes(node):
-            yield Mutant(self._module, self._function, what, lines, start, end, text)
+            yield Mutant(self._module, self._function, what, lines, self._body, start, end, text)
         for child in _children(node):
             self._lines = lines
             inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and child in node.body
@@ -149,6 +150,7 @@ class _Visitor:
         self._scope.append(node.name)
         if not function and not isinstance(node, ast.ClassDef):
             self._function = ".".join(self._scope)
+            self._body = (node.body[0].lineno, node.end_lineno)
         yield from self.mutants(child)
         self._scope.pop()
         self._function = function
@@ -346,7 +348,9 @@ def _of_call(node: ast.Call) -> Iterator[tuple[ast.expr | str, str]]:
         return
     for place in range(len(node.args) - 1):
         one, other = node.args[place], node.args[place + 1]
-        if not isinstance(one, ast.Starred) and not isinstance(other, ast.Starred):
+        if isinstance(one, ast.Starred) or isinstance(other, ast.Starred):
+            continue
+        if ast.dump(one) != ast.dump(other):
             exchanged = [*node.args[:place], other, one, *node.args[place + 2 :]]
             yield _with(node, args=exchanged), "two arguments exchanged"
 

@@ -57,20 +57,29 @@ OPTIONS: Final = (
 
 @dataclass
 class Reached:
-    """Which tests reach which lines: the lines by file, the tests by their places in the collection."""
+    """Which tests reach which lines: the lines by file, the tests by their places in the collection.
+
+    Those in `lost` may reach any line: Python ends the tracing of a test in which the stack runs out.
+    """
 
     by_test: list[dict[str, set[int]]] = field(default_factory=list[dict[str, set[int]]])
     seconds: list[float] = field(default_factory=list[float])
+    lost: set[int] = field(default_factory=set[int])
     imported: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
 
     def tests(self, mutant: Mutant) -> list[int]:
         """Return the tests that reach a mutant, the quickest first."""
         path, lines = str(mutant.module.path), range(mutant.lines[0], mutant.lines[1] + 1)
-        found = [test for test, files in enumerate(self.by_test) if not files.get(path, set()).isdisjoint(lines)]
+        found = [
+            test
+            for test, files in enumerate(self.by_test)
+            if test in self.lost or not files.get(path, set()).isdisjoint(lines)
+        ]
         return sorted(found, key=self.seconds.__getitem__)
 
     def on_import(self, mutant: Mutant) -> bool:
-        lines = range(mutant.lines[0], mutant.lines[1] + 1)
+        """Tell whether its function was called during collection: what that made may hold the sound code."""
+        lines = range(mutant.body[0], mutant.body[1] + 1)
         return not self.imported.get(str(mutant.module.path), set()).isdisjoint(lines)
 
 
@@ -80,6 +89,7 @@ class Tracer:
     def __init__(self, paths: Iterable[Path]) -> None:
         self._paths = {str(path) for path in paths}
         self.lines: dict[str, set[int]] = {}
+        self.is_lost = False
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
         path = frame.f_code.co_filename
@@ -99,6 +109,7 @@ class Tracer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.is_lost = sys.gettrace() is not self
         sys.settrace(None)
         threading.settrace(None)  # pyright: ignore[reportArgumentType]  that is how it is switched off
 
@@ -193,6 +204,8 @@ class Session:
                 with Tracer(mutant.module.path for mutant in self._mutants) as tracer:
                     if not self._passes(item):
                         broken.append(item.nodeid)
+                if tracer.is_lost:
+                    found.lost.add(len(found.by_test))
                 found.by_test.append(tracer.lines)
                 found.seconds.append(time.process_time() - began)
             with os.fdopen(writing, "wb") as stream:

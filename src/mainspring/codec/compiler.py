@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import typing
 from collections import abc
 from collections.abc import Callable
@@ -366,6 +365,6 @@ def _tag_key_of_msgspec(records: list[Any]) -> str | None:
 
 
 def _named(hint: Any) -> str:
-    if isinstance(hint, type) and not isinstance(hint, types.GenericAlias):
+    if isinstance(hint, type):
         return hint.__name__
     return str(hint).replace("typing.", "").replace("collections.abc.", "")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import msgspec
-from msgspec import Struct, ValidationError, json
+from msgspec import Struct, json
 
 from mainspring.codec.checks import Check, compile_check, find_fault
 from mainspring.codec.compiler import Compiled, Proof, compile_type
@@ -179,7 +179,7 @@ def _older_decoder(declared: MessageType, decode: Callable[[bytes], Any]) -> Cal
     def decode_older(version: Any, body: bytes) -> Any:
         try:
             plain = _decode(body)
-        except (ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise DecodeError(declared.name, f"the body is not JSON ({error})", "Correct the data.") from None
         upcasted = upcast(declared, version, plain)
         try:

@@ -30,7 +30,7 @@ def dumper(cls: type[Any], name: str) -> Callable[[Any], bytes]:
 
     def dump(value: Any) -> bytes:
         try:
-            plain = value.model_dump(mode="python", round_trip=True, by_alias=True)
+            plain = value.model_dump(round_trip=True)
             body = _written(value, plain)
             problem = difference(value, load(body)) or _unsound(plain)
         except DecodeError as error:
@@ -69,8 +69,9 @@ def _short(error: Any) -> str:
     """Return the first of pydantic's complaints in one line."""
     if not hasattr(error, "errors"):
         return str(error)
-    first = error.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]
 
 
 def _written(value: Any, plain: Any) -> bytes:

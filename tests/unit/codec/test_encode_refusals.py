@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import UserDict
 from collections.abc import Callable
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from typing import Annotated, Any, Literal
@@ -20,6 +20,7 @@ from msgspec import Meta
 from mainspring.codec import BODY_LIMIT_BYTES, STATE_LIMIT_BYTES, Codec
 from mainspring.codec.checks import compile_check, find_fault
 from mainspring.codec.compiler import compile_type
+from mainspring.codec.leaves import is_native
 from mainspring.codec.limits import NESTING_LEVELS
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
@@ -40,6 +41,7 @@ from tests.unit.codec.shop import (
     Size,
     body_of,
     codec_for,
+    round_trip,
 )
 
 LOCAL_MEAN_TIME = datetime(1880, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
@@ -196,6 +198,32 @@ def test_deeper_nesting_of_anything_is_refused(levels: int) -> None:
         body_of(one_field(Any)(value))
 
 
+@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}], ids=["lists", "dicts"])
+def test_anything_may_nest_as_deep_as_a_body_from_outside(wrap: Callable[[Any], Any]) -> None:
+    value: Any = 1
+    for _ in range(NESTING_LEVELS - 1):
+        value = wrap(value)
+
+    # The record around them is the last level.
+    assert body_of(one_field(Any)(value)).count(b"1") == 1
+    with pytest.raises(EncodeError, match="64 levels"):
+        body_of(one_field(Any)(wrap(value)))
+    assert is_native(wrap(value))
+    assert not is_native(wrap(wrap(value)))
+
+
+def test_a_value_that_nests_without_end_is_told_with_the_fix() -> None:
+    assert find_fault(compile_type(Chain).shape, chain(100_000)) == (
+        "nests deeper than 64 levels",
+        "Keep references by id instead of whole objects.",
+    )
+
+
+def test_a_value_without_a_place_is_called_the_value() -> None:
+    with pytest.raises(EncodeError, match=r"^int: the value must be an int of at most 64 bits and is int 18446744073"):
+        body_of(2**64)
+
+
 def test_a_list_that_holds_itself_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
@@ -220,6 +248,40 @@ class Doubled:
 def test_a_class_that_changes_what_it_is_given_is_refused() -> None:
     with pytest.raises(EncodeError, match="value is int 2 and would come back as int 4"):
         body_of(Doubled(1))
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Computes a field that nobody passes."""
+
+    id: str
+    number: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "number", len(self.id))
+
+
+def test_a_class_that_would_compute_another_field_is_refused() -> None:
+    stale = Numbered("abc")
+    object.__setattr__(stale, "number", 7)
+
+    assert round_trip(Numbered("abc")) == Numbered("abc")
+    with pytest.raises(EncodeError, match="Numbered: number is int 7 and would come back as int 3"):
+        body_of(stale)
+
+
+def test_a_class_that_would_compute_another_field_is_refused_beside_a_union() -> None:
+    @dataclass(frozen=True)
+    class Ticket:
+        numbered: Numbered | Card
+        also: Numbered
+
+    sound, stale = Ticket(Numbered("abc"), Numbered("de")), Ticket(Numbered("abc"), Numbered("de"))
+    object.__setattr__(stale.also, "number", 7)
+
+    assert round_trip(sound) == sound
+    with pytest.raises(EncodeError, match=r"Ticket: also\.number is int 7 and would come back as int 2"):
+        body_of(stale)
 
 
 def test_a_class_that_refuses_what_it_once_took_is_refused() -> None:
@@ -267,6 +329,18 @@ def test_a_large_body_is_logged_once_for_its_type(caplog: pytest.LogCaptureFixtu
         codec.encode(Invoice("x" * (BODY_LIMIT_BYTES // 4)))
 
     assert [text.partition(":")[0] for text in caplog.messages] == ["Card", "Invoice"]
+
+
+def test_a_body_of_a_quarter_of_the_limit_is_logged_with_both_sizes(caplog: pytest.LogCaptureFixture) -> None:
+    card = Card("x" * 1_000)
+    size = len(body_of(card))
+    codec = Codec(limit_bytes=4 * size)
+    codec.register(Card)
+    with caplog.at_level(logging.WARNING, "mainspring.codec"):
+        codec.encode(card)
+
+    (told,) = caplog.messages
+    assert told.startswith(f"Card: a body has {size:,} bytes; the limit is {4 * size:,}. Keep large data elsewhere")
 
 
 class Payments(Workflow[Card, Invoice, Card]):

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.codec import BODY_LIMIT_BYTES
+from mainspring.codec import BODY_LIMIT_BYTES, Codec
 from mainspring.codec.limits import NESTING_LEVELS
 from mainspring.codec.strict import holds_nul, nesting_of
 from mainspring.errors import BodyTooLargeError, CodecError, DecodeError
@@ -111,6 +111,14 @@ def test_the_deepest_permitted_nesting_is_read() -> None:
 def test_a_body_over_the_limit_is_refused_unread() -> None:
     with pytest.raises(BodyTooLargeError, match="Card: a body has 2,097,153 bytes"):
         CODEC.decode_outside("Card", 1, b"x" * (BODY_LIMIT_BYTES + 1))
+
+
+def test_a_body_of_the_limit_is_read() -> None:
+    body = body_of(Card("1"))
+    codec = Codec(limit_bytes=len(body))
+    codec.register(Card)
+
+    assert codec.decode_outside("Card", 1, body) == Card("1")
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator
 
 from mainspring.codec import Codec
+from mainspring.codec.hints import is_model, pydantic_models
+from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN
 from mainspring.core.messages import message
 from mainspring.errors import DecodeError, EncodeError, RegistrationError
 from tests.unit.codec.shop import body_of, codec_for, round_trip
@@ -65,6 +67,65 @@ class Doubled(Frozen):
         return value * 2
 
 
+class Moments(Frozen):
+    in_order: tuple[datetime, ...] = ()
+    apart: set[datetime] = set()
+    frozen: frozenset[datetime] = frozenset()
+
+
+class Basket(BaseModel):
+    """Has a total that is computed, and takes no total from outside."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    amounts: tuple[int, ...] = Field(default=(), alias="inCents")
+
+    @computed_field
+    @property
+    def total(self) -> int:
+        return sum(self.amounts)
+
+
+class Sorted(Basket):
+    words: set[str] = set()
+    mixed: frozenset[int | str] = frozenset()
+    rows: list[frozenset[str]] = []
+    by_name: dict[str, frozenset[str]] = {}
+    raw: bytes = b""
+
+
+class Padded(Frozen):
+    """Writes one more item to JSON than it has, and reads it away again."""
+
+    words: frozenset[str] = frozenset()
+    items: list[int] = []
+    by_name: dict[str, int] = {}
+
+    @field_serializer("items", when_used="json")
+    def pad_items(self, items: list[int]) -> list[int]:
+        return [*items, 0] if items else items
+
+    @field_serializer("by_name", when_used="json")
+    def pad_names(self, by_name: dict[str, int]) -> dict[str, int]:
+        return {**by_name, "": 0} if by_name else by_name
+
+
+class Picky(Frozen):
+    value: int
+
+    def model_post_init(self, context: object, /) -> None:
+        if self.value < 0:
+            raise ValueError("too small")
+
+
+class Locked(Frozen):
+    @classmethod
+    def model_validate_json(cls, *_: Any, **__: Any) -> Any:
+        raise ValueError("not today")
+
+
+NAIVE = datetime(2026, 1, 1)  # noqa: DTZ001  the naive one
+
+
 @dataclass(frozen=True)
 class Visit:
     owner: Customer
@@ -76,7 +137,7 @@ def customer(**fields: Any) -> Customer:
 
 
 def deep(levels: int) -> list[Any]:
-    return [deep(levels - 1)] if levels > 1 else []
+    return [deep(levels - 1)] if levels > 1 else [1]
 
 
 def test_a_model_comes_back() -> None:
@@ -91,6 +152,35 @@ def test_the_sets_of_a_model_are_written_in_a_fixed_order() -> None:
 
     assert b'"groups":["a","b","c"]' in body_of(value)
     assert round_trip(value) == value
+
+
+@pytest.mark.parametrize("value", [Basket(inCents=(1, 2)), Sorted(inCents=(1, 2))])
+def test_what_a_model_computes_is_not_written(value: Basket) -> None:
+    assert b'"inCents":[1,2]' in body_of(value)
+    assert b"total" not in body_of(value)
+    assert round_trip(value) == value
+
+
+def test_the_sets_of_a_model_are_put_in_order_wherever_they_stand() -> None:
+    words = frozenset("edcba")
+    value = Sorted(words=set(words), mixed=frozenset({1, "a"}), rows=[words], by_name={"x": words}, raw=b"abc")
+
+    assert body_of(value) == (
+        b'{"inCents":[],"words":["a","b","c","d","e"],"mixed":["a",1],"rows":[["a","b","c","d","e"]],'
+        b'"by_name":{"x":["a","b","c","d","e"]},"raw":"abc"}'
+    )
+    assert round_trip(value) == value
+
+
+@pytest.mark.parametrize("value", [Padded(items=[1]), Padded(by_name={"a": 1})])
+def test_a_model_with_a_set_that_has_other_parts_in_json_than_in_python_is_refused(value: Padded) -> None:
+    with pytest.raises(EncodeError, match="pydantic cannot write it"):
+        body_of(value)
+
+
+@pytest.mark.parametrize("extra", [INTEGER_MAX, INTEGER_MIN, deep(63)], ids=["most", "least", "deepest"])
+def test_the_largest_that_a_model_may_hold_comes_back(extra: Any) -> None:
+    assert round_trip(customer(extra=extra)) == customer(extra=extra)
 
 
 def test_models_within_a_dataclass_come_back_with_their_names() -> None:
@@ -116,8 +206,17 @@ def test_a_discriminated_union_comes_back() -> None:
         (customer(extra="\0"), "NUL"),
         (customer(extra=float("nan")), "extra is float nan and would come back as NoneType"),
         (customer(extra=object()), "pydantic cannot write it"),
-        (customer(extra=frozenset({frozenset({1})})), "a set within a set has no fixed order"),
+        (
+            customer(extra=frozenset({frozenset({1})})),
+            "pydantic cannot write it: a set within a set has no fixed order",
+        ),
         (customer(extra=deep(100)), "nests deeper than 64 levels"),
+        (customer(extra=deep(64)), "nests deeper than 64 levels"),
+        (customer(extra=INTEGER_MAX + 1), "needs more than 64 bits"),
+        (customer(extra=INTEGER_MIN - 1), "needs more than 64 bits"),
+        (Moments(in_order=(NAIVE,)), "a datetime without a time zone"),
+        (Moments(apart={NAIVE}), "a datetime without a time zone"),
+        (Moments(frozen=frozenset({NAIVE})), "a datetime without a time zone"),
         (Doubled(value=1), "value is int 2 and would come back as int 4"),
         (Customer.model_construct(name="ann", limit="much"), "would not come back|limit is str"),
     ],
@@ -138,6 +237,26 @@ def test_a_body_that_does_not_fit_is_refused() -> None:
         codec_for(Cat).decode("Cat", 1, b"{}")
     with pytest.raises(DecodeError, match="datetime without a time zone"):
         codec_for(Customer).decode_outside("Customer", 1, b'{"customerName":"a","since":"2026-01-01T00:00:00"}')
+
+
+def test_a_model_that_refuses_its_fields_in_its_own_way_is_a_wrong_body() -> None:
+    with pytest.raises(DecodeError, match=r"Picky: the body does not fit: Value error, too small\. Correct the data"):
+        codec_for(Picky).decode("Picky", 1, b'{"value":-1}')
+    with pytest.raises(DecodeError, match=r"Locked: the body does not fit: not today\. Correct the data"):
+        codec_for(Locked).decode("Locked", 1, b"{}")
+
+
+def test_the_place_in_a_wrong_body_is_told_from_the_outside_in() -> None:
+    with pytest.raises(DecodeError, match=r"Told: the body does not fit: pet\.name: Field required"):
+        codec_for(Told).decode("Told", 1, b'{"pet":{}}')
+
+
+def test_nothing_is_a_model_in_a_program_without_pydantic(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_model(Cat)
+    monkeypatch.delitem(sys.modules, "pydantic")
+
+    assert pydantic_models() == ()
+    assert not is_model(Cat)
 
 
 def test_an_unfrozen_model_is_refused() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import types
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass, make_dataclass
@@ -10,13 +12,15 @@ from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum, Flag
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar
 from uuid import UUID
 
 import pytest
-from msgspec import Struct, field
+from msgspec import Meta, Struct, defstruct, field
+from typing_extensions import TypeAliasType
 
 from mainspring.codec import Codec
+from mainspring.codec.hints import unwrapped
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
 from mainspring.core.messages import message
@@ -27,6 +31,8 @@ from tests.unit.codec.shop import Box, Card, Colour, Invoice, Order, Payment, Vo
 
 T = TypeVar("T")
 One = Literal[1]
+Words = TypeAliasType("Words", list[str])
+Pair = TypeAliasType("Pair", tuple[T, T], type_params=(T,))
 
 
 class Plain:
@@ -109,6 +115,7 @@ class FormerCard:
         (Sequence[int], "is Sequence[int], which cannot be read back", "Use tuple[…, ...]"),
         (Iterable[int], "is Iterable[int], which cannot be read back", "Use tuple[…, ...]"),
         (AbstractSet[int], "is Set[int], which cannot be read back", "Use frozenset[…]"),
+        (typing.Sequence[int], "is Sequence[int], which cannot be read back", "Use tuple[…, ...]"),
         (Options, "is Options, which cannot be read back", "Use a frozen dataclass"),
         (list[Plain], "is Plain, which cannot be read back", "Use a frozen dataclass"),
         (Text, "is Text, which cannot be read back", "Use a frozen dataclass"),
@@ -230,6 +237,35 @@ def test_a_type_that_cannot_be_found_is_refused() -> None:
         Codec().register(Lost)
 
 
+def test_a_type_that_is_none_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Counted:
+        value: int[str]  # pyright: ignore[reportInvalidTypeArguments]  the mistake itself
+
+    with pytest.raises(RegistrationError, match=r"Counted: a field's type is no type \(.*Correct the annotation"):
+        Codec().register(Counted)
+
+
+def test_what_msgspec_cannot_read_is_refused_when_it_is_registered() -> None:
+    cls = make_dataclass("Message", [("value", Annotated[str, Meta(ge=1)])], frozen=True)
+
+    with pytest.raises(RegistrationError, match=r"Message: msgspec cannot read it back: Can only set `ge`"):
+        Codec().register(cls)
+
+
+def test_a_field_that_no_attribute_can_have_is_refused() -> None:
+    with pytest.raises(RegistrationError, match=r"its field `class` has a name that is no Python name"):
+        Codec().register(defstruct("Message", [("class", int)], frozen=True))
+
+
+def test_an_alias_stands_for_its_type_with_what_it_is_given() -> None:
+    pair: Any = Pair
+
+    assert unwrapped(Words) == (list[str], ())
+    # As the type statement of Python 3.12 has it.
+    assert unwrapped(types.GenericAlias(pair, (int,))) == (tuple[int, int], ())
+
+
 def test_a_field_stored_under_the_codecs_own_key_is_refused() -> None:
     class Sly(Struct, frozen=True):
         kind: str = field(name="$type")
@@ -278,8 +314,10 @@ def test_a_mapping_is_read_as_a_dict() -> None:
 def test_a_workflow_brings_its_messages_and_its_states() -> None:
     codec = Codec()
     codec.register_workflow(Counter)
+    states = codec.states(Counter)
     codec.register_workflow(Counter)
 
+    assert codec.states(Counter) is states
     assert codec.encode(Count("c")).name == "Count"
     assert codec.encode(CountedThrice("c")).name == "CountedThrice"
     assert codec.states(Counter).encode(Counted(1)).body == b'{"times":1}'

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring.codec import Codec
 from mainspring.core.messages import message
-from mainspring.errors import DecodeError, UnknownTypeError
+from mainspring.errors import ERASED_TYPE, DecodeError, ErasedError, UnknownTypeError
 from tests.unit.codec.shop import Card, Invoice, body_of, codec_for, round_trip
 
 
@@ -84,6 +84,24 @@ def test_a_version_that_never_was_is_unknown(version: Any) -> None:
         codec_for(Price).decode("Price", version, b"{}")
 
 
+def test_a_version_is_looked_at_before_the_body() -> None:
+    with pytest.raises(UnknownTypeError, match="Upgrade this worker"):
+        codec_for(Price).decode("Price", 4, b"{")
+
+
+def test_what_was_erased_is_known_and_told_as_such() -> None:
+    assert Codec().knows(f"{ERASED_TYPE}Price")
+    for decode in (Codec().decode, Codec().decode_outside):
+        with pytest.raises(ErasedError, match=r"^Price: its body was erased"):
+            decode(f"{ERASED_TYPE}Price", 1, b"{}")
+
+
+def test_a_name_that_is_no_text_is_unknown() -> None:
+    name: Any = 7
+    with pytest.raises(UnknownTypeError, match=r"^7: no type of that name is registered"):
+        Codec().decode(name, 1, b"{}")
+
+
 def test_an_unknown_name_says_how_to_make_it_known() -> None:
     with pytest.raises(UnknownTypeError, match=r"'os.system': no type of that name is registered.*aliases"):
         Codec().decode("os.system", 1, b"{}")
@@ -106,8 +124,13 @@ def test_an_upcaster_that_leaves_a_field_out_is_a_wrong_body() -> None:
         codec_for(Broken).decode("Broken", 1, b"{}")
 
 
-def test_an_upcaster_that_makes_something_else_than_json_is_told() -> None:
-    @message(version=2, upcasters=[lambda body: body | {"number": object()}])
+ENDLESS: list[Any] = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize("made", [object(), "\ud800", ENDLESS], ids=["object", "half a character", "endless"])
+def test_an_upcaster_that_makes_something_else_than_json_is_told(made: object) -> None:
+    @message(version=2, upcasters=[lambda body: body | {"number": made}])
     @dataclass(frozen=True)
     class Broken:
         number: str
@@ -116,7 +139,7 @@ def test_an_upcaster_that_makes_something_else_than_json_is_told() -> None:
         codec_for(Broken).decode("Broken", 1, b"{}")
 
 
-@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("body", [b"{", b"\xff", b'{"id":"\xff"}', b"[" * 100_000])
 def test_an_old_body_that_is_not_json_is_told(body: bytes) -> None:
     with pytest.raises(DecodeError, match="the body is not JSON"):
         codec_for(Price).decode("Price", 1, body)
