@@ -132,6 +132,7 @@ class FormerCard:
         (T, "is the type variable ~T", "Give Message its parameters"),
         (dict[tuple[int, int], int], "whose keys cannot be keys of a JSON object", "or a list of pairs"),
         (dict[int | str, int], "whose keys cannot be keys of a JSON object", "or a list of pairs"),
+        (dict[None, int], "whose keys cannot be keys of a JSON object", "Use str, int"),
         (dict[bool, int], "whose keys cannot be keys of a JSON object", "Use str, int"),
         (dict[Any, int], "whose keys cannot be keys of a JSON object", "Use str, int"),
         (dict[Literal[1, "1"], int], "whose keys cannot be keys of a JSON object", "Use str, int"),

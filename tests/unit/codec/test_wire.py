@@ -12,8 +12,11 @@ from msgspec.structs import replace
 
 from mainspring.codec.wire import (
     ATTRIBUTE_CHARACTERS,
+    BATCH_MEDIA_TYPE,
     ENVELOPE_BYTES,
     KINDS,
+    MEDIA_TYPE,
+    SPEC_VERSION,
     WireEnvelope,
     envelope_of,
     read_attributes,
@@ -75,7 +78,9 @@ def test_a_message_keeps_its_whole_context() -> None:
         Kind.COMMAND,
         "m-2",
         InstanceId("Orders", "o-1"),
-        trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        reply_to="answers",
+        actor="ann",
+        trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01;rojo=1;congo=2",
     )
     body = json.decode(written(envelope_of(own, "Count", 1, b'{"counter":"c-1"}', source="/shop")))
 
@@ -91,7 +96,10 @@ def test_a_message_keeps_its_whole_context() -> None:
         "correlationid": "m-1",
         "causationid": "m-2",
         "sender": "Orders/o-1",
+        "replyto": "answers",
+        "actor": "ann",
         "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "rojo=1;congo=2",
         "datacontenttype": "application/json",
         "data": {"counter": "c-1"},
     }
@@ -115,6 +123,7 @@ def test_a_message_keeps_its_whole_context() -> None:
         ({"kind": "timer"}, "kind"),
         ({"instance": "o-1"}, "its instance"),
         ({"sender": "Orders/"}, "its sender"),
+        ({"sender": "/o-1"}, "its sender"),
         ({"datacontenttype": "text/xml"}, "text/xml"),
         ({"data_base64": "e30="}, "base64"),
     ],
@@ -142,8 +151,72 @@ def test_what_is_no_envelope_is_refused(body: bytes) -> None:
 def test_an_envelope_without_data_is_refused_and_one_over_its_limit() -> None:
     with pytest.raises(DecodeError, match="no data"):
         read_envelope(json.encode({name: value for name, value in LEAST.items() if name != "data"}))
-    with pytest.raises(BodyTooLargeError):
+    with pytest.raises(BodyTooLargeError, match=r"has 2,162,689 bytes; the limit is 2,162,688"):
         read_envelope(b" " * (ENVELOPE_BYTES + 1))
+
+
+def test_an_envelope_of_just_its_limit_is_read() -> None:
+    assert read_envelope(json.encode(LEAST).ljust(ENVELOPE_BYTES)).id == "7"
+
+
+def test_an_attribute_may_be_just_as_long_as_its_limit() -> None:
+    assert ATTRIBUTE_CHARACTERS == 4_000
+    assert read_envelope(json.encode(LEAST | {"id": "x" * ATTRIBUTE_CHARACTERS})).id == "x" * ATTRIBUTE_CHARACTERS
+
+
+def test_the_first_version_of_a_type_may_be_named() -> None:
+    assert read_envelope(json.encode(LEAST | {"typeversion": 1})).type_version == 1
+
+
+@pytest.mark.parametrize("kind", ["command", "event", "result", "reply"])
+def test_a_message_may_be_of_every_kind_that_travels(kind: str) -> None:
+    assert read_envelope(json.encode(LEAST | {"kind": kind})).kind == kind
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "text/json", "application/vnd.shop+json", " Application/JSON ; charset=utf-8"]
+)
+def test_data_is_json_under_each_of_its_names(media_type: str) -> None:
+    assert read_envelope(json.encode(LEAST | {"datacontenttype": media_type})).data == b"{}"
+
+
+def test_a_key_that_stands_twice_in_an_envelope_is_refused() -> None:
+    body = json.encode(LEAST)[:-1] + b',"id":"8"}'
+
+    with pytest.raises(DecodeError, match="The envelope: the body has the key 'id' twice"):
+        read_envelope(body)
+    with pytest.raises(DecodeError, match="The envelopes: the body has the key 'id' twice"):
+        read_envelopes(b"[" + body + b"]")
+
+
+def test_one_envelope_may_stand_where_several_are_expected() -> None:
+    one = read_envelope(json.encode(LEAST))
+
+    assert read_envelopes(json.encode(LEAST)) == [one]
+    assert read_envelopes(b" \n[" + json.encode(LEAST) + b"]") == [one]
+
+
+def test_attributes_that_make_no_envelope_are_refused() -> None:
+    with pytest.raises(DecodeError, match=r"The envelope: .*missing required field `id`"):
+        read_attributes({"specversion": "1.0", "source": "/p", "type": "Paid"}, b"{}")
+
+
+def test_the_names_under_which_envelopes_travel_are_those_of_cloudevents() -> None:
+    assert MEDIA_TYPE == "application/cloudevents+json"
+    assert BATCH_MEDIA_TYPE == "application/cloudevents-batch+json"
+    assert (WireEnvelope(id="1", type="Paid", data=b"{}").source, SPEC_VERSION) == ("/mainspring", "1.0")
+
+
+def test_an_envelope_cannot_be_changed() -> None:
+    envelope: Any = read_envelope(json.encode(LEAST))
+    with pytest.raises(AttributeError):
+        envelope.id = "8"
+    with pytest.raises(TypeError):
+        WireEnvelope("8", "Paid", b"{}")  # pyright: ignore[reportCallIssue]  its fields are named
+
+
+def test_the_schema_is_read_once() -> None:
+    assert schema() is schema()
 
 
 def test_attributes_that_nobody_knows_are_passed_over() -> None:

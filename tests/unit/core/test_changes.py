@@ -58,6 +58,9 @@ def test_of_very_long_sequences_the_same_ends_are_left_aside() -> None:
     many = tuple(range(10 * ALIGNED_ITEMS))
     assert told(many, (*many, "new")) == [(f"[{len(many)}]", NOTHING, "new")]
     assert told(many, many[1:]) == [("[0]", 0, NOTHING)]
+    # What is left between the ends is short, and aligned.
+    assert [path for path, *_ in told((*many, "a", "b", "c"), (*many, "x", "a", "b", "d"))] == ["[3000]", "[3003]"]
+    assert [path for path, *_ in told(("a", "b", "c", *many), ("x", "a", "b", "d", *many))] == ["[0]", "[3]"]
 
 
 def test_mappings_and_sets_are_told_by_key_and_item() -> None:
@@ -125,6 +128,10 @@ def test_what_was_added_to_a_set_stands_in_the_order_of_its_texts() -> None:
         ("", NOTHING, "c"),
     ]
     assert [change[1] for change in told(set("zyxw"), set())] == ["w", "x", "y", "z"]
+    assert [change[1:] for change in told({2, 10, "b"}, {3, 20, "c"})] == [
+        *(("b", NOTHING), (10, NOTHING), (2, NOTHING)),
+        *((NOTHING, "c"), (NOTHING, 20), (NOTHING, 3)),
+    ]
 
 
 def test_the_path_of_a_field_is_joined_by_a_dot_and_the_first_one_is_bare() -> None:
@@ -156,6 +163,7 @@ def test_only_short_sequences_are_aligned_and_long_ones_compared_place_by_place(
 def test_long_sequences_of_two_lengths_are_compared_as_far_as_the_shorter_reaches() -> None:
     long = list(range(ALIGNED_ITEMS + 1))
     assert aligned(long, [-1, 1, 2]) == aligned([-1, 1, 2], long) == [(1, 1), (2, 2)]
+    assert aligned(long, [1, 2]) == aligned([1, 2], long) == []
 
 
 def test_values_are_the_same_by_their_text_only_within_one_type() -> None:
@@ -172,6 +180,8 @@ def test_values_are_the_same_by_their_text_only_within_one_type() -> None:
     assert same(Shown("a"), Shown("a"))
     assert not same(Shown("a"), Shown("b"))
     assert not same(Shown("a"), Other("a"))
+    assert same(1, 1.0)
+    assert same({1: "a", 2: "b"}, {2: "b", 1: "a"})
 
 
 def test_the_fields_of_dataclasses_structs_and_models_are_known_and_of_nothing_else() -> None:
