@@ -68,14 +68,14 @@ class Reached:
     imported: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
 
     def tests(self, mutant: Mutant) -> list[int]:
-        """Return the tests that reach a mutant, the quickest first."""
+        """Return the tests that reach a mutant, the quickest first, then those of which nobody knows."""
         path, lines = str(mutant.module.path), range(mutant.lines[0], mutant.lines[1] + 1)
         found = [
             test
             for test, files in enumerate(self.by_test)
             if test in self.lost or not files.get(path, set()).isdisjoint(lines)
         ]
-        return sorted(found, key=self.seconds.__getitem__)
+        return sorted(found, key=lambda test: (test in self.lost, self.seconds[test]))
 
     def on_import(self, mutant: Mutant) -> bool:
         """Tell whether its function was called during collection: what that made may hold the sound code."""

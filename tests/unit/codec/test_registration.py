@@ -20,7 +20,9 @@ from msgspec import Meta, Struct, defstruct, field
 from typing_extensions import TypeAliasType
 
 from mainspring.codec import Codec
+from mainspring.codec.checks import compile_check
 from mainspring.codec.hints import unwrapped
+from mainspring.codec.shapes import Shape
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
 from mainspring.core.messages import message
@@ -365,6 +367,14 @@ def test_a_generic_record_in_a_field_of_a_generic_record_comes_back() -> None:
     cls = make_dataclass("Message", [("value", Outer[int])], frozen=True)
 
     assert round_trip(cls(Outer(Box(1)))) == cls(Outer(Box(1)))
+
+
+def test_a_shape_without_a_test_of_its_own_lets_nothing_pass() -> None:
+    bare = Shape(int, "an int", "Use int(…).", ("int",))
+    with pytest.raises(NotImplementedError):
+        compile_check(bare)
+    with pytest.raises(NotImplementedError):
+        bare.is_itself(1)
 
 
 def test_every_registration_error_ends_in_a_sentence_that_says_what_to_do() -> None:
