@@ -41,8 +41,8 @@ LEAST_SECONDS: Final = 4.0
 """What a mutant may take in any case, of the processor's time; beyond that, four times what its tests take."""
 WAITING_SECONDS: Final = 300
 """A mutant that waits for ever takes no processor's time: it is ended after this, on the busiest machine too."""
-EXAMPLES: Final = 20
-"""Of a property without a number of its own. Fewer than in the tests themselves: a score can only come out too low."""
+EXAMPLES, MOST_EXAMPLES = 20, 60
+"""Of a property without a number of its own, and of one with: fewer than in the tests, so that scores come out lower."""
 OPTIONS: Final = (
     "-q",
     "-s",
@@ -182,6 +182,9 @@ class Session:
         self._children.finish()
         return True
 
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        limit_examples(items)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed |= report.failed
 
@@ -278,6 +281,16 @@ def find_quickly() -> None:
     hypothesis.settings.load_profile("mutants")
 
 
+def limit_examples(items: Iterable[pytest.Item]) -> None:
+    """Let no property take its time: a mutant that survives takes all tests there are."""
+    for item in items:
+        function = getattr(item, "function", None)
+        chosen: hypothesis.settings | None = getattr(function, "_hypothesis_internal_use_settings", None)
+        if chosen is not None and chosen.max_examples > MOST_EXAMPLES:
+            few = hypothesis.settings(chosen, max_examples=MOST_EXAMPLES)
+            setattr(function, "_hypothesis_internal_use_settings", few)  # noqa: B010  hypothesis has no other way
+
+
 class Fresh:
     """The plugin and the import hook of a process that imports a mutated module."""
 
@@ -295,6 +308,9 @@ class Fresh:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
         find_quickly()
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        limit_examples(items)
 
 
 class _Mutated(SourceFileLoader):
