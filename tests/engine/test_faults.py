@@ -168,6 +168,41 @@ def test_a_worker_that_stood_still_for_longer_than_its_lease_does_not_relieve_it
     assert "relieved" not in caplog.text
 
 
+def test_a_worker_that_stood_still_while_its_heart_beat_does_not_relieve_itself(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The store has extended the lease; when the worker hears of it, the lease is over."""
+    clock, begun, gate, calls = VirtualClock(), asyncio.Event(), asyncio.Event(), Counter[str]()
+
+    async def work(command: Work) -> Done:
+        calls[command.id] += 1
+        begun.set()
+        await gate.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(clock), work) as app:
+            engine, heartbeat = app.engine, app.engine.store.heartbeat
+
+            async def stand_still(worker: int) -> bool:
+                lives = await heartbeat(worker)
+                monkeypatch.setattr(engine.store, "heartbeat", heartbeat)
+                clock.advance(LEASE_SECONDS + 1)
+                return lives
+
+            receipt = await app.send(Start("j-1"))
+            await begun.wait()
+            monkeypatch.setattr(engine.store, "heartbeat", stand_still)
+            await engine._beat()  # noqa: SLF001  as its tasks do, one behind the other
+            await engine._relieve()  # noqa: SLF001  as above
+            gate.set()
+            await receipt.result()
+
+    run(main)
+    assert calls == {"j-1": 1}
+    assert "relieved" not in caplog.text
+
+
 def test_a_skipped_first_input_is_kept_as_a_dead_letter(make_app: MakeApp) -> None:
     async def main() -> None:
         async with closed_shop(make_app(), Fragile) as app:

@@ -173,14 +173,17 @@ class Engine:
             log.warning("heartbeat failed: %s", error)
 
     async def _register(self) -> None:
+        asked_us = self.store.now_us()
         self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
-        self._renewed_us = self.store.now_us()
+        self._renewed_us = asked_us
 
     async def _renew(self) -> None:
         """Extend the lease, or register anew where this worker was relieved."""
         async with self._renewing:
+            # The lease runs from when it was asked for: the answer may be heard when it is over.
+            asked_us = self.store.now_us()
             if await self.store.heartbeat(self.committer.worker):
-                self._renewed_us = self.store.now_us()
+                self._renewed_us = asked_us
                 return
             log.warning("this worker was relieved; it goes on under a new key")
             await self._register()
