@@ -42,7 +42,7 @@ LEAST_SECONDS: Final = 4.0
 WAITING_SECONDS: Final = 300
 """A mutant that waits for ever takes no processor's time: it is ended after this, on the busiest machine too."""
 EXAMPLES, MOST_EXAMPLES = 20, 60
-"""Of a property without a number of its own, and of one with: fewer than in the tests, so that scores come out lower."""
+"""Of a property without a number of its own, and of one with: fewer than in the tests, so that a score is too low."""
 OPTIONS: Final = (
     "-q",
     "-s",
