@@ -233,7 +233,7 @@ class _Compiler:
                 f"is the pydantic model {cls.__name__} of version {declared.version}, and only the outer one is stored",
                 "Make it a frozen dataclass, or upcast it in the outer type.",
             )
-        return Model(cls, declared, dumper(cls, declared.name), loader(cls, declared.name))
+        return Model(cls, dumper(cls, declared.name), loader(cls, declared.name))
 
     def _record(self, hint: Any) -> Record:
         if hint not in self._records:

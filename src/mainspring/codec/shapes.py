@@ -349,19 +349,16 @@ class Versioned(Shape):
 class Model(Shape):
     """A pydantic model. It writes and reads itself.
 
-    >>> Model(int, MessageType("int"), dump=lambda value: b"3", load=int).read(3)
+    >>> Model(int, dump=lambda value: b"3", load=int).read(3)
     3
     """
 
     special_write = True
     special_read = True
 
-    def __init__(
-        self, cls: type[Any], declared: MessageType, dump: Callable[[Any], bytes], load: Callable[[bytes], Any]
-    ) -> None:
+    def __init__(self, cls: type[Any], dump: Callable[[Any], bytes], load: Callable[[bytes], Any]) -> None:
         super().__init__(cls, with_article(cls.__name__), f"Pass {with_article(cls.__name__)} itself.", ("object",))
         self.cls = cls
-        self.declared = declared
         self.dump = dump
         self.load = load
 

@@ -284,6 +284,21 @@ def test_a_class_that_would_compute_another_field_is_refused_beside_a_union() ->
         body_of(stale)
 
 
+def test_a_computed_field_beside_a_union_is_neither_read_nor_missed() -> None:
+    @dataclass(frozen=True)
+    class Priced:
+        method: Card | Invoice
+        number: int = field(init=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "number", len(self.method.number))
+
+    priced = Priced(Card("123"))
+
+    assert round_trip(priced) == priced
+    assert codec_for(Priced).decode("Priced", 1, b'{"method":{"$type":"Card","number":"123"}}') == priced
+
+
 def test_a_class_that_refuses_what_it_once_took_is_refused() -> None:
     @dataclass(frozen=True)
     class Positive:

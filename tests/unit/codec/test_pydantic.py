@@ -232,6 +232,21 @@ def test_a_model_within_a_dataclass_that_would_not_come_back_is_refused() -> Non
         body_of(Visit(customer(extra=(1,)), Cat(name="tom")))
 
 
+def test_another_value_than_the_model_is_told_with_the_fix() -> None:
+    wrong: Any = "x"
+    with pytest.raises(EncodeError) as caught:
+        body_of(Visit(wrong, Cat(name="tom")))
+
+    assert str(caught.value) == "Visit: owner must be a Customer and is str 'x'. Pass a Customer itself."
+
+
+def test_a_model_and_a_dict_cannot_be_told_apart() -> None:
+    home = make_dataclass("Home", [("pet", Cat | dict[str, int])], frozen=True)
+
+    with pytest.raises(RegistrationError, match="a Cat and a dict are both a JSON object"):
+        Codec().register(home)
+
+
 def test_a_body_that_does_not_fit_is_refused() -> None:
     with pytest.raises(DecodeError, match="Cat: the body does not fit: name: Field required"):
         codec_for(Cat).decode("Cat", 1, b"{}")

@@ -216,6 +216,15 @@ def test_a_struct_with_renamed_and_omitted_fields_comes_back() -> None:
     assert round_trip(value) == value
 
 
+def test_a_struct_leaves_its_defaults_out_beside_a_union_too() -> None:
+    class Brief(Struct, frozen=True, omit_defaults=True):
+        number: int = 0
+
+    cls = make_dataclass("Message", [("brief", Brief), ("method", Card | Invoice)], frozen=True)
+
+    assert body_of(cls(Brief(), Card("1"))) == b'{"brief":{},"method":{"$type":"Card","number":"1"}}'
+
+
 def test_a_struct_as_an_array_comes_back() -> None:
     class Row(Struct, frozen=True, array_like=True):
         id: int

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
-from typing import Any
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec import Struct, json
 
 from mainspring.errors import DecodeError
 from tests.unit.codec.shop import (
+    Address,
     Branch,
     Card,
     Chain,
@@ -103,11 +104,100 @@ def test_a_member_is_read_by_its_former_name() -> None:
             b'{"method":{"$type":"Card","number":"1"},"by_name":{"a":[1]}}',
             r"\.by_name: \['a'\]: Expected `array` of length 2, got 1",
         ),
+        (
+            b'{"method":{"$type":"Card","number":"1"},"by_name":{"a":{}}}',
+            r"\.by_name: \['a'\]: Expected `array`, got {}",
+        ),
+        (
+            b'{"method":{"$type":"Card","number":"1"},"by_name":{"a":[{"$type":"Cash"},1]}}',
+            r"\.by_name: \['a'\]: \[0\]: Unknown `\$type` 'Cash'",
+        ),
+        (
+            b'{"method":{"$type":"Card","number":"1"},"tried":[{"$type":"Card","number":"1"},{"$type":"Cash"}]}',
+            r"\.tried: \[1\]: Unknown `\$type` 'Cash'",
+        ),
     ],
 )
 def test_a_wrong_body_is_refused_with_its_place(body: bytes, problem: str) -> None:
     with pytest.raises(DecodeError, match=problem):
         codec_for(Payment).decode("Payment", 1, body)
+
+
+BERLIN = Address("Berlin", "10115")
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Beside a union, fields that msgspec reads alone."""
+
+    method: Card | Invoice
+    numbers: list[int] = field(default_factory=list[int])
+    pair: tuple[int, str] = (1, "a")
+    by_number: dict[int, int] = field(default_factory=dict[int, int])
+    home: Address = BERLIN
+    maybe: int | str | None = None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("numbers", b'["a"]', r"\.numbers: Expected `int`, got `str` - at `\$\[0\]`"),
+        ("numbers", b"{}", r"\.numbers: Expected `array`, got `object`"),
+        ("pair", b'["a","b"]', r"\.pair: Expected `int`, got `str` - at `\$\[0\]`"),
+        ("by_number", b'{"1":"a"}', r"\.by_number: Expected `int`, got `str` - at `\$\[\.\.\.\]`"),
+        ("by_number", b'{"a":1}', r"\.by_number: Expected `int`, got `str` - at `key` in `\$`"),
+        ("home", b'{"city":1}', r"\.home: Expected `str`, got `int` - at `\$\.city`"),
+        ("home", b"[]", r"\.home: Expected `object`, got `array`"),
+        ("maybe", b"1.5", r"\.maybe: Expected `int \| str \| null`, got `float`"),
+    ],
+)
+def test_what_msgspec_reads_alone_is_refused_in_its_words(name: str, value: bytes, problem: str) -> None:
+    body = b'{"method":{"$type":"Card","number":"1"},"%s":%s}' % (name.encode(), value)
+
+    with pytest.raises(DecodeError, match=problem):
+        codec_for(Mixed).decode("Mixed", 1, body)
+
+
+def test_what_msgspec_reads_alone_is_read_beside_a_union() -> None:
+    mixed = Mixed(Invoice("1"), [1, 2], (3, "b"), {4: 5}, Address("Oslo", "1"), "maybe")
+
+    assert round_trip(mixed) == mixed
+
+
+def test_the_keys_of_a_dict_of_classes_come_back_as_what_they_were() -> None:
+    cls = make_dataclass("Message", [("value", dict[int, Card | Invoice])], frozen=True)
+
+    assert round_trip(cls({1: Card("1"), 2: Invoice("2")})) == cls({1: Card("1"), 2: Invoice("2")})
+
+
+def test_two_keys_of_a_dict_of_classes_that_mean_the_same_are_refused() -> None:
+    cls = make_dataclass("Message", [("value", dict[float, Card | Invoice])], frozen=True)
+    card = b'{"$type":"Card","number":"1"}'
+
+    with pytest.raises(DecodeError, match="the body does not fit"):
+        codec_for(cls).decode("Message", 1, b'{"value":{"1":%s,"1.0":%s}}' % (card, card))
+
+
+def test_a_named_tuple_that_holds_a_union_comes_back_as_itself() -> None:
+    class Attempt(NamedTuple):
+        method: Card | Invoice
+        number: int
+
+    cls = make_dataclass("Message", [("value", Attempt)], frozen=True)
+    again: Any = round_trip(cls(Attempt(Invoice("1"), 2)))
+
+    assert type(again.value) is Attempt
+    assert again.value == Attempt(Invoice("1"), 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(b"1", 1.0), (b"1.5", 1.5), (b"true", True), (b"null", None), (b'"a"', "a"), (b"[1]", [1])]
+)
+def test_beside_classes_a_value_is_told_by_its_kind_of_json(text: bytes, value: object) -> None:
+    cls = make_dataclass("Message", [("value", Card | Invoice | float | bool | str | list[int] | None)], frozen=True)
+    again = codec_for(cls).decode("Message", 1, b'{"value":%s}' % text)
+
+    assert (type(again.value), again.value) == (type(value), value)
 
 
 def test_a_class_that_refuses_its_fields_is_a_wrong_body() -> None:

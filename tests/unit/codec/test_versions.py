@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from mainspring.codec import Codec
 from mainspring.core.messages import message
-from mainspring.errors import ERASED_TYPE, DecodeError, ErasedError, UnknownTypeError
+from mainspring.errors import ERASED_TYPE, DecodeError, EncodeError, ErasedError, UnknownTypeError
 from tests.unit.codec.shop import Card, Invoice, body_of, codec_for, round_trip
 
 
@@ -168,6 +169,46 @@ def test_a_class_within_another_is_upcast_from_the_version_it_had_then() -> None
 def test_a_class_within_another_of_a_newer_version_asks_for_a_newer_worker() -> None:
     with pytest.raises(UnknownTypeError, match=r"Account: is stored at version 9.*Upgrade"):
         codec_for(Transfer).decode("Transfer", 1, b'{"source":{"$version":9},"target":{"$type":"Card","number":"1"}}')
+
+
+def test_a_versioned_class_within_another_is_an_object() -> None:
+    with pytest.raises(DecodeError, match=r"\.source: Expected `object`, got \[\]"):
+        codec_for(Transfer).decode("Transfer", 1, b'{"source":[],"target":{"$type":"Card","number":"1"}}')
+
+
+def test_a_wrong_value_in_or_for_a_versioned_class_within_another_is_told() -> None:
+    wrong: Any = "x"
+    with pytest.raises(EncodeError) as caught:
+        body_of(Transfer(wrong, Card("1")))
+    assert str(caught.value) == "Transfer: source must be an Account and is str 'x'. Pass an Account itself."
+    with pytest.raises(EncodeError, match=r"Transfer: source\.number must be a str and is NoneType None"):
+        body_of(Transfer(Account(None), Card("1")))  # pyright: ignore[reportArgumentType]  the wrong one
+
+
+def test_a_versioned_class_within_another_may_hold_a_union_and_a_set() -> None:
+    @message(version=2, upcasters=[lambda body: body])
+    @dataclass(frozen=True)
+    class Wallet:
+        method: Card | Invoice
+        words: frozenset[str]
+
+    cls = make_dataclass("Message", [("wallet", Wallet)], frozen=True)
+    value = cls(Wallet(Invoice("1"), frozenset("cab")))
+
+    assert body_of(value) == (
+        b'{"wallet":{"$version":2,"method":{"$type":"Invoice","number":"1"},"words":["a","b","c"]}}'
+    )
+    assert round_trip(value) == value
+
+
+def test_a_class_that_knows_no_other_fields_does_not_see_its_version() -> None:
+    @message(version=2, upcasters=[lambda body: body])
+    class Closed(Struct, frozen=True, forbid_unknown_fields=True):
+        number: int
+
+    cls = make_dataclass("Message", [("value", Closed)], frozen=True)
+
+    assert round_trip(cls(Closed(1))) == cls(Closed(1))
 
 
 def test_a_versioned_class_within_itself_comes_back() -> None:

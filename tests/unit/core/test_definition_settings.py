@@ -4,7 +4,7 @@
 # pyright: reportInvalidTypeForm=false, reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 # pyright: reportReturnType=false, reportUnusedClass=false
 import types
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import timedelta
 from typing import Annotated, Any, Never, TypeVar, Union
 
@@ -151,12 +151,23 @@ def test_a_class_without_states_is_told_how_to_begin() -> None:
     assert "Add `initial_state = New(…)` to the class." in problem(W)
 
 
+def test_a_text_with_fields_of_its_own_is_frozen_like_any_record() -> None:
+    @dataclass
+    class Tagged(str):  # noqa: SLOT000  as an author might
+        tag: int = 0
+
+    class W(Methods, Workflow[A, Tagged, B]):
+        initial_state = Tagged()
+
+    assert "uses Tagged, which can be changed" in problem(W)
+
+
 def test_two_states_with_one_stored_name_are_refused() -> None:
     twin = make_dataclass("S", [], frozen=True)
 
     class W(Methods, Workflow[A, S | twin, B]): ...
 
-    assert "two types that are both stored as 'S'" in problem(W)
+    assert f"two types that are both stored as 'S': {S.__module__}.S and {twin.__module__}.S" in problem(W)
 
 
 def test_a_method_that_is_not_written_says_so_when_it_is_called() -> None:
@@ -202,6 +213,44 @@ def test_a_base_that_says_nothing_of_its_types_is_named_with_the_line_to_write()
     class W(Bare): ...
 
     assert "does not say what its inputs, states and outputs are" in problem(W)
+
+
+def test_a_decide_that_says_nothing_of_its_message_takes_every_input() -> None:
+    class Bare(Methods, Workflow[A, S, B]):
+        def decide(self, message: Any, state: Any) -> Any: ...
+
+    Bare.decide.__annotations__.clear()
+
+    assert not definition_of(Bare).wants_envelope
+
+
+def test_a_decide_with_a_type_variable_takes_every_input() -> None:
+    class W(Methods, Workflow[A | B, S, B]):
+        begins = A
+
+        def decide(self, message: Any, state: Any) -> Any: ...
+
+    W.decide.__annotations__["message"] = "A | T"
+
+    assert not definition_of(W).wants_envelope
+
+    class Whole(W):
+        def decide(self, message: Any, state: Any) -> Any: ...
+
+    Whole.decide.__annotations__["message"] = "T"
+
+    assert not definition_of(Whole).wants_envelope
+
+
+def test_a_quoted_parameter_is_looked_up_where_decide_was_written() -> None:
+    class W(Methods, Workflow[A | B, S, B]):
+        begins = A
+
+        def decide(self, message: Any, state: Any) -> Any: ...
+
+    W.decide.__annotations__["message"] = "A"
+
+    assert "its decide does not take B" in problem(W)
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:

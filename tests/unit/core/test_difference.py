@@ -169,6 +169,17 @@ def told(expected: list[object], came: list[object]) -> list[str]:
     return diff(expected, came, text=repr, verb="came")
 
 
+def test_what_stands_before_the_same_item_on_one_side_keeps_its_place() -> None:
+    fail, send = Fail("x"), Send("a")
+    assert diff([send], [fail, send], text=show, verb="decided") == ["+ Fail('x')", "  Send('a')"]
+    assert diff([fail, send], [send], text=show, verb="decided") == ["- Fail('x')", "  Send('a')"]
+
+
+def test_a_decision_that_carries_nothing_is_named_alone() -> None:
+    lines = diff([Fail("b")], [Fail("c")], text=show, verb="decided")
+    assert lines == ["~ Fail: reason: expected 'b', decided 'c'"]
+
+
 def test_the_same_items_stand_once_and_the_others_on_their_side_in_order() -> None:
     assert told([1, 2, 3], [1, 9, 3, 4]) == ["  1", "- 2", "+ 9", "  3", "+ 4"]
     assert told([1, 2], []) == ["- 1", "- 2"]
