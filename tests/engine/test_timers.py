@@ -214,7 +214,7 @@ def test_a_completed_instance_leaves_no_timer_behind(make_app: MakeApp) -> None:
     run(main)
 
 
-def test_thousands_due_at_once_are_drained_in_batches(make_app: MakeApp) -> None:
+def test_hundreds_due_at_once_are_drained_in_batches(make_app: MakeApp) -> None:
     async def main() -> None:
         clock = VirtualClock()
         async with ticket(make_app(clock)) as app:

@@ -18,13 +18,10 @@ from mainspring.remote.addresses import may_be_called, networks_of
 from mainspring.remote.client import Answer, Client, checked
 from mainspring.remote.targets import AllowList, Target, target_of
 from tests.edges.remote.servers import answered, certified, serving, trusting
+from tests.support.running import run
 
 LONG = timedelta(seconds=60)
 SHORT = timedelta(seconds=0.2)
-
-
-def run(main: Callable[[], Awaitable[Any]]) -> None:
-    asyncio.run(main())  # pyright: ignore[reportArgumentType]  a coroutine function
 
 
 def resolving(*answers: Sequence[str]) -> tuple[list[str], Callable[[str, int], Awaitable[Sequence[str]]]]:

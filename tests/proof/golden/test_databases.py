@@ -3,7 +3,6 @@
 import asyncio
 import signal
 import subprocess
-from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from io import BytesIO
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.proof.golden.restore import expected, kept, restored
 from tests.proof.golden.revisions import start
 from tests.stores import test_postgres_schema, test_sqlite_schema
 from tests.support.postgres.server import postgres_url
+from tests.support.running import run
 
 GOLDEN = kept()
 OLDEST = [("sqlite", 1), ("postgres", 1)]
@@ -38,14 +38,6 @@ NEW = 3
 START_SECONDS = 60
 every_golden = pytest.mark.parametrize(("store", "version"), GOLDEN)
 the_oldest = pytest.mark.parametrize(("store", "version"), OLDEST)
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(120):
-            await body()
-
-    asyncio.run(bounded())
 
 
 @pytest.mark.parametrize(

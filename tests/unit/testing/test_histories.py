@@ -1,11 +1,9 @@
 """Golden histories: kept from a real store, and held against what a workflow would decide today."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -15,7 +13,8 @@ from mainspring.sealing import Encrypted, FileKeys
 from mainspring.testing import HistoryChanged, replay_histories, save_histories
 from tests.proof.golden.golden_app import Hands, shop
 from tests.proof.golden.orders import Note, Order, Place
-from tests.proof.golden.workload import until
+from tests.support.running import run
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,6 @@ def refunds(url: str) -> Mainspring:
     app.add(Refund())
     app.external(Review)
     return app
-
-
-def run(body: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(60):
-            await body()
-
-    asyncio.run(bounded())
 
 
 @pytest.fixture
