@@ -182,7 +182,7 @@ class _Visitor:
                 end = self._at(node.guard.end_lineno, node.guard.end_col_offset)
                 yield "True", "the guard of a case removed", start, end
                 yield "False", "a case removed", start, end
-            else:
+            elif not _does_nothing(node):
                 yield " if False", "a case removed", end, end
             return
         if not hasattr(node, "lineno"):
@@ -206,6 +206,11 @@ class _Visitor:
 
     def _at(self, line: Any, column: Any) -> int:
         return self._starts[line - 1] + column
+
+
+def _does_nothing(case: ast.match_case) -> bool:
+    """Tell whether a case says only that there is nothing left to do."""
+    return isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None and isinstance(case.body[0], ast.Pass)
 
 
 def _last_line(node: ast.stmt) -> int:

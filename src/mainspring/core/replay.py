@@ -96,7 +96,7 @@ def redecided(
         length = _length(recorded, place)
         before = _before(workflow, event, state, states)
         events = [r.event for r in recorded[place : place + length]]
-        after = fold(workflow, before, [e for e in events if e.folded])  # pyright: ignore[reportArgumentType]  what is folded is an Event
+        after = fold(workflow, before, events)  # pyright: ignore[reportArgumentType]  what is no Event is not folded
         if isinstance(event, Received):
             begins = place > 0 and isinstance(recorded[place - 1].event, Began)
             # As in the step itself: what begins an instance is decided before its Began is folded.

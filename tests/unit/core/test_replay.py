@@ -62,10 +62,24 @@ STREAM: list[StreamEvent[Any, Any]] = [
 ]
 
 
-def again(stream: Sequence[StreamEvent[Any, Any]], **options: Any) -> list[Redecided]:
+class Quiet(Plain):
+    """Decides nothing where the other knows no transition."""
+
+    def decide(self, message: Any, state: Any) -> Any:
+        return super().decide(message, state) or []
+
+
+class Marked(Plain):
+    """Has another state as soon as it began, and decides on its first input in the initial one all the same."""
+
+    def evolve(self, state: Any, event: Any) -> Any:
+        return AwaitingPayment("began") if isinstance(event, Began) else super().evolve(state, event)
+
+
+def again(stream: Sequence[StreamEvent[Any, Any]], workflow: type[Plain] = Plain, **options: Any) -> list[Redecided]:
     events: dict[int, Any] = dict(enumerate(stream, 1))
     recorded = [Recorded(n, event) for n, event in events.items()]
-    return list(redecided(Plain(), recorded, lambda version: envelope(events[version].message), **options))
+    return list(redecided(workflow(), recorded, lambda version: envelope(events[version].message), **options))
 
 
 def test_each_input_is_decided_in_the_state_that_was_recorded_before_it() -> None:
@@ -96,6 +110,44 @@ def test_what_was_decided_before_a_migration_is_not_asked_again() -> None:
     told = again([*STREAM[:2], Sent(ShipOrder("old")), *STREAM[3:5], Migrated(2), *STREAM[5:]])
     assert [(r.version, r.checked, r.changed) for r in told] == [(2, False, False), (4, False, False), (7, True, False)]
     assert [r.decided for r in told] == [[], [], [Completed()]]
+
+
+def test_the_last_of_several_migrations_counts() -> None:
+    told = again([*STREAM[:3], Migrated(2), *STREAM[3:5], Migrated(3), *STREAM[5:]])
+    assert [(r.version, r.checked) for r in told] == [(2, False), (5, False), (8, True)]
+
+
+def test_the_first_input_is_decided_before_the_beginning_is_folded() -> None:
+    stream: list[StreamEvent[Any, Any]] = [Began(), InitiatedBy(PLACED), Sent(ChargeCard("o-1", 1))]
+    [first] = again(stream, Marked)
+    assert (first.before, first.changed) == (New(), False)
+    [_, late] = again([Began(), InitiatedBy(SHIPPED), Received(SHIPPED)], Marked)
+    assert late.before == AwaitingPayment("began")
+
+
+def test_an_input_for_which_nothing_was_decided_stands_alone() -> None:
+    told = again([*STREAM[:3], Received(SHIPPED), *STREAM[3:]], Quiet)
+    assert [(r.version, r.recorded, r.error, r.changed) for r in told][1:3] == [
+        (4, [], None, False),
+        (5, [Sent(ShipOrder("o-1"))], None, False),
+    ]
+
+
+def test_what_is_sent_while_it_is_undone_was_decided_for_no_input() -> None:
+    told = again([*STREAM[:3], Received(CHARGED), Compensating("no"), Sent("undo", undoes=3)])
+    assert told[-1].recorded == [Compensating("no")]
+
+
+def test_a_reset_may_go_back_between_two_events_that_no_input_decided() -> None:
+    undone: list[StreamEvent[Any, Any]] = [
+        *STREAM[:3],
+        Compensating("no", cancelled=True),
+        Sent("undo", undoes=3),
+        Sent("undo", undoes=3),
+        Reset(5, "again"),
+        *STREAM[3:5],
+    ]
+    assert [(r.version, r.before) for r in again(undone)] == [(2, New()), (8, WAITING)]
 
 
 def test_after_a_reset_it_goes_on_from_the_state_at_that_version() -> None:

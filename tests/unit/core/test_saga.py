@@ -173,6 +173,10 @@ def test_an_input_makes_it_go_forward_again() -> None:
     assert (ledger(*stuck, Kept("late")).stuck, ledger(*stuck, Kept("late")).undoing) == (True, 3)
 
 
+def test_an_instance_that_is_suspended_for_another_reason_is_not_stuck() -> None:
+    assert not ledger(*BOOKED, Suspended("a bug")).stuck
+
+
 def test_something_else_that_failed_does_not_make_a_compensation_stuck() -> None:
     undoing = (*BOOKED, Compensating("no"), Sent("free b", undoes=3))
     other = ledger(*undoing, Suspended("Book failed for good", failed=2))
