@@ -194,3 +194,9 @@ def test_a_nul_is_seen_exactly_where_there_is_one(text: str) -> None:
 def test_brackets_in_texts_do_not_count_as_nesting() -> None:
     assert nesting_of(b'{"[[[":"\\"[[["}') == 1
     assert nesting_of(b'"[[[') == 0
+
+
+def test_what_was_closed_nests_no_more() -> None:
+    assert nesting_of(b"[[],[],[]]") == nesting_of(b"[{},{},{}]") == 2
+    assert nesting_of(b"[[],[],[]]", limit=2) == 2
+    assert nesting_of(b"[" * 9, limit=2) > 2

@@ -80,6 +80,28 @@ def test_a_union_that_msgspec_tells_apart_may_hold_one_that_it_does_not() -> Non
     assert round_trip(value) == value
 
 
+def test_a_union_that_msgspec_tells_apart_by_numbers_may_hold_one_that_it_does_not() -> None:
+    class Cat(Struct, frozen=True, tag=1):
+        tree: Tree
+
+    class Dog(Struct, frozen=True, tag=2):
+        tree: Tree
+
+    cls = make_dataclass("Message", [("value", list[Cat | Dog])], frozen=True)
+    value = cls([Cat(Leaf(1)), Dog(Leaf(2))])
+
+    assert round_trip(value) == value
+
+
+def test_a_member_that_knows_no_other_fields_does_not_see_its_name() -> None:
+    class Closed(Struct, frozen=True, forbid_unknown_fields=True):
+        number: str
+
+    cls = make_dataclass("Message", [("value", Card | Closed)], frozen=True)
+
+    assert round_trip(cls(Closed("1"))) == cls(Closed("1"))
+
+
 def test_a_member_is_read_by_its_former_name() -> None:
     again = codec_for(Payment).decode("Payment", 1, b'{"method":{"$type":"Bill","number":"1"}}')
 
