@@ -8,7 +8,7 @@ from tests.proof.golden.orders import Order
 from tests.proof.golden.reading import MOST
 from tests.proof.golden.trip_handlers import answer
 from tests.proof.golden.trips import Trip
-from tests.proof.golden.workload import until
+from tests.support.waiting import until
 
 
 async def mend(app: Mainspring) -> None:

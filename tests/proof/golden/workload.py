@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -18,10 +17,9 @@ from typing import Final
 from mainspring import Mainspring
 from tests.proof.golden.golden_app import Hands, knows_trips, shop
 from tests.proof.golden.orders import Note, Order, Place
+from tests.support.waiting import until
 
-LONGEST: Final = timedelta(seconds=20)
-LOOK_SECONDS: Final = 0.01
-LOOKS: Final = 4_000
+LONGEST: Final = timedelta(minutes=2)
 NOTES: Final = 45
 ORDERS: Final = {
     "plain": ("plain", 4),
@@ -39,15 +37,6 @@ SEATS_HELD: Final = 2
 def names(kind: str) -> list[str]:
     """Return the ids of the orders of a kind."""
     return [f"{kind}-{n}" for n in range(1, ORDERS[kind][1] + 1)]
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Look until a condition holds."""
-    for _ in range(LOOKS):
-        if await condition():
-            return
-        await asyncio.sleep(LOOK_SECONDS)  # between two looks at the store
-    raise AssertionError("the condition did not come to hold")
 
 
 async def place_orders(app: Mainspring) -> None:
