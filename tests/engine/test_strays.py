@@ -107,6 +107,41 @@ def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
     assert losses(caplog) == 1
 
 
+def test_a_look_that_a_new_key_overtakes_counts_for_nothing(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was missing under the old key may be on its way here again under the new one."""
+
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work) as app:
+            engine, store = app.engine, app.engine.store
+
+            async def is_claimed_anew() -> bool:
+                return bool(await store.holds(engine.committer.worker)) and engine.claimer.idle
+
+            with monkeypatch.context() as losing:
+                losing.setattr(engine.dispatcher, "begin", lambda *_: None)
+                receipt = await app.send(Start("j-1"))
+                gate = Gate(store, "holds")
+                looking = asyncio.create_task(look(app))
+                await gate.waiting.wait()
+                await store.release_worker(engine.committer.worker)
+                await engine._renew()  # noqa: SLF001  as the task does that looks for the dead
+                gate.open()
+                await looking
+                await until(is_claimed_anew)
+            await look(app)
+            assert losses(caplog) == 0
+            await look(app)
+            assert losses(caplog) == 1
+            await receipt.result()
+
+    run(main)
+
+
 def test_what_failed_and_is_claimed_once_more_between_two_looks_is_not_lost(
     make_app: MakeApp, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -78,15 +78,18 @@ class Strays:
         over = self._committer.oldest_batch > commits and self._claimer.oldest_round > claims
         outputs_in_hand = self._outputs_in_hand()
         inputs_in_hand = self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
+        worker = self._committer.worker
         self._looking = True
         try:
-            held = set(await self._store.holds(self._committer.worker))
+            held = set(await self._store.holds(worker))
             inputs = dict[int, Ref]()
-            for ref, position in await self._store.holds_inputs(self._committer.worker):
+            for ref, position in await self._store.holds_inputs(worker):
                 inputs[position] = ref
         finally:
             self._looking = False
             came, self._came = self._came, set()
+        if worker != self._committer.worker:
+            return  # it was relieved meanwhile, and all that was missing is forgotten
         self._held_nothing_at = taken if quiet and not held and not inputs else None
         self._looked_during = (self._committer.batches, self._claimer.rounds)
         missing = held - outputs_in_hand - came if over else set[OutputKey]()
