@@ -100,7 +100,7 @@ def _substituted(argument: Any, given: dict[Any, Any]) -> Any:
 def _members(hint: Any, cls: type[Any], role: str, depth: int = 0) -> Iterator[type[Any]]:
     if hint is Never or hint is NoReturn:
         return
-    if isinstance(hint, (str, ForwardRef)):
+    if isinstance(hint, ForwardRef):
         hint = _resolved(hint, cls, role)
     try:
         hint = unwrapped(hint)
@@ -111,7 +111,7 @@ def _members(hint: Any, cls: type[Any], role: str, depth: int = 0) -> Iterator[t
     if get_origin(hint) in (Union, types.UnionType) and depth < ALIASES_IN_A_ROW:
         for argument in get_args(hint):
             yield from _members(argument, cls, role, depth + 1)
-    elif isinstance(hint, type) and get_origin(hint) is None and hint not in (type(None), object, Any):
+    elif isinstance(hint, type) and hint not in (type(None), object, Any):
         yield hint
     else:
         raise DefinitionError(
@@ -121,9 +121,9 @@ def _members(hint: Any, cls: type[Any], role: str, depth: int = 0) -> Iterator[t
         )
 
 
-def _resolved(hint: str | ForwardRef, cls: type[Any], role: str) -> Any:
+def _resolved(hint: ForwardRef, cls: type[Any], role: str) -> Any:
     """Look a quoted name up where the class was written. It is the author's code, never data."""
-    text = hint if isinstance(hint, str) else hint.__forward_arg__
+    text = hint.__forward_arg__
     namespace = vars(sys.modules[cls.__module__])
     try:
         return eval(text, dict(namespace))  # noqa: S307  an annotation of the class itself

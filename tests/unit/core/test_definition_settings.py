@@ -6,18 +6,15 @@
 import types
 from dataclasses import dataclass, make_dataclass
 from datetime import timedelta
-from typing import Annotated, Any, Never, TypeVar, Union
+from typing import Annotated, Any, Never, TypeVar
 
 import pytest
-from typing_extensions import TypeAliasType
 
 from mainspring import Envelope, Workflow
 from mainspring.core.definition import NAME_CHARACTERS, definition_of
 from tests.unit.core.test_definition import A, B, Light, Methods, S, Thawed, problem
 
 T = TypeVar("T")
-U = TypeVar("U")
-Either = TypeAliasType("Either", T | U | S, type_params=(T, U))
 
 
 def made(body: dict[str, Any]) -> type[Any]:
@@ -182,37 +179,6 @@ def test_an_alias_among_the_inputs_is_followed_through_annotations_and_unions() 
         begins = (A,)
 
     assert list(definition_of(W).inputs) == [A, B]
-
-
-def test_a_union_in_its_older_spelling_is_read_as_one() -> None:
-    class W(Methods, Workflow[Union[A, B], S, A]):  # noqa: UP007  the older one is another object
-        begins = Union[A, B]  # noqa: UP007
-
-        def decide(self, message: Union[A, B], state: S) -> Any: ...  # noqa: UP007
-
-    assert (list(definition_of(W).inputs), definition_of(W).begins) == ([A, B], {A, B})
-
-
-def test_a_generic_alias_is_read_with_what_it_is_given() -> None:
-    class W(Methods, Workflow[Either[A, B], S, B]):
-        begins = Either[A, B]
-
-    assert (list(definition_of(W).inputs), definition_of(W).begins) == ([A, B, S], {A, B, S})
-
-
-def test_a_generic_alias_that_is_given_too_few_types_is_refused() -> None:
-    class W(Methods, Workflow[Either[A], S, B]):  # pyright: ignore[reportInvalidTypeArguments]  the mistake itself
-        begins = A
-
-    assert "has ~U among its inputs, which is not a class of its own" in problem(W)
-
-
-def test_a_base_that_says_nothing_of_its_types_is_named_with_the_line_to_write() -> None:
-    class Bare(Methods, Workflow): ...
-
-    class W(Bare): ...
-
-    assert "does not say what its inputs, states and outputs are" in problem(W)
 
 
 def test_a_decide_that_says_nothing_of_its_message_takes_every_input() -> None:
