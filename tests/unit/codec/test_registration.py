@@ -5,10 +5,19 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    MutableSet,
+    Sequence,
+)
 from collections.abc import Set as AbstractSet
 from dataclasses import InitVar, dataclass, make_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
 from pathlib import Path
@@ -29,7 +38,7 @@ from mainspring.core.messages import message
 from mainspring.core.workflow import Workflow
 from mainspring.errors import RegistrationError, UnknownTypeError
 from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
-from tests.unit.codec.shop import Box, Card, Colour, Invoice, Order, Payment, Voucher, codec_for, round_trip
+from tests.unit.codec.shop import Box, Card, Colour, Invoice, Order, Payment, Size, Voucher, codec_for, round_trip
 
 T = TypeVar("T")
 One = Literal[1]
@@ -117,6 +126,10 @@ class FormerCard:
         (Sequence[int], "is Sequence[int], which cannot be read back", "Use tuple[…, ...]"),
         (Iterable[int], "is Iterable[int], which cannot be read back", "Use tuple[…, ...]"),
         (AbstractSet[int], "is Set[int], which cannot be read back", "Use frozenset[…]"),
+        (MutableSequence[int], "is MutableSequence[int], which cannot be read back", "Use list[…]"),
+        (Collection[int], "is Collection[int], which cannot be read back", "Use tuple[…, ...]"),
+        (MutableSet[int], "is MutableSet[int], which cannot be read back", "Use set[…]"),
+        (memoryview, "is memoryview, which cannot be read back", "Use bytes"),
         (typing.Sequence[int], "is Sequence[int], which cannot be read back", "Use tuple[…, ...]"),
         (Options, "is Options, which cannot be read back", "Use a frozen dataclass"),
         (list[Plain], "is Plain, which cannot be read back", "Use a frozen dataclass"),
@@ -141,6 +154,12 @@ class FormerCard:
         (set[list[int]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (frozenset[dict[str, int]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (datetime | str, "are both a JSON string, so that they could not be told apart", "Use one of them"),
+        (date | str, "a date and a str are both a JSON string", "Use one of them"),
+        (time | str, "and a str are both a JSON string", "Use one of them"),
+        (timedelta | str, "a timedelta and a str are both a JSON string", "Use one of them"),
+        (bytes | str, "bytes and a str are both a JSON string", "Use one of them"),
+        (UUID | str, "a UUID and a str are both a JSON string", "Use one of them"),
+        (Size | int, "a Size and an int of at most 64 bits are both a JSON int", "Use one of them"),
         (Colour | str, "a Colour and a str are both a JSON string", "Use one of them"),
         (UUID | Decimal | None, "a UUID and a finite Decimal are both a JSON string", "Use one of them"),
         (date | datetime, "a date and a datetime", "Use one of them"),
@@ -308,8 +327,9 @@ def test_registering_twice_does_no_harm() -> None:
     assert codec.knows("Card")
 
 
-def test_a_mapping_is_read_as_a_dict() -> None:
-    cls = make_dataclass("Message", [("value", Mapping[str, int])], frozen=True)
+@pytest.mark.parametrize("mapping", [Mapping, MutableMapping, dict])
+def test_a_mapping_is_read_as_a_dict(mapping: Any) -> None:
+    cls = make_dataclass("Message", [("value", mapping[str, int])], frozen=True)
 
     assert round_trip(cls({"a": 1})) == cls({"a": 1})
 

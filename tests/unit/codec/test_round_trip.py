@@ -84,6 +84,8 @@ def one_field(hint: Any) -> Callable[[Any], Any]:
         (Size, Size.LARGE),
         (Speed, Speed.FAST),
         (Literal["a", 1] | None, 1),
+        (Literal["a", None], None),
+        (datetime, datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=5, minutes=31)))),
         (Left | Right | int, "right"),
         (OrderId, OrderId("o-1")),
         (Annotated[int, "a note"], 3),

@@ -1,18 +1,33 @@
 """What the core hands out is a value: whoever gets it cannot change it for others."""
 
 import pkgutil
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 from msgspec import Struct
 
 import mainspring.core
+from mainspring.core import decisions
+from mainspring.core.definition import NAME_CHARACTERS
+from mainspring.core.difference import SHOWN_CHARACTERS
+from mainspring.core.route import ID_CHARACTERS
+from mainspring.core.step import OUTPUTS_PER_STEP
+from mainspring.core.type_parameters import ALIASES_IN_A_ROW
 
 
 def records() -> list[type[Any]]:
     modules = [import_module(f"mainspring.core.{each.name}") for each in pkgutil.iter_modules(mainspring.core.__path__)]
     found = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
     return [each for each in found if issubclass(each, Struct) and each.__module__.startswith("mainspring.core")]
+
+
+def test_the_limits_are_those_that_people_were_told() -> None:
+    assert (decisions.KEY_CHARACTERS, decisions.REASON_CHARACTERS, decisions.TITLE_CHARACTERS) == (1_000, 10_000, 1_000)
+    assert (decisions.DATA_VALUES, decisions.FAN_OUT_MOST) == (100, 50_000)
+    assert timedelta(days=365_000) == decisions.LONGEST_DELAY
+    assert (NAME_CHARACTERS, ID_CHARACTERS, OUTPUTS_PER_STEP) == (200, 1_000, 2_000)
+    assert (SHOWN_CHARACTERS, ALIASES_IN_A_ROW) == (400, 20)
 
 
 def test_no_record_can_be_changed() -> None:
