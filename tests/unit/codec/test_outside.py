@@ -49,6 +49,7 @@ def value_of(text: bytes) -> Any:
         (b"1" * 5000, "has the integer 1+, which needs more than 64 bits"),
         (b'"\\ud800"', "has half a character"),
         (b'"\\udc00\\ud800"', "has half a character"),
+        (b'"\\udfff"', "has half a character"),
         (b'{"\\ud800":1}', "has half a character"),
         (b'"a\\u0000"', "has a NUL character"),
         (b'{"\\u0000":1}', "has a NUL character"),
@@ -199,4 +200,5 @@ def test_brackets_in_texts_do_not_count_as_nesting() -> None:
 def test_what_was_closed_nests_no_more() -> None:
     assert nesting_of(b"[[],[],[]]") == nesting_of(b"[{},{},{}]") == 2
     assert nesting_of(b"[[],[],[]]", limit=2) == 2
+    assert nesting_of(b"[[],[[]]]") == 3
     assert nesting_of(b"[" * 9, limit=2) > 2

@@ -9,7 +9,8 @@ import pytest
 from msgspec import Struct
 
 from mainspring.codec import Codec
-from mainspring.core.messages import message
+from mainspring.codec.versions import check_version
+from mainspring.core.messages import MessageType, message
 from mainspring.errors import ERASED_TYPE, DecodeError, EncodeError, ErasedError, UnknownTypeError
 from tests.unit.codec.shop import Card, Invoice, body_of, codec_for, round_trip
 
@@ -88,6 +89,12 @@ def test_a_version_that_never_was_is_unknown(version: Any) -> None:
 def test_a_version_is_looked_at_before_the_body() -> None:
     with pytest.raises(UnknownTypeError, match="Upgrade this worker"):
         codec_for(Price).decode("Price", 4, b"{")
+
+
+def test_the_newest_version_is_one_that_there_is() -> None:
+    check_version(MessageType("Order", 2), 2)
+    with pytest.raises(UnknownTypeError):
+        check_version(MessageType("Order", 2), 3)
 
 
 def test_what_was_erased_is_known_and_told_as_such() -> None:

@@ -106,6 +106,14 @@ def test_a_message_keeps_its_whole_context() -> None:
     SCHEMA.validate(body)
 
 
+def test_a_message_without_a_sender_and_a_trace_says_nothing_of_them() -> None:
+    own = Envelope(Count("c-1"), "m-1", EPOCH, "m-1")
+    attributes = envelope_of(own, "Count", 1, b"{}").attributes()
+
+    assert attributes.keys().isdisjoint({"sender", "traceparent", "tracestate", "replyto", "actor", "causationid"})
+    assert read_envelope(written(envelope_of(own, "Count", 1, b"{}"))).sender is None
+
+
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
