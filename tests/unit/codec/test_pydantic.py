@@ -183,6 +183,13 @@ def test_the_largest_that_a_model_may_hold_comes_back(extra: Any) -> None:
     assert round_trip(customer(extra=extra)) == customer(extra=extra)
 
 
+def test_a_set_that_can_be_changed_is_put_in_order_too() -> None:
+    class Words(Frozen):
+        words: set[str]
+
+    assert body_of(Words(words=set("edcba"))) == b'{"words":["a","b","c","d","e"]}'
+
+
 def test_models_within_a_dataclass_come_back_with_their_names() -> None:
     visit = Visit(customer(), Dog(name="rex"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 from msgspec import Struct, json
@@ -220,6 +220,13 @@ def test_beside_classes_a_value_is_told_by_its_kind_of_json(text: bytes, value: 
     again = codec_for(cls).decode("Message", 1, b'{"value":%s}' % text)
 
     assert (type(again.value), again.value) == (type(value), value)
+
+
+def test_beside_classes_the_none_of_a_literal_is_read() -> None:
+    hint = Card | Invoice | Literal["a", None]  # noqa: PYI061  both spellings are read
+    cls = make_dataclass("Message", [("value", hint)], frozen=True)
+
+    assert [round_trip(cls(value)) for value in ("a", None)] == [cls("a"), cls(None)]
 
 
 def test_a_class_that_refuses_its_fields_is_a_wrong_body() -> None:

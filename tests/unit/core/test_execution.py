@@ -45,6 +45,10 @@ def test_what_was_only_decided_is_no_line(event: Any) -> None:
     assert execution_log([Entry(4, event)]) == []
 
 
+def test_a_line_about_nothing_in_particular_needs_no_text() -> None:
+    assert execution_log([Entry(4, events.Resumed())]) == [Execution(4, "Resumed", None)]
+
+
 def test_an_instance_that_somebody_stopped_did_not_fault() -> None:
     assert execution_log([Entry(4, events.Suspended("wait"), actor="ann")])[0].what == "Suspended"
 

@@ -1,6 +1,7 @@
 """What the core hands out is a value: whoever gets it cannot change it for others."""
 
 import pkgutil
+from dataclasses import is_dataclass
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -19,7 +20,14 @@ from mainspring.core.type_parameters import ALIASES_IN_A_ROW
 def records() -> list[type[Any]]:
     modules = [import_module(f"mainspring.core.{each.name}") for each in pkgutil.iter_modules(mainspring.core.__path__)]
     found = [each for module in modules for each in vars(module).values() if isinstance(each, type)]
-    return [each for each in found if issubclass(each, Struct) and each.__module__.startswith("mainspring.core")]
+    own = [each for each in found if each.__module__.startswith("mainspring.core")]
+    return [each for each in own if issubclass(each, Struct) or is_dataclass(each)]
+
+
+def is_frozen(record: type[Any]) -> bool:
+    return (
+        record.__struct_config__.frozen if issubclass(record, Struct) else vars(record)["__dataclass_params__"].frozen
+    )
 
 
 def test_the_limits_are_those_that_people_were_told() -> None:
@@ -32,4 +40,4 @@ def test_the_limits_are_those_that_people_were_told() -> None:
 
 def test_no_record_can_be_changed() -> None:
     assert records()
-    assert [each.__name__ for each in records() if not each.__struct_config__.frozen] == []
+    assert [each.__name__ for each in records() if not is_frozen(each)] == []
