@@ -247,6 +247,12 @@ def test_another_value_than_the_model_is_told_with_the_fix() -> None:
     assert str(caught.value) == "Visit: owner must be a Customer and is str 'x'. Pass a Customer itself."
 
 
+def test_a_model_that_is_right_is_not_taken_for_the_fault_beside_it() -> None:
+    wrong: Any = "x"
+    with pytest.raises(EncodeError, match="Visit: pet must be a Cat or a Dog and is str 'x'"):
+        body_of(Visit(customer(), wrong))
+
+
 def test_a_model_and_a_dict_cannot_be_told_apart() -> None:
     home = make_dataclass("Home", [("pet", Cat | dict[str, int])], frozen=True)
 
