@@ -12,6 +12,7 @@ from hypothesis import HealthCheck
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import is_local_module_file
 
+from tests.support.examples import limit_examples
 from tests.support.ordering import dealt
 
 # Tests start hundreds of processes: where this is set, each of them, and each run, would compile all that it imports.
@@ -62,6 +63,8 @@ LONG: Final = {
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hypothesis.settings().derandomize:
+        limit_examples(items)
     workers = int(getattr(config, "workerinput", {}).get("workercount", 1))
     # Those of a soak are left out afterwards: among the others they would shift the workers' parts.
     soaked = [item for item in items if item.get_closest_marker("soak")]

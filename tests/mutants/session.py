@@ -31,6 +31,7 @@ import hypothesis
 import pytest
 
 from tests.mutants.mutations import Mutant
+from tests.support.examples import limit_examples
 
 Verdict: TypeAlias = Literal["killed", "timed out", "survived", "not reached"]
 
@@ -41,8 +42,8 @@ LEAST_SECONDS: Final = 4.0
 """What a mutant may take in any case, of the processor's time; beyond that, four times what its tests take."""
 WAITING_SECONDS: Final = 300
 """A mutant that waits for ever takes no processor's time: it is ended after this, on the busiest machine too."""
-EXAMPLES, MOST_EXAMPLES = 20, 60
-"""Of a property without a number of its own, and of one with: fewer than in the tests, so that a score is too low."""
+EXAMPLES: Final = 20
+"""Of a property without a number of its own: fewer than in the tests, so that a score is too low."""
 OPTIONS: Final = (
     "-q",
     "-s",
@@ -279,16 +280,6 @@ def find_quickly() -> None:
     few = hypothesis.settings(max_examples=EXAMPLES, phases=phases, database=None)
     hypothesis.settings.register_profile("mutants", few)
     hypothesis.settings.load_profile("mutants")
-
-
-def limit_examples(items: Iterable[pytest.Item]) -> None:
-    """Let no property take its time: a mutant that survives takes all tests there are."""
-    for item in items:
-        function = getattr(item, "function", None)
-        chosen: hypothesis.settings | None = getattr(function, "_hypothesis_internal_use_settings", None)
-        if chosen is not None and chosen.max_examples > MOST_EXAMPLES:
-            few = hypothesis.settings(chosen, max_examples=MOST_EXAMPLES)
-            setattr(function, "_hypothesis_internal_use_settings", few)  # noqa: B010  hypothesis has no other way
 
 
 class Fresh:

@@ -2,7 +2,7 @@
 
 from tests.edges.web.fuzzing import fuzz, modes, operations, serving
 
-EXAMPLES = 2
+EXAMPLES = 1
 
 
 def test_no_request_gets_an_answer_that_the_document_does_not_describe() -> None:
