@@ -22,6 +22,8 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
+from mainspring.engine.runtime import Runtime
+from mainspring.port.clock import Clock
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105  the one of Standard Webhooks' own example
 QUICK = Retry(max_attempts=3, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=2))
@@ -93,8 +95,8 @@ class Orders(Workflow[Input, Ordered, Output]):
                 return [Fail(f"after {attempts}, {'definitely' if definite else 'perhaps'}: {error}")]
 
 
-def shop(folder: Path) -> Mainspring:
-    app = Mainspring(f"sqlite:///{folder / 'shop.db'}")
+def shop(folder: Path, clock: Clock | None = None) -> Mainspring:
+    app = Mainspring(f"sqlite:///{folder / 'shop.db'}", runtime=Runtime(clock))
     app.add(Orders())
     return app
 

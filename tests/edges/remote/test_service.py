@@ -21,6 +21,7 @@ from mainspring.app.signatures import StandardWebhooks, keys_of
 from mainspring.codec.wire import read_envelope, schema
 from mainspring.errors import InstanceFailedError, SettingError, WiringError
 from mainspring.remote import Service
+from mainspring.testing.clock import VirtualClock
 from mainspring.web.api import api
 from tests.edges.remote.charged_elsewhere import (
     QUICK,
@@ -118,19 +119,24 @@ def test_every_attempt_has_the_same_key_and_what_is_not_answered_is_asked_again(
 
 
 def test_another_worker_sends_the_very_same_bytes(tmp_path: Path) -> None:
+    clock, retry = VirtualClock(), Retry(first=timedelta(minutes=1), jitter=False)
+
+    def asking(server: Server) -> Mainspring:
+        app = shop(tmp_path, clock)
+        payments = Service(app, f"http://127.0.0.1:{server.port}/commands", secrets=SECRET)
+        payments.handles(ChargeCard, returns=CardCharged, retry=retry)
+        return app
+
     async def main() -> None:
         async with serving(answered(500), replying({})) as server:
             SERVERS[server.port] = server
-            for patience in (timedelta(seconds=0.3), timedelta(0)):
-                app = shop(tmp_path)
-                payments = Service(app, f"http://127.0.0.1:{server.port}/commands", secrets=SECRET)
-                payments.handles(ChargeCard, returns=CardCharged, retry=Retry(first=patience, jitter=False))
-                async with app:
-                    if not server.requests:
-                        await app.send(PlaceOrder("o-1"), id="checkout-17")
-                        await until(lambda: len(server.requests) == 1)
-                    else:
-                        await app.instance(Orders, "o-1").result()
+            async with asking(server) as app:
+                await app.send(PlaceOrder("o-1"), id="checkout-17")
+                await until(lambda: len(server.requests) == 1)
+            assert len(server.requests) == 1, "the first worker has not asked again"
+            clock.advance(61)
+            async with asking(server) as app:
+                await app.instance(Orders, "o-1").result()
             first, second = server.requests
             assert first.body == second.body
 
