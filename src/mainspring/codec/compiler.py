@@ -121,7 +121,7 @@ Use a dataclass of two floats.
 
 
 def _holds_itself(shape: Shape) -> bool:
-    return isinstance(shape, Record) and any(other is shape for part in shape.below() for other in _reachable(part))
+    return any(other is shape for part in shape.below() for other in _reachable(part))
 
 
 def _reachable(shape: Shape) -> list[Shape]:
@@ -343,8 +343,15 @@ def _tag(cls: type[Any]) -> dict[str, Any]:
 def _proof_for(cls: type[Any], fields: list[Field]) -> Proof:
     if not all(field.init for field in fields):
         return Proof.FIELDS
-    own_init = dataclasses.is_dataclass(cls) and not vars(cls)["__dataclass_params__"].init
-    return Proof.BYTES if own_init or hasattr(cls, "__post_init__") else Proof.CHECK
+    return Proof.BYTES if _has_own_init(cls) or hasattr(cls, "__post_init__") else Proof.CHECK
+
+
+def _has_own_init(cls: type[Any]) -> bool:
+    if not dataclasses.is_dataclass(cls):
+        return False
+    # A class that writes an __init__ keeps it whatever `init` says; only where the code came from tells of it.
+    code = getattr(cls.__init__, "__code__", None)
+    return not vars(cls)["__dataclass_params__"].init or code is None or code.co_filename != "<string>"
 
 
 def _class_of(shape: Any) -> type[Any]:
