@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 import typing
-from typing import Any, Generic, Literal, NewType, Protocol, TypeVar, get_args, get_origin
+from typing import Any, Literal, NewType, TypeVar, get_args, get_origin
 
 from msgspec import Struct, structs
 
@@ -17,14 +17,14 @@ from mainspring.errors import RegistrationError
 class Field(Struct, frozen=True):
     """A field of a record: its name in Python and in JSON, and its type hint with all names resolved.
 
-    >>> Field("qty", "qty", int).required
+    >>> Field("qty", "qty", int, required=True).init
     True
     """
 
     name: str
     key: str
     hint: Any
-    required: bool = True
+    required: bool
     init: bool = True
 
 
@@ -176,14 +176,13 @@ def _bindings(cls: type[Any], arguments: tuple[Any, ...]) -> dict[Any, dict[Any,
     found = {cls: own}
     for base in vars(cls).get("__orig_bases__", cls.__bases__):
         origin: Any = get_origin(base) or base
-        if origin not in (Generic, Protocol, object, Struct, typing.NamedTuple) and isinstance(origin, type):
+        if isinstance(origin, type):  # NamedTuple is none
             found |= _bindings(origin, tuple(substituted(argument, own) for argument in get_args(base)))
     return found
 
 
 def _bound(origin: Any, arguments: tuple[Any, ...]) -> dict[Any, Any]:
-    parameters = getattr(origin, "__type_params__", ()) or getattr(origin, "__parameters__", ())
-    return dict(zip(parameters, arguments, strict=False))
+    return dict(zip(getattr(origin, "__parameters__", ()), arguments, strict=False))
 
 
 def _is_required(field: dataclasses.Field[Any]) -> bool:

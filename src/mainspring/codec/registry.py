@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, get_origin
+from typing import Any
 
 from msgspec import Struct
 
@@ -76,7 +76,7 @@ class Codec:
         True
         """
         for cls in types:
-            if get_origin(cls) is not None or not isinstance(cls, type):
+            if not isinstance(cls, type):
                 raise RegistrationError(shown(cls, 80), "is not a class of its own", "Subclass it, and register that.")
             if cls not in self._by_type:
                 self._add(cls)

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator
@@ -18,6 +18,8 @@ from mainspring.codec.limits import INTEGER_MAX, INTEGER_MIN
 from mainspring.core.messages import message
 from mainspring.errors import DecodeError, EncodeError, RegistrationError
 from tests.unit.codec.shop import body_of, codec_for, round_trip
+
+T = TypeVar("T")
 
 
 class Frozen(BaseModel):
@@ -38,6 +40,12 @@ class Cat(Frozen):
 
 class Dog(Frozen):
     name: str
+
+
+@dataclass(frozen=True)
+class Lookalike(Generic[T]):
+    content: T
+    model_fields: tuple[str, ...] = ()
 
 
 class Guess(Frozen):
@@ -324,3 +332,9 @@ def test_the_codec_does_not_import_pydantic() -> None:
     printed = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout  # noqa: S603  our own program
 
     assert printed == "False\n"
+
+
+def test_a_generic_class_that_looks_like_a_model_is_none() -> None:
+    cls = make_dataclass("Message", [("value", Lookalike[int])], frozen=True)
+
+    assert round_trip(cls(Lookalike(1, ("content",)))) == cls(Lookalike(1, ("content",)))

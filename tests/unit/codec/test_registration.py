@@ -30,7 +30,7 @@ from typing_extensions import TypeAliasType
 
 from mainspring.codec import Codec
 from mainspring.codec.checks import compile_check
-from mainspring.codec.hints import unwrapped
+from mainspring.codec.hints import fields_of, unwrapped
 from mainspring.codec.shapes import Shape
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
@@ -38,7 +38,20 @@ from mainspring.core.messages import message
 from mainspring.core.workflow import Workflow
 from mainspring.errors import RegistrationError, UnknownTypeError
 from mainspring.testing.samples import Count, Counted, CountedThrice, Counter
-from tests.unit.codec.shop import Box, Card, Colour, Invoice, Order, Payment, Size, Voucher, codec_for, round_trip
+from tests.unit.codec.shop import (
+    Box,
+    Card,
+    Colour,
+    Invoice,
+    Order,
+    OrderId,
+    Payment,
+    Point,
+    Size,
+    Voucher,
+    codec_for,
+    round_trip,
+)
 
 T = TypeVar("T")
 One = Literal[1]
@@ -85,6 +98,24 @@ class Huge(Enum):
     A = 2**64
 
 
+class Mixture(Enum):
+    A = 1
+    B = "b"
+
+
+class Nothing(Enum):
+    pass
+
+
+class Couple(NamedTuple, Generic[T]):
+    one: T
+    other: T
+
+
+class Fielded:
+    _fields = ("value",)
+
+
 class Options(TypedDict):
     value: int
 
@@ -94,6 +125,14 @@ class Wrapped(NamedTuple):
 
 
 class Row(Struct, frozen=True, array_like=True):
+    value: int
+
+
+class TaggedRow(Struct, frozen=True, array_like=True, tag=True):
+    value: int
+
+
+class TaggedLine(Struct, frozen=True, array_like=True, tag=True):
     value: int
 
 
@@ -141,7 +180,12 @@ class FormerCard:
         (Tags, "is the Flag Tags", "Use a frozenset of a plain Enum"),
         (Pairs, "is the Enum Pairs, whose values are not all str or all int", "Give its members such values"),
         (Huge, "is the Enum Huge, whose values are not all str or all int of 64 bits", "Give its members such"),
+        (Mixture, "is the Enum Mixture, whose values are not all str or all int", "Give its members such values"),
+        (Nothing, "is the Enum Nothing, whose values are not all str or all int", "Give its members such values"),
+        (Fielded, "is Fielded, which cannot be read back", "Use a frozen dataclass"),
+        (Couple[int], "Couple[int], which cannot be read back", "Use a frozen dataclass"),
         (Literal[True], "is typing.Literal[True]", "Use str, int and None in a Literal"),
+        (Literal["a", True], "is typing.Literal['a', True]", "Use str, int and None in a Literal"),
         (Literal[Colour.RED], "is typing.Literal[<Colour.RED", "or the Enum itself"),
         (Box, "is the generic Box without parameters", "Write Box[…]"),
         (T, "is the type variable ~T", "Give Message its parameters"),
@@ -172,6 +216,7 @@ class FormerCard:
         (FormerCard | Card, "of which two are stored as 'Card'", '@message(name="…")'),
         (Box[int] | Box[str], "of which two are stored as 'Box'", "Rename one"),
         (Card | Row, "and Row has array_like=True", "Drop array_like"),
+        (TaggedRow | TaggedLine, "and TaggedRow has array_like=True", "Drop array_like"),
     ],
 )
 def test_a_field_that_could_not_be_read_back_is_refused(hint: Any, problem: str, fix: str) -> None:
@@ -234,6 +279,26 @@ def test_a_generic_alias_is_refused_and_its_subclass_taken() -> None:
     assert round_trip(IntegerBox(3)) == IntegerBox(3)
 
 
+def test_a_name_for_a_type_is_no_class_to_be_registered() -> None:
+    name: Any = OrderId
+
+    with pytest.raises(RegistrationError, match=r"OrderId: is not a class of its own. Subclass it, and register that."):
+        Codec().register(name)
+
+
+def test_a_subclass_of_a_generic_class_without_parameters_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Unlabelled(Box):  # pyright: ignore[reportMissingTypeArgument]  the mistake itself
+        pass
+
+    with pytest.raises(
+        RegistrationError,
+        match=r"^Unlabelled: its field `content` is the type variable ~T. "
+        r"Give Unlabelled its parameters, or subclass it with them.$",
+    ):
+        Codec().register(Unlabelled)
+
+
 def test_a_plain_class_is_refused() -> None:
     with pytest.raises(RegistrationError, match="Plain: is Plain, which cannot be read back"):
         Codec().register(Plain)
@@ -280,6 +345,17 @@ def test_a_field_that_no_attribute_can_have_is_refused() -> None:
         Codec().register(defstruct("Message", [("class", int)], frozen=True))
 
 
+def test_a_field_whose_name_is_no_identifier_is_refused() -> None:
+    bare = type("Message", (), {"__annotations__": {"a-b": int}})
+
+    with pytest.raises(RegistrationError, match=r"its field `a-b` has a name that is no Python name. Rename it."):
+        Codec().register(dataclass(frozen=True, init=False)(bare))
+
+
+def test_a_field_of_a_named_tuple_is_required_unless_it_has_a_default() -> None:
+    assert [(each.name, each.required) for each in fields_of(Point)] == [("x", True), ("y", False)]
+
+
 def test_an_alias_stands_for_its_type_with_what_it_is_given() -> None:
     pair: Any = Pair
 
@@ -292,8 +368,13 @@ def test_a_field_stored_under_the_codecs_own_key_is_refused() -> None:
     class Sly(Struct, frozen=True):
         kind: str = field(name="$type")
 
+    class Slier(Struct, frozen=True):
+        edition: int = field(name="$version")
+
     with pytest.raises(RegistrationError, match=r"its field `kind` is stored as '\$type'"):
         Codec().register(Sly)
+    with pytest.raises(RegistrationError, match=r"its field `edition` is stored as '\$version'"):
+        Codec().register(Slier)
 
 
 def test_a_struct_as_an_array_with_a_set_in_it_is_refused() -> None:

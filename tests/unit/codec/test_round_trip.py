@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, make_dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any, Final, Literal
+from enum import Enum
+from typing import Annotated, Any, Final, Generic, Literal, NewType, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -49,7 +50,14 @@ from tests.unit.codec.shop import (
 
 Left = Literal["left"]
 Right = Literal["right"]
+Middle = NewType("Middle", Literal["middle"])  # pyright: ignore[reportGeneralTypeIssues]  it works at run time
+T = TypeVar("T")
 PLUS_TWO = timezone(timedelta(hours=2))
+
+
+class Extreme(Enum):
+    LOWEST = -(2**63)
+    HIGHEST = 2**63 - 1
 
 
 def one_field(hint: Any) -> Callable[[Any], Any]:
@@ -83,10 +91,13 @@ def one_field(hint: Any) -> Callable[[Any], Any]:
         (Colour, Colour.RED),
         (Size, Size.LARGE),
         (Speed, Speed.FAST),
+        (Extreme, Extreme.LOWEST),
+        (Extreme, Extreme.HIGHEST),
         (Literal["a", 1] | None, 1),
         (Literal["a", None], None),  # noqa: PYI061  both spellings are read
         (datetime, datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=5, minutes=31)))),
         (Left | Right | int, "right"),
+        (Middle | Right | int, "middle"),
         (OrderId, OrderId("o-1")),
         (Annotated[int, "a note"], 3),
         (Annotated[int, Meta(ge=1)], 3),
@@ -96,6 +107,7 @@ def one_field(hint: Any) -> Callable[[Any], Any]:
         (int | float, 1),
         (float | Decimal, Decimal("1.5")),
         (list[int], [3, 1, 2]),
+        (list[list[int]], [[1], []]),
         (list, [1, "a", None]),
         (tuple[int, str], (1, "a")),
         (tuple[()], ()),
@@ -162,6 +174,28 @@ def test_generic_classes_are_read_with_the_parameters_of_their_own_level() -> No
     shelf = Shelf(Box(1), Boxes(["a", "b"], "a"))
 
     assert round_trip(shelf) == shelf
+
+
+def test_a_generic_field_that_a_subclass_declares_anew_is_read_as_the_subclass_has_it() -> None:
+    @dataclass(frozen=True)
+    class Single(Box[list[T]], Generic[T]):
+        content: T  # pyright: ignore[reportIncompatibleVariableOverride, reportGeneralTypeIssues]  another type than above
+
+    message = one_field(Single[int])(Single(1))
+
+    assert round_trip(message) == message
+
+
+def test_a_subclass_of_a_subclass_that_gave_the_parameters_comes_back() -> None:
+    @dataclass(frozen=True)
+    class Numbers(Box[int]):
+        pass
+
+    @dataclass(frozen=True)
+    class NamedNumbers(Numbers):
+        name: str
+
+    assert round_trip(NamedNumbers(1, "a")) == NamedNumbers(1, "a")
 
 
 def test_the_order_of_a_dict_is_kept() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import pytest
 from msgspec import Struct, json
 
+from mainspring.core.messages import message
 from mainspring.errors import DecodeError
 from tests.unit.codec.shop import (
     Address,
@@ -65,6 +66,44 @@ def test_a_union_that_msgspec_tells_apart_is_left_to_it() -> None:
 
     assert body_of(cls(Dog("rex"))) == b'{"value":{"type":"Dog","name":"rex"}}'
     assert round_trip(cls(Dog("rex"))) == cls(Dog("rex"))
+
+
+def test_a_tag_of_msgspec_on_only_one_of_two_classes_does_not_tell_them_apart() -> None:
+    class Cat(Struct, frozen=True, tag=True):
+        number: str
+
+    cls = make_dataclass("Message", [("value", Cat | Card)], frozen=True)
+
+    assert body_of(cls(Cat("1"))) == b'{"value":{"$type":"Cat","type":"Cat","number":"1"}}'
+    assert [round_trip(cls(value)) for value in (Cat("1"), Card("1"))] == [cls(Cat("1")), cls(Card("1"))]
+
+
+def test_tags_of_msgspec_under_two_keys_do_not_tell_classes_apart() -> None:
+    class Cat(Struct, frozen=True, tag=True, tag_field="kind"):
+        name: str
+
+    class Dog(Struct, frozen=True, tag=True, tag_field="sort"):
+        name: str
+
+    cls = make_dataclass("Message", [("value", Cat | Dog)], frozen=True)
+
+    assert body_of(cls(Dog("rex"))) == b'{"value":{"$type":"Dog","sort":"Dog","name":"rex"}}'
+    assert round_trip(cls(Dog("rex"))) == cls(Dog("rex"))
+
+
+def test_tags_of_msgspec_do_not_tell_classes_apart_of_which_one_has_versions() -> None:
+    @message(version=2, upcasters=[lambda body: body])
+    class Cat(Struct, frozen=True, tag=True):
+        name: str
+
+    class Dog(Struct, frozen=True, tag=True):
+        name: str
+
+    cls = make_dataclass("Message", [("value", Cat | Dog)], frozen=True)
+
+    assert body_of(cls(Cat("tom"))) == b'{"value":{"$type":"Cat","$version":2,"type":"Cat","name":"tom"}}'
+    assert body_of(cls(Dog("rex"))) == b'{"value":{"$type":"Dog","type":"Dog","name":"rex"}}'
+    assert [round_trip(cls(value)) for value in (Cat("tom"), Dog("rex"))] == [cls(Cat("tom")), cls(Dog("rex"))]
 
 
 def test_a_union_that_msgspec_tells_apart_may_hold_one_that_it_does_not() -> None:
