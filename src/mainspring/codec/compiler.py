@@ -170,7 +170,7 @@ class _Compiler:
             return self._model(hint)
         if is_record(hint):
             record = self._record(hint)
-            return Versioned(record) if record.declared.version > 1 else record
+            return self._versioned(record) if record.declared.version > 1 else record
         if is_named_tuple(hint):
             return Fixed(hint, hint, [shape for _, shape in self._fields(hint, hint)])
         if isinstance(hint, type) and issubclass(hint, Enum):
@@ -234,6 +234,15 @@ class _Compiler:
                 "Make it a frozen dataclass, or upcast it in the outer type.",
             )
         return Model(cls, dumper(cls, declared.name), loader(cls, declared.name))
+
+    def _versioned(self, record: Record) -> Shape:
+        if _is_array(record.cls):
+            self._refuse(
+                f"is {record.cls.__name__} of version {record.declared.version} with array_like=True, "
+                "and an array has no place for the version",
+                "Drop array_like.",
+            )
+        return Versioned(record)
 
     def _record(self, hint: Any) -> Record:
         if hint not in self._records:

@@ -61,12 +61,7 @@ def entry_for(cls: type[Any]) -> Entry:
 
 def _encoder(name: str, compiled: Compiled, check: Check, decode: Callable[[bytes], Any]) -> Callable[[Any], bytes]:
     shape = compiled.shape
-    if isinstance(shape, Model):
-        write: Callable[[Any], bytes] = shape.dump
-    elif shape.writes:
-        write = _chained(shape.write, _encode)
-    else:
-        write = _encode
+    write = _chained(shape.write, _encode) if shape.writes else _encode
     prove = _prover(name, compiled, write, decode)
 
     def encode(value: Any) -> bytes:
@@ -138,8 +133,11 @@ def _told(name: str, error: Exception) -> EncodeError:
 
 def _decoder(name: str, cls: type[Any], shape: Shape) -> Callable[[bytes], Any]:
     if isinstance(shape, Model):
-        return shape.load
-    read = _chained_read(shape) if shape.reads else _plain_decoder(name, cls)
+        read: Callable[[bytes], Any] = shape.load
+    elif shape.reads:
+        read = _chained_read(shape)
+    else:
+        read = _plain_decoder(name, cls)
 
     def decode(body: bytes) -> Any:
         try:
@@ -171,7 +169,7 @@ def _chained_read(shape: Shape) -> Callable[[bytes], Any]:
 def _plain_decoder(name: str, cls: type[Any]) -> Callable[[bytes], Any]:
     try:
         return json.Decoder(cls).decode
-    except (TypeError, NameError, NotImplementedError) as error:
+    except (TypeError, ValueError) as error:
         raise RegistrationError(name, f"msgspec cannot read it back: {error}", "Change the field's type.") from error
 
 

@@ -110,8 +110,7 @@ class Leaf(Shape):
         )
 
     def test(self, v: str, names: Names) -> str:
-        bound = "" if self.rule.bound is None else names.bind(self.rule.bound)
-        return self.rule.test.format(v=v, bound=bound)
+        return self.rule.test.format(v=v, bound=names.bind(self.rule.bound))
 
     def is_itself(self, value: Any) -> bool:
         return self._is_itself(value)
@@ -132,7 +131,7 @@ class Items(Shape):
         self.container = container
         self.item = item
         self.special_write = issubclass(container, (set, frozenset))
-        self.hashable = container in (tuple, frozenset)
+        self.hashable = container is frozenset or (container is tuple and item.hashable)
         self._natural = item.hint in (int, str)
 
     def below(self) -> list[Shape]:
@@ -264,7 +263,9 @@ class Record(Shape):
     """
 
     def __init__(self, hint: Any, cls: type[Any], declared: MessageType, tag: dict[str, Any]) -> None:
-        super().__init__(hint, with_article(cls.__name__), f"Pass {with_article(cls.__name__)} itself.", ("object",))
+        config = getattr(cls, "__struct_config__", None)
+        kind = "object" if config is None or not config.array_like else "array"
+        super().__init__(hint, with_article(cls.__name__), f"Pass {with_article(cls.__name__)} itself.", (kind,))
         self.cls = cls
         self.declared = declared
         self.tag = tag
@@ -400,7 +401,7 @@ class Choice(Shape):
         self._tagged = tagged
         self._tags = tags
         self._by_class: dict[type[Any], Any] = {cls: tagged[tag] for cls, tag in tags.items()}
-        self._by_kind = {kind: member for member in members for kind in member.kinds if member not in tagged.values()}
+        self._by_kind = {kind: member for member in members for kind in member.kinds}
 
     def below(self) -> list[Shape]:
         return self.members

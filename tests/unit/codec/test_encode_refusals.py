@@ -144,6 +144,20 @@ def test_the_error_tells_the_place_and_the_fix() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("hint", "fix"),
+    [
+        (Any, "Give the field a precise type, or convert the value."),
+        (Card | Invoice, "Pass one of these."),
+    ],
+)
+def test_a_value_of_too_wide_a_choice_is_told_with_the_fix(hint: Any, fix: str) -> None:
+    with pytest.raises(EncodeError) as caught:
+        body_of(one_field(hint)((1, 2)))
+
+    assert caught.value.fix == fix
+
+
 def test_a_wrong_value_deep_inside_a_union_is_found() -> None:
     payment = Payment(Card("1"), by_name={"a": (Invoice(b"1"), 1)})  # pyright: ignore[reportArgumentType]  the wrong one
 

@@ -125,6 +125,11 @@ class Picky(Frozen):
             raise ValueError("too small")
 
 
+class Closed(Frozen):
+    def model_post_init(self, context: object, /) -> None:
+        raise LookupError("never content")
+
+
 class Locked(Frozen):
     @classmethod
     def model_validate_json(cls, *_: Any, **__: Any) -> Any:
@@ -205,6 +210,13 @@ def test_models_within_a_dataclass_come_back_with_their_names() -> None:
     assert round_trip(visit) == visit
 
 
+def test_a_model_within_a_dataclass_comes_back_without_a_union_beside_it() -> None:
+    order = make_dataclass("Order", [("customer", Customer)], frozen=True)(customer(limit=Decimal("1.10")))
+
+    assert body_of(order).startswith(b'{"customer":{"customerName":"ann"')
+    assert round_trip(order) == order
+
+
 def test_a_discriminated_union_comes_back() -> None:
     value = Discriminated(value=Other(pet=Dog(name="rex")))
 
@@ -280,6 +292,13 @@ def test_a_model_that_refuses_its_fields_in_its_own_way_is_a_wrong_body() -> Non
         codec_for(Picky).decode("Picky", 1, b'{"value":-1}')
     with pytest.raises(DecodeError, match=r"Locked: the body does not fit: not today\. Correct the data"):
         codec_for(Locked).decode("Locked", 1, b"{}")
+    with pytest.raises(DecodeError, match=r"Closed: the body does not fit: never content\. Correct the data\."):
+        codec_for(Closed).decode("Closed", 1, b"{}")
+
+
+def test_a_body_that_is_no_json_is_refused_in_the_words_of_pydantic() -> None:
+    with pytest.raises(DecodeError, match="Cat: the body does not fit: Invalid JSON: EOF while parsing"):
+        codec_for(Cat).decode("Cat", 1, b"{")
 
 
 def test_the_place_in_a_wrong_body_is_told_from_the_outside_in() -> None:

@@ -25,13 +25,14 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict, Type
 from uuid import UUID
 
 import pytest
-from msgspec import Meta, Struct, defstruct, field
+from msgspec import Meta, Struct, ValidationError, defstruct, field
 from typing_extensions import TypeAliasType
 
 from mainspring.codec import Codec
 from mainspring.codec.checks import compile_check
 from mainspring.codec.hints import fields_of, unwrapped
-from mainspring.codec.shapes import Shape
+from mainspring.codec.leaves import RULES
+from mainspring.codec.shapes import Fixed, Leaf, Shape
 from mainspring.core.decisions import Decisions
 from mainspring.core.events import Event
 from mainspring.core.messages import message
@@ -136,6 +137,11 @@ class TaggedLine(Struct, frozen=True, array_like=True, tag=True):
     value: int
 
 
+@message(version=2, upcasters=[lambda body: body])
+class NewRow(Struct, frozen=True, array_like=True):
+    value: int
+
+
 class Text(str):
     __slots__ = ()
 
@@ -197,6 +203,9 @@ class FormerCard:
         (dict[Literal[1, "1"], int], "whose keys cannot be keys of a JSON object", "Use str, int"),
         (set[list[int]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (frozenset[dict[str, int]], "whose items cannot be in a set", "Use tuples and frozensets"),
+        (set[tuple[list[int], ...]], "whose items cannot be in a set", "Use tuples and frozensets"),
+        (set[tuple[int, list[int]]], "whose items cannot be in a set", "Use tuples and frozensets"),
+        (set[int | list[int]], "whose items cannot be in a set", "Use tuples and frozensets"),
         (datetime | str, "are both a JSON string, so that they could not be told apart", "Use one of them"),
         (date | str, "a date and a str are both a JSON string", "Use one of them"),
         (time | str, "and a str are both a JSON string", "Use one of them"),
@@ -209,6 +218,8 @@ class FormerCard:
         (date | datetime, "a date and a datetime", "Use one of them"),
         (One | int, "are both a JSON int", "Use one of them"),
         (list[int] | tuple[int, ...], "a list and a tuple are both a JSON array", "Use one of them"),
+        (list[int] | tuple[int, str], "a list and a tuple of 2 are both a JSON array", "Use one of them"),
+        (Row | list[Card | Invoice], "a Row and a list are both a JSON array", "Use one of them"),
         (set[int] | frozenset[str], "a set and a frozenset are both a JSON array", "Use one of them"),
         (Card | dict[str, int], "a Card and a dict are both a JSON object", "Use one of them"),
         (Card | Invoice | dict[str, int], "are both a JSON object", "put each into a frozen dataclass"),
@@ -217,6 +228,7 @@ class FormerCard:
         (Box[int] | Box[str], "of which two are stored as 'Box'", "Rename one"),
         (Card | Row, "and Row has array_like=True", "Drop array_like"),
         (TaggedRow | TaggedLine, "and TaggedRow has array_like=True", "Drop array_like"),
+        (NewRow, "is NewRow of version 2 with array_like=True, and an array has no place for", "Drop array_like"),
     ],
 )
 def test_a_field_that_could_not_be_read_back_is_refused(hint: Any, problem: str, fix: str) -> None:
@@ -333,10 +345,14 @@ def test_a_type_that_is_none_is_refused() -> None:
         Codec().register(Counted)
 
 
-def test_what_msgspec_cannot_read_is_refused_when_it_is_registered() -> None:
-    cls = make_dataclass("Message", [("value", Annotated[str, Meta(ge=1)])], frozen=True)
+@pytest.mark.parametrize(
+    ("hint", "problem"),
+    [(Annotated[str, Meta(ge=1)], "Can only set `ge`"), (Annotated[int, Meta(ge=2**64)], "Integer bounds constraints")],
+)
+def test_what_msgspec_cannot_read_is_refused_when_it_is_registered(hint: Any, problem: str) -> None:
+    cls = make_dataclass("Message", [("value", hint)], frozen=True)
 
-    with pytest.raises(RegistrationError, match=r"Message: msgspec cannot read it back: Can only set `ge`"):
+    with pytest.raises(RegistrationError, match=f"Message: msgspec cannot read it back: {problem}"):
         Codec().register(cls)
 
 
@@ -476,6 +492,15 @@ def test_a_shape_without_a_test_of_its_own_lets_nothing_pass() -> None:
         compile_check(bare)
     with pytest.raises(NotImplementedError):
         bare.is_itself(1)
+
+
+def test_a_shape_by_itself_is_left_to_msgspec() -> None:
+    pair = Fixed(tuple[int, int], tuple, [Leaf(int, RULES[int]), Leaf(int, RULES[int])])
+
+    assert pair.write((1, 2)) == (1, 2)
+    assert pair.read([1, 2]) == (1, 2)
+    with pytest.raises(ValidationError, match=r"^Expected `int`, got `str` - at `\$\[1\]`$"):
+        pair.read([1, "2"])
 
 
 def test_every_registration_error_ends_in_a_sentence_that_says_what_to_do() -> None:

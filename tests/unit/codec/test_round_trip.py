@@ -120,6 +120,7 @@ def one_field(hint: Any) -> Callable[[Any], Any]:
         (list[Point], [Point(1)]),
         (set[str], {"b", "a"}),
         (frozenset[tuple[int, str]], frozenset({(1, "a"), (2, "b")})),
+        (frozenset[tuple[int, ...]], frozenset({(1, 2), ()})),
         (frozenset[frozenset[int]], frozenset({frozenset({1, 2}), frozenset({3})})),
         (dict, {"a": [1]}),
         (dict[str, list[int]], {"b": [1], "a": []}),
@@ -207,6 +208,13 @@ def test_the_order_of_a_dict_is_kept() -> None:
 def test_a_set_is_written_in_a_fixed_order() -> None:
     assert body_of(one_field(set[int])({30, 4, 100})) == b'{"value":[4,30,100]}'
     assert body_of(one_field(frozenset[str])(frozenset({"b", "a", "ä"}))) == '{"value":["a","b","ä"]}'.encode()
+    assert body_of(one_field(set[str])({"a b", "a"})) == b'{"value":["a","a b"]}'
+
+
+def test_a_set_of_neither_integers_nor_texts_is_written_in_the_order_of_its_json() -> None:
+    amounts = {Decimal(9), Decimal(10), Decimal(100)}
+
+    assert body_of(one_field(set[Decimal])(amounts)) == b'{"value":["10","100","9"]}'
 
 
 def test_the_bytes_of_a_set_do_not_depend_on_the_process() -> None:
@@ -261,12 +269,20 @@ def test_a_struct_leaves_its_defaults_out_beside_a_union_too() -> None:
     assert body_of(cls(Brief(), Card("1"))) == b'{"brief":{},"method":{"$type":"Card","number":"1"}}'
 
 
-def test_a_struct_as_an_array_comes_back() -> None:
-    class Row(Struct, frozen=True, array_like=True):
-        id: int
-        name: str
+class Row(Struct, frozen=True, array_like=True):
+    id: int
+    name: str
 
+
+def test_a_struct_as_an_array_comes_back() -> None:
     assert round_trip(Row(1, "a")) == Row(1, "a")
+
+
+@pytest.mark.parametrize("value", [Row(1, "a"), {"a": Card("1")}], ids=["array", "dict"])
+def test_a_struct_as_an_array_is_told_apart_from_an_object(value: Any) -> None:
+    message = one_field(Row | dict[str, Card | Invoice])(value)
+
+    assert round_trip(message) == message
 
 
 def test_a_class_that_computes_a_field_comes_back_when_it_computes_the_same_again() -> None:
