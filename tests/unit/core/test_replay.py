@@ -7,6 +7,7 @@ import pytest
 
 from mainspring import Complete, Send
 from mainspring.core.events import (
+    Became,
     Began,
     Compensating,
     Completed,
@@ -182,6 +183,7 @@ def test_events_are_compared_as_they_come_back_from_a_store() -> None:
     ("event", "behind", "expected"),
     [
         (Sent("x"), InitiatedBy("go"), True),
+        (Became("waiting"), Received("go"), True),
         (Completed(), Received("go"), True),
         (Failed("no"), Sent("x"), True),
         (Compensating("no"), Received("go"), True),

@@ -86,6 +86,15 @@ def test_an_alias_in_which_a_name_is_unknown_is_named() -> None:
     assert "has an alias among its inputs in which name 'Nowhere' is not defined" in problem(workflow_of(Lost()))
 
 
+def test_what_is_no_class_is_named_with_the_role_it_has() -> None:
+    class States(Methods, Workflow[A, list[S], B]): ...
+
+    class Outputs(Methods, Workflow[A, S, list[B]]): ...
+
+    assert "among its states, which is not a class of its own" in problem(States)
+    assert "among its outputs, which is not a class of its own" in problem(Outputs)
+
+
 def test_no_return_means_none_as_never_does() -> None:
     class W(Methods, Workflow[A, S, NoReturn]): ...
 
