@@ -222,6 +222,7 @@ class FormerCard:
         (Row | list[Card | Invoice], "a Row and a list are both a JSON array", "Use one of them"),
         (set[int] | frozenset[str], "a set and a frozenset are both a JSON array", "Use one of them"),
         (Card | dict[str, int], "a Card and a dict are both a JSON object", "Use one of them"),
+        (Voucher | dict[str, int], "a Voucher and a dict are both a JSON object", "Use one of them"),
         (Card | Invoice | dict[str, int], "are both a JSON object", "put each into a frozen dataclass"),
         (Card | OtherCard, "of which two are stored as 'Card'", '@message(name="…")'),
         (FormerCard | Card, "of which two are stored as 'Card'", '@message(name="…")'),
