@@ -14,10 +14,20 @@ from mainspring.app.forms import Form, filled, forms_of
 from mainspring.app.given import LARGEST, checked_limit, checked_text, checked_texts, optional_text
 from mainspring.app.task_views import Task, TaskOutcome, data_of, task_of
 from mainspring.core.messages import Kind, type_of
+from mainspring.core.route import route
 from mainspring.engine.intake import ACTOR_CHARACTERS, is_name
 from mainspring.engine.pending import Pending, ReceiptStatus, moment, read_context
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.errors import DamagedRecordError, EncodeError, NoSuchTaskError, OperationError, TaskRefusedError, shown
+from mainspring.errors import (
+    DamagedRecordError,
+    EncodeError,
+    InvalidIdError,
+    NoSuchTaskError,
+    OperationError,
+    RouteError,
+    TaskRefusedError,
+    shown,
+)
 from mainspring.port.pages import Page
 from mainspring.port.records import Context, Ref
 from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
@@ -139,8 +149,9 @@ class Tasks:
     ) -> TaskOutcome:
         """Answer a task, and return its outcome when that is durable.
 
-        `answer` is a message, or the name of its type with the form's `fields`. It goes to the instance that asked. Of
-        many answers one wins: the others change nothing, and get the outcome of the first.
+        `answer` is a message, or the name of its type with the form's `fields`. It goes to the instance that asked, and
+        one for which `route` names another instance is refused. Of many answers one wins: the others change nothing,
+        and get the outcome of the first.
         """
         row = await self._row(id)
         message = self._message(row, answer, fields) if isinstance(answer, str) else answer
@@ -250,6 +261,17 @@ class Tasks:
             choice = " or ".join(row.answers)
             problem = f"is not answered by {type(message).__name__}, but by {choice}"
             raise TaskRefusedError(str(row), "answer", None, problem)
+        named = self._named(row, message)
+        if named not in (None, row.instance):
+            problem = f"was asked by {shown(row.instance, 100)}, and this answer names {shown(named, 100)}"
+            raise TaskRefusedError(str(row), "instance", None, problem)
+
+    def _named(self, row: TaskRow, message: object) -> str | None:
+        """Return the instance that an answer is for by its own words; one that cannot be routed says nothing."""
+        try:
+            return route(self._entry(row).workflow, message)
+        except (RouteError, InvalidIdError):
+            return None
 
     def _entry(self, row: TaskRow) -> WorkflowEntry:
         entry = self._app.engine.registry.workflows.get(row.workflow)

@@ -165,8 +165,8 @@ class NoSuchTaskError(MainspringError):
 class TaskRefusedError(MainspringError):
     """A person may not do this to a task, or not any more. Nothing was changed.
 
-    `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by somebody else) or `answer` (not
-    of a type that answers it).
+    `reason` is `answered`, `closed`, `missing`, `not asked`, `excluded`, `held` (by somebody else), `answer` (not of a
+    type that answers it) or `instance` (it names another one).
 
     >>> TaskRefusedError("ExpenseApproval/e-1/3", "excluded", "ann").reason
     'excluded'
@@ -184,6 +184,7 @@ class TaskRefusedError(MainspringError):
             "not asked": (f"was not asked of {who}, nor of a role of theirs", "Let it be delegated first."),
             "excluded": (f"may not be done by {who}: somebody else has to check it", "Delegate it to somebody else."),
             "held": ("is held by somebody else", "Let it be released or delegated first."),
+            "instance": (detail, "Answer the task of that instance, or name this one."),
         }.get(reason, (detail, "Look at the form to see what answers it."))
         super().__init__(f"Task {task} {problem}. {fix}")
 

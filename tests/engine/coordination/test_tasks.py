@@ -299,6 +299,34 @@ def test_who_may_answer_is_checked_in_the_transaction_and_a_refusal_changes_noth
     run(main)
 
 
+def test_an_answer_that_names_another_instance_is_refused_and_one_that_names_none_is_not(make_app: MakeApp) -> None:
+    class Unrouted(Expenses):
+        def route(self, message: object) -> str | None:
+            match message:
+                case Approve():
+                    return None
+                case Reject():
+                    raise LookupError("answers are not routed")
+                case _:
+                    return super().route(message)  # pyright: ignore[reportArgumentType]  an input
+
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            await opened(app, "e-2")
+            with pytest.raises(TaskRefusedError, match=r"asked by 'e-1', and this answer names 'e-2'") as refused:
+                await app.tasks.complete(task.id, Approve("e-2"), **MANAGER)
+            assert refused.value.reason == "instance"
+            fields = {"id": "e-2", "reason": "no receipt"}
+            assert await refusal(app.tasks.complete(task.id, "Reject", fields, **MANAGER)) == "instance"
+            assert [one.instance for one in await app.tasks.list(role="manager")] == ["e-1", "e-2"]
+        async with app_of(make_app, workflow=Unrouted) as app:
+            for id, answer in (("e-3", Approve("e-9")), ("e-4", Reject("e-9", "no receipt"))):
+                assert (await app.tasks.complete((await opened(app, id)).id, answer, **MANAGER)).first
+
+    run(main)
+
+
 def test_a_task_is_claimed_given_back_and_delegated(make_app: MakeApp) -> None:
     async def main() -> None:
         async with app_of(make_app) as app:
