@@ -295,7 +295,8 @@ class Mainspring:
     async def ended(self) -> None:
         """Wait until the app has stopped. If it stopped by itself, raise why.
 
-        It does so when a newer release has changed the database (NewerSchemaError); what it held is given back by then.
+        It does so when a newer release has changed the database (NewerSchemaError), with what it held given back, and
+        when the file of a SQLite database was deleted, moved or replaced (StoreMovedError).
         """
         if (engine := self._engine) is not None:
             await engine.over.wait()

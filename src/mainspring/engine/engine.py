@@ -23,7 +23,7 @@ from mainspring.engine.sagas import Doomed
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
-from mainspring.errors import NewerSchemaError, StoreClosedError, UnknownOutcomeError
+from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.port.records import InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
@@ -67,7 +67,7 @@ class Engine:
         self._renewing = asyncio.Lock()
         self._renewed_us = 0
         # Why the engine ended by itself, and whether it has ended at all.
-        self.fault: NewerSchemaError | None = None
+        self.fault: NewerSchemaError | StoreMovedError | None = None
         self.over = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
 
@@ -119,7 +119,7 @@ class Engine:
             finally:
                 self.over.set()
 
-    def _end_by(self, error: NewerSchemaError) -> None:
+    def _end_by(self, error: NewerSchemaError | StoreMovedError) -> None:
         """Stop for good, in order: whoever uses the engine from now on is told why."""
         if self.fault is None:
             log.critical("this worker stops, and gives back what it holds: %s", error)
@@ -167,7 +167,7 @@ class Engine:
         try:
             await self._renew()
             await self.strays.look()
-        except NewerSchemaError as error:
+        except (NewerSchemaError, StoreMovedError) as error:
             self._end_by(error)
         except Exception as error:  # noqa: BLE001  a heart that stops for an error costs all that the worker holds
             log.warning("heartbeat failed: %s", error)

@@ -48,6 +48,7 @@ MainspringError
     ├── UnknownOutcomeError     the answer to a commit was lost, and the database cannot be asked
     ├── StoreFullError          the disk, or a limit set on the database, is full
     ├── StoreReadOnlyError      the database may not be written
+    ├── StoreMovedError         the file was deleted, moved or replaced while it was open
     ├── NewerSchemaError        a newer release has changed the database
     ├── DamagedStoreError       the file is not a database, or its structure is broken
     ├── DamagedRecordError      a stored record is not what was written
@@ -111,6 +112,7 @@ from mainspring.errors.storing import (
     StoreClosedError,
     StoreError,
     StoreFullError,
+    StoreMovedError,
     StoreReadOnlyError,
     StoreUnreachableError,
     UnknownOutcomeError,
@@ -159,6 +161,7 @@ __all__ = [
     "StoreClosedError",
     "StoreError",
     "StoreFullError",
+    "StoreMovedError",
     "StoreReadOnlyError",
     "StoreUnreachableError",
     "TaskRefusedError",

@@ -89,6 +89,22 @@ class NewerSchemaError(StoreError):
         )
 
 
+class StoreMovedError(StoreError):
+    """The file that was opened is not at its place: it was deleted, moved or replaced. Nothing more is written.
+
+    What was being written at that moment stands in the file that was there, if that is kept anywhere. Sent again under
+    its id, it is taken once.
+    """
+
+    def __init__(self, store: str, file: str) -> None:
+        self.file = file
+        super().__init__(
+            store,
+            f"is not what was opened any more: {file} was deleted, moved or replaced",
+            "Bring it back to its place together with its -wal file, and start again.",
+        )
+
+
 class DamagedStoreError(StoreError):
     """The file is not a database, or its structure is broken."""
 

@@ -35,6 +35,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.StoreBusyError, 503, "database is busy"),
     (errors.StoreUnreachableError, 503, "database does not answer"),
     (errors.StoreClosedError, 503, "not open"),
+    (errors.StoreMovedError, 503, "database is gone"),
     (errors.StoreFullError, 507, "no room left"),
     (errors.UnknownOutcomeError, 503, "outcome unknown"),
 )

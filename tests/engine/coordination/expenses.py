@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from mainspring import (
     Ask,
@@ -11,10 +14,16 @@ from mainspring import (
     Envelope,
     Event,
     Fail,
+    Mainspring,
     Received,
     Schedule,
+    Task,
     Workflow,
 )
+from mainspring.errors import TaskRefusedError
+from mainspring.testing.clock import VirtualClock
+from tests.support.apps import MakeApp
+from tests.support.waiting import until
 
 DAY = timedelta(days=1)
 APPROVAL = "approval"
@@ -127,3 +136,36 @@ class CarefulExpenses(Expenses):
     """The same through the inbox."""
 
     mode = "inbox"
+
+
+MANAGER: dict[str, Any] = {"actor": "bob", "roles": ["manager"]}
+
+
+def app_of(make_app: MakeApp, clock: VirtualClock | None = None, workflow: type[Expenses] = Expenses) -> Mainspring:
+    app = make_app(clock)
+    app.add(workflow())
+    return app
+
+
+async def opened(app: Mainspring, id: str = "e-1", maker: str = "ann") -> Task:
+    """Submit an expense, and return the task that it asks."""
+    found: list[Task] = []
+
+    async def is_open() -> bool:
+        found[:] = [task for task in await app.tasks.list(limit=1_000) if task.instance == id]
+        return bool(found)
+
+    await app.send(Submit(id), actor=maker)
+    await until(is_open)
+    return found[0]
+
+
+async def events(app: Mainspring, id: str = "e-1") -> list[str]:
+    (name,) = (name for name in app.registry.workflows if name.endswith("Expenses"))
+    return [type(entry.event).__name__ for entry in await app.instance_at(f"{name}/{id}").stream()]
+
+
+async def refusal(attempt: Any) -> str:
+    with pytest.raises(TaskRefusedError) as refused:
+        await attempt
+    return refused.value.reason

@@ -8,8 +8,17 @@ import pytest
 from mainspring import Ask, Compensate, Complete, Envelope, Event, Kind, Send, StartChild, Workflow
 from mainspring.engine.pending import Pending, ReceiptStatus
 from mainspring.errors import InstanceFailedError, TaskRefusedError
-from tests.engine.coordination.expenses import Approve, Approved, Expenses, Open, Reject, Submit
-from tests.engine.coordination.test_tasks import MANAGER, app_of, opened
+from tests.engine.coordination.expenses import (
+    MANAGER,
+    Approve,
+    Approved,
+    Expenses,
+    Open,
+    Reject,
+    Submit,
+    app_of,
+    opened,
+)
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from mainspring.errors import (
     StoreBusyError,
     StoreError,
     StoreFullError,
+    StoreMovedError,
     StoreReadOnlyError,
 )
 from mainspring.stores.sqlite.sql import execute
@@ -149,6 +151,40 @@ class Place:
                 return StoreError(
                     str(self), f"failed beside the database ({cause})", "Look at the disk and its system's log."
                 )
+
+
+class Footing:
+    """The files that a connection has opened, and whether they still stand at their place.
+
+    What is committed to a file without a name is on the disk, and lost when the last process closes it. The log appears
+    with the first transaction and stays until the last connection is closed.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._log = place.path.with_name(f"{place.path.name}-wal")
+        # A VFS may keep its files elsewhere.
+        self._opened = _identity(place.path)
+        self._opened_log = _identity(self._log)
+
+    def lost(self) -> StoreMovedError | None:
+        """Return what to say if one of the files was deleted, moved or replaced since."""
+        if self._opened is None:
+            return None
+        if _identity(self._place.path) != self._opened:
+            return StoreMovedError(str(self._place), self._place.path.name)
+        log = _identity(self._log)
+        if self._opened_log is None:
+            self._opened_log = log
+        return None if log == self._opened_log else StoreMovedError(str(self._place), self._log.name)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116  it is asked after every commit
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def tune(connection: apsw.Connection) -> None:

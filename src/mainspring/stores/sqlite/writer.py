@@ -11,11 +11,11 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError, StoreError
+from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError, StoreError, StoreMovedError
 from mainspring.port.clock import Clock
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
-from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Place, tune
+from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Footing, Place, tune
 from mainspring.stores.sqlite.damage import refuse_broken_trees
 from mainspring.stores.sqlite.facts import Name, Owned
 from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
@@ -102,6 +102,7 @@ class Writer:
 
     Nobody is answered before COMMIT has returned. A failure rolls everything back: if the database is in trouble,
     all get the error; if not, each job is tried alone, and of a commit each unit, so that only the faulty one fails.
+    Once the file is gone from its place, nothing more is written.
     """
 
     def __init__(self, place: Place, clock: Clock, threads: ThreadFactory, on_news: Callable[[], None]) -> None:
@@ -115,6 +116,8 @@ class Writer:
         self._closing = False
         self._thread: Thread | None = None
         self._ended: Answer[None] | None = None
+        self._footing: Footing | None = None
+        self._moved: StoreMovedError | None = None
         self._log_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
 
@@ -187,6 +190,7 @@ class Writer:
 
     def _connect(self) -> apsw.Connection:
         connection = self._place.connect(writes=True)
+        self._footing = Footing(self._place)
         try:
             refuse_lost_commits(connection, self._place)
             migrate(connection, self._place, self._clock.now_us())
@@ -228,6 +232,11 @@ class Writer:
             return self._queue.get()
 
     def _work(self, connection: apsw.Connection, jobs: list[Job[Any] | LentJob]) -> None:
+        if self._moved is not None:
+            for job in jobs:
+                job.keep(None, self._moved)
+            deliver(jobs)
+            return
         bare: list[Job[Any]] = []
         together: list[Job[Any]] = []
         lent: list[LentJob] = []
@@ -255,10 +264,10 @@ class Writer:
         try:
             execute(connection, "BEGIN IMMEDIATE")
             answers = _together(transaction, jobs)
-            execute(connection, "COMMIT")
+            self._commit(connection)
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
             _roll_back(transaction)
-            if isinstance(cause, TROUBLE):
+            if isinstance(cause, (*TROUBLE, StoreMovedError)):
                 for job in jobs:
                     job.keep(None, self._place.error(cause))
                 return False
@@ -268,6 +277,13 @@ class Writer:
         _call(transaction.when_committed)
         return transaction.news
 
+    def _commit(self, connection: apsw.Connection) -> None:
+        execute(connection, "COMMIT")
+        # After it, because a file may go at any moment; before anybody is told that what they gave is kept.
+        if self._footing is not None and (moved := self._footing.lost()) is not None:
+            self._moved = moved
+            raise moved
+
     def _lend(self, connection: apsw.Connection, job: LentJob) -> None:
         """Run a handler's transaction. Nobody else is in it, and it is never tried again here."""
         transaction = Transaction(connection, self._clock.now_us())
@@ -275,7 +291,7 @@ class Writer:
             execute(connection, "BEGIN IMMEDIATE")
             outcomes, lasts = job.run(transaction)
             if lasts:
-                execute(connection, "COMMIT")
+                self._commit(connection)
             else:
                 _roll_back(transaction)
             job.keep(outcomes)
@@ -302,7 +318,7 @@ class Writer:
             execute(connection, "BEGIN IMMEDIATE")
             void: set[Name] = set()
             outcomes = [self._one(transaction, owned, void) for owned in job.units]
-            execute(connection, "COMMIT")
+            self._commit(connection)
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
             _roll_back(transaction)
             job.keep(None, self._place.error(cause))

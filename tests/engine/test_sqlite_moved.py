@@ -1,0 +1,118 @@
+"""A SQLite file that goes from its place under a worker: nothing is acknowledged any more, and the worker says why."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from mainspring import Mainspring
+from mainspring.errors import StoreMovedError
+from tests.engine.jobs import Done, Start, Work, job
+from tests.stores.sqlite_support import NAME
+from tests.support.running import run
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    """Let a worker notice by its next heartbeat that it cannot go on, and that one come soon."""
+    monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.05)
+
+
+def _delete(path: Path) -> None:
+    for file in path.parent.glob(f"{NAME}*"):
+        file.unlink()
+
+
+def _delete_the_log(path: Path) -> None:
+    path.with_name(f"{NAME}-wal").unlink()
+
+
+def _move(path: Path) -> None:
+    path.rename(path.with_name("elsewhere.db"))
+
+
+def _move_the_folder(path: Path) -> None:
+    path.parent.rename(path.parent.with_name("elsewhere"))
+
+
+def _move_all(path: Path, to: Path) -> None:
+    to.mkdir(exist_ok=True)
+    for file in path.parent.glob(f"{NAME}*"):
+        file.rename(to / file.name)
+
+
+def _replace(path: Path) -> None:
+    other = path.with_name("other.db")
+    apsw.Connection(str(other)).execute("CREATE TABLE other (x)")
+    os.replace(other, path)  # noqa: PTH105  as a restore does it
+
+
+def _app(path: Path) -> Mainspring:
+    async def work(command: Work) -> Done:
+        return Done(command.id, command.part)
+
+    return job(Mainspring(f"sqlite:///{path}"), work)
+
+
+@pytest.mark.parametrize("lose", [_delete, _delete_the_log, _move, _move_the_folder, _replace])
+def test_nothing_is_acknowledged_once_the_file_is_gone_and_the_worker_stops(
+    lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "data" / NAME
+    path.parent.mkdir()
+
+    async def main() -> None:
+        app = _app(path)
+        await app.start()
+        try:
+            await (await app.send(Start("j-1"))).result()
+            lose(path)
+            for number in range(3):
+                with pytest.raises(StoreMovedError, match=r"was deleted, moved or replaced\. Bring it back"):
+                    await app.send(Start(f"j-2-{number}"))
+            with pytest.raises(StoreMovedError):
+                await app.ended()
+        finally:
+            await app.stop()
+
+    run(main)
+    assert "this worker stops" in caplog.text
+
+
+def test_what_was_acknowledged_is_there_when_the_file_is_back(tmp_path: Path) -> None:
+    path, away = tmp_path / NAME, tmp_path / "away"
+
+    async def main() -> None:
+        async with _app(path) as app:
+            await (await app.send(Start("j-1"))).result()
+            _move_all(path, away)
+            with pytest.raises(StoreMovedError):
+                await app.send(Start("j-2"), id="m-2")
+            with pytest.raises(StoreMovedError):
+                await app.ended()
+        _move_all(away / NAME, tmp_path)
+        async with _app(path) as app:
+            await (await app.send(Start("j-2"), id="m-2")).result()
+            assert sorted(row.id for row in await app.instances()) == ["j-1", "j-2"]
+
+    run(main)
+
+
+def test_a_file_that_took_the_place_keeps_its_own_log(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+
+    async def main() -> None:
+        async with _app(path) as app:
+            await (await app.send(Start("j-1"))).result()
+            _delete(path)
+            async with _app(path) as other:
+                await (await other.send(Start("j-3"))).result()
+                with pytest.raises(StoreMovedError):
+                    await app.ended()
+                await app.stop()
+                assert os.stat(f"{path}-wal").st_size > 0  # noqa: PTH116  at once
+                assert [row.id for row in await other.instances()] == ["j-3"]
+
+    run(main)
