@@ -25,6 +25,8 @@ class Address:
     'postgresql://db.example/shop?schema=orders'
     >>> address.dsn
     'postgresql://ann:secret@db.example/shop?sslmode=require'
+    >>> [*Address("postgresql://shop@db-1:5432,db-2:5433/shop").dsns]
+    ['db-1:5432', 'db-2:5433']
     """
 
     def __init__(self, url: str) -> None:
@@ -35,15 +37,24 @@ class Address:
         self.schema = _schema(settings.pop("schema", DEFAULT_SCHEMA))
         self.pooled = _pooled(settings.pop("pooler", "session"))
         self.connections = _connections(settings.pop("connections", str(DEFAULT_CONNECTIONS)))
-        self.dsn = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote)))
+        user, at, hosts = parts.netloc.rpartition("@")
+        dsn = parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote))
+        self.dsn = urlunsplit(dsn)
+        # Which of several is preferred can be told only by who asks them all.
+        together = settings.get("target_session_attrs", "").startswith("prefer-")
+        each = [hosts] if together else hosts.split(",")
+        self.dsns = {host: urlunsplit(dsn._replace(netloc=f"{user}{at}{host}")) for host in each}
         # Not behind a pooler: it may know the database by another name.
         self.database = None if self.pooled else unquote(parts.path.strip("/")) or None
         # Without user and password: this is what errors and logs say.
-        host = parts.netloc.rpartition("@")[2]
-        self._shown = f"postgresql://{host}{parts.path}?schema={self.schema}"
+        self._shown = f"postgresql://{hosts}{parts.path}?schema={self.schema}"
 
     def __str__(self) -> str:
         return self._shown
+
+    def prefer(self, host: str) -> None:
+        """Let a host be the first to be tried from now on: one that hangs costs its time once."""
+        self.dsns = {host: self.dsns[host]} | self.dsns
 
     @property
     def lock_class(self) -> int:

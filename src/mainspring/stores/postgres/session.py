@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
-from mainspring.errors import StoreClosedError
+from mainspring.errors import StoreClosedError, StoreUnreachableError
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import (
     FAULTY,
@@ -24,6 +24,14 @@ from mainspring.stores.postgres.faults import (
 )
 
 CONNECT_SECONDS: Final = 5.0
+"""What each host has to let somebody in."""
+# This host is not the one, or not there: another may be.
+NO_SERVER: Final = (
+    OSError,  # a timeout too
+    asyncpg.CannotConnectNowError,
+    asyncpg.ConnectionDoesNotExistError,
+    asyncpg.exceptions.TargetServerAttributeNotMatched,
+)
 FIRST_PAUSE_SECONDS: Final = 0.05
 LONGEST_PAUSE_SECONDS: Final = 2.0
 # Others may have none: a server has only so many connections.
@@ -155,25 +163,41 @@ class Session:
 
 
 async def connect(address: Address, *, patient: bool = False) -> Session:
-    """Return a new connection, or raise a StoreError. A patient one waits for an answer as long as it takes."""
+    """Return a new connection, or raise a StoreError. A patient one waits for an answer as long as it takes.
+
+    Of several hosts each has its own time: one that accepts and never answers must not cost the others theirs.
+    """
     library: Any = asyncpg
     settings: dict[str, Any] = {"statement_cache_size": STATEMENTS_CACHED, "server_settings": SETTINGS}
     if address.pooled:
         # A session belongs to nobody there: nothing may be set in it, and nothing prepared.
         settings = {"statement_cache_size": 0, "server_settings": {"application_name": "mainspring"}}
-    try:
-        # Statements that are used for hours are not prepared anew every five minutes.
-        raw = await library.connect(
-            address.dsn,
-            timeout=CONNECT_SECONDS,
-            command_timeout=None if patient else ANSWER_SECONDS,
-            max_cached_statement_lifetime=0,
-            max_cacheable_statement_size=0,
-            **settings,
-        )
-    except Exception as cause:
+    failures: dict[str, Exception] = {}
+    for host, dsn in address.dsns.items():
+        try:
+            # Statements that are used for hours are not prepared anew every five minutes.
+            raw = await library.connect(
+                dsn,
+                timeout=CONNECT_SECONDS,
+                command_timeout=None if patient else ANSWER_SECONDS,
+                max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=0,
+                **settings,
+            )
+        except NO_SERVER as cause:
+            failures[host] = cause
+        except Exception as cause:
+            raise translated(str(address), cause) from cause
+        else:
+            address.prefer(host)
+            return Session(raw)
+    if len(failures) == 1:
+        (cause,) = failures.values()
         raise translated(str(address), cause) from cause
-    return Session(raw)
+    said = "; ".join(
+        f"{host}: {str(cause) or f'no answer within {CONNECT_SECONDS:g} s'}" for host, cause in failures.items()
+    )
+    raise StoreUnreachableError(str(address), said)
 
 
 class Pool:

@@ -1,0 +1,105 @@
+"""Several hosts in one URL: each has its own time, and the one that answers is asked first from then on."""
+
+import socket
+import threading
+from collections.abc import Generator
+from typing import Any
+from urllib.parse import urlsplit
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+import pytest
+
+from mainspring.errors import StoreUnreachableError
+from mainspring.stores.postgres import PostgresStore
+from mainspring.stores.postgres.address import Address
+from mainspring.testing.clock import VirtualClock
+from tests.support.postgres.schemas import clean_schema
+from tests.support.running import run
+from tests.support.waiting import PATIENCE_SECONDS
+
+SOON_SECONDS = 0.2
+
+
+class Hung:
+    """A host that lets everybody in and never says a word, as one does whose power is cut behind a proxy."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._held: list[socket.socket] = []
+        self.host = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def calls(self) -> int:
+        return len(self._held)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                self._held.append(self._listening.accept()[0])
+            except OSError:
+                return
+
+    def close(self) -> None:
+        self._listening.close()
+        for one in self._held:
+            one.close()
+
+
+@pytest.fixture
+def hung(monkeypatch: pytest.MonkeyPatch) -> Generator[Hung]:
+    """A host that hangs, and is given up soon. What answers has its time, on a busy machine too."""
+    found = Hung()
+    library: Any = asyncpg
+    connect = library.connect
+
+    async def hurried(dsn: str, **settings: Any) -> Any:
+        return await connect(dsn, **(settings | {"timeout": SOON_SECONDS if found.host in dsn else PATIENCE_SECONDS}))
+
+    monkeypatch.setattr(asyncpg, "connect", hurried)
+    yield found
+    found.close()
+
+
+def among(url: str, *hosts: str, **settings: str) -> str:
+    """Return the URL with other hosts, of which {} is the one that it has."""
+    netloc = urlsplit(url).netloc
+    user, at, own = netloc.rpartition("@")
+    listed = ",".join(hosts).format(own)
+    return url.replace(netloc, f"{user}{at}{listed}") + "".join(f"&{name}={value}" for name, value in settings.items())
+
+
+def test_a_host_that_hangs_does_not_keep_the_next_from_being_tried_and_is_asked_once(hung: Hung) -> None:
+    async def main() -> None:
+        store = PostgresStore(among(url, hung.host, "{}", target_session_attrs="primary"), VirtualClock())
+        await store.open()
+        try:
+            await store.register_worker("w", 60_000_000)
+            assert [row.name for row in await store.workers()] == ["w"]
+            assert hung.calls == 1
+        finally:
+            await store.close()
+
+    with clean_schema() as url:
+        run(main)
+
+
+def test_where_no_host_lets_anybody_in_each_says_why(hung: Hung) -> None:
+    async def main() -> None:
+        store = PostgresStore(among(url, hung.host, "{}", target_session_attrs="standby"), VirtualClock())
+        with pytest.raises(StoreUnreachableError) as error:
+            await store.open()
+        first, second = str(error.value).split("; ", 1)
+        assert first.endswith(f"({hung.host}: no answer within 5 s")
+        assert "standby" in second
+        assert "It is tried again" in second
+
+    with clean_schema() as url:
+        run(main)
+
+
+def test_hosts_of_which_one_is_preferred_are_asked_together() -> None:
+    url = "postgresql://shop@db-1,db-2/shop?target_session_attrs=prefer-standby"
+
+    assert [*Address(url).dsns] == ["db-1,db-2"]
+    assert [*Address(url.replace("prefer-", "")).dsns] == ["db-1", "db-2"]
