@@ -387,7 +387,7 @@ def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: Mak
 
             async def waits_for_the_breaker() -> bool:
                 clock.advance(0.001)  # the time of its backoff, and little of the breaker's
-                return runner.breaker.phase == "open" and runner.waiting == 1
+                return runner.gate.state.phase == "open" and runner.waiting == 1
 
             await until(waits_for_the_breaker)
             broken = False

@@ -167,10 +167,10 @@ def test_a_call_that_the_rate_holds_back_is_no_probe_of_the_breaker(make_app: Ma
         async with job(make_app(clock), work, retry=QUICK, **options) as app:
             receipt = await app.send(Start("j-1"))
             [runner] = app.engine.dispatcher.runners()
-            await until(lambda: runner.breaker.phase == "open" and app.engine.committer.idle)
+            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
             clock.advance(4)
             await until(lambda: runner._waker is not None)  # noqa: SLF001  it was turned away, and comes back
-            assert runner.breaker.phase == "open"
+            assert runner.gate.state.phase == "open"
             await until(lambda: _goes_on(app, clock))
             assert calls == 2
             await receipt.result()
@@ -204,7 +204,7 @@ def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
         async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
             await app.send(Start("j-1", times=20))
             [runner] = app.engine.dispatcher.runners()
-            await until(lambda: runner.breaker.phase == "open" and app.engine.committer.idle)
+            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
             broken = False
             clock.advance(5)
             # Nobody moves the clock any more: none of them waits for the breaker once more.

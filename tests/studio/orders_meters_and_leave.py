@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Never
 
 from mainspring import (
-    Breaker,
     Complete,
     Context,
     Decisions,
@@ -209,8 +208,7 @@ def shop(folder: Path) -> Mainspring:
     # A day that is far away, whenever the tests run.
     app.schedules.add("leap-day", cron="0 3 29 2 *", message=Tick("night", 1))
 
-    # No bank is spared here: its breaker would let the tests wait.
-    @app.handler(retry=Retry(max_attempts=1), breaker=Breaker(failures=1_000))
+    @app.handler(retry=Retry(max_attempts=1))
     async def charge(command: ChargeCard, context: Context) -> CardCharged:
         if command.amount < 0:
             raise CardRefusedError(f"the bank refuses {command.note}")

@@ -135,7 +135,7 @@ class Looks:
         runners = engine.dispatcher.runners()
         told.in_hand.set({("commands",): engine.dispatcher.in_hand, ("inputs",): engine.stepper.in_hand})
         told.handler_in_hand.set(_by_handler(runners, lambda runner: runner.in_hand))
-        told.breaker_open.set(_by_handler(runners, lambda runner: runner.breaker.since_us is not None))
+        told.breaker_open.set(_by_handler(runners, lambda runner: runner.gate.is_open))
         figures = [source.figures for source in self._app.services.sources.values()]
         told.source_messages.values = {
             (each.name, outcome): getattr(each, outcome) for each in figures for outcome in SOURCE_OUTCOMES

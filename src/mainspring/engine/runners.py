@@ -17,10 +17,10 @@ from typing import Any, Final, Protocol, cast
 from msgspec import Struct
 
 from mainspring.core.messages import Envelope, Kind
+from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pace import Pace
 from mainspring.engine.pending import instance_id, moment, read_context
-from mainspring.engine.policies import breaker, limits
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.sagas import Doomed, is_armed, undone_by
 from mainspring.port.lending import Connection, Loan
@@ -107,8 +107,7 @@ class Runner:
         self.running: dict[asyncio.Task[Any], list[Job]] = {}
         self._overdue: set[asyncio.Task[Any]] = set()
         self._cancelled: set[asyncio.Task[Any]] = set()
-        self.breaker = breaker.BreakerState()
-        self._bucket = limits.BucketState()
+        self.gate = Gate(handler, now_us)
         self._waker: asyncio.Task[None] | None = None
         self.closing = False
         # More would wait for a thread or a process, where nobody can take them back.
@@ -217,29 +216,25 @@ class Runner:
                 self._wake()
 
     def _next(self) -> list[Job]:
-        if self._at_once == 1:
+        if self._at_once > 1:
+            return [self._ready.popleft() for _ in range(min(self._at_once, len(self._ready)))]
+        if not self.gate.state.probing:
             return [self._ready.popleft()]
-        return [self._ready.popleft() for _ in range(min(self._at_once, len(self._ready)))]
+        # Whoever has failed most is the least likely to find out that the destination is well.
+        probe = min(self._ready, key=lambda job: job.claim.attempts)
+        self._ready.remove(probe)
+        return [probe]
 
     def _admitted(self) -> bool:
         """Ask breaker and rate limit; when they say no, come back when they may say yes. Waiting costs no attempt."""
-        options = self.handler.options
-        if self.breaker.since_us is None and options.rate is None:
+        if self.gate.clear or not (wait_us := self.gate.wait_us()):
             return True
-        now_us = self._now_us()
-        passes, admitted = breaker.admit(options.breaker, self.breaker, now_us)
-        if not passes:
-            self.breaker = admitted
-            self._wake_in(breaker.wait_us(options.breaker, self.breaker, now_us))
-            return False
-        if options.rate is not None:
-            passes, self._bucket = limits.take(options.rate, self._bucket, now_us)
-            if not passes:
-                # The breaker is not told: no call is made that could be its probe.
-                self._wake_in(limits.wait_us(options.rate, self._bucket, now_us))
-                return False
-        self.breaker = admitted
-        return True
+        if self.gate.fails_fast:
+            for job in self.take_back():
+                self._failed(job, self.gate.refusal(job.claim.attempts))
+        else:
+            self._wake_in(wait_us)
+        return False
 
     def _wake_in(self, wait_us: int) -> None:
         async def later() -> None:
@@ -359,13 +354,13 @@ class Runner:
             # Its end is being recorded: nobody stops that for its time, or in the middle.
             job.deadline_us = NEVER_US
             duration_us = self._now_us() - job.started_us
-            self._breaker_hears_of_success(job)
+            self._went_well(job)
             await unbroken(self._outcomes.succeeded_in(loan, self.handler, job, result, duration_us))
         finally:
             await unbroken(loan.roll_back())
 
     def _begin(self, job: Job, now_us: int, connection: Connection | None = None) -> None:
-        job.era = self.breaker.era
+        job.era = self.gate.state.era
         job.started_us = now_us
         if self.handler.is_async:
             self._start_time(job, now_us)
@@ -391,7 +386,7 @@ class Runner:
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()
-        self._breaker_hears_of_success(jobs[0])
+        self._went_well(jobs[0])
         if self.handler.options.batch is None:
             self._succeeded(jobs[0], result, now_us - jobs[0].started_us)
             return
@@ -401,18 +396,15 @@ class Runner:
             else:
                 self._succeeded(job, each, now_us - job.started_us)
 
-    def _breaker_hears_of_success(self, job: Job) -> None:
-        was_open = self.breaker.since_us is not None
-        if not was_open and not self.breaker.failures:
-            return  # it has nothing to forget
-        self.breaker = breaker.succeeded(self.breaker, job.era)
-        if was_open and self.breaker.since_us is None:
+    def _went_well(self, job: Job) -> None:
+        if not self.gate.clear and self.gate.succeeded(job.era):
             self._rest_is_over()
             self._wake()
 
     def _report_failure(self, jobs: list[Job], error: Exception) -> None:
-        if jobs:
-            self.breaker = breaker.failed(self.handler.options.breaker, self.breaker, self._now_us(), jobs[0].era)
+        if jobs and self.gate.failed(error, jobs[0].era):
+            self._rest_is_over()
+            self._wake()
         for job in jobs:
             self._failed(job, error)
 

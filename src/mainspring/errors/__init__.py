@@ -38,6 +38,7 @@ MainspringError
 ├── CallError                   another service could not be called, or did not answer as agreed
 ├── RetryLaterError             raised by a handler: trying again makes sense after a while
 ├── DoNotRetryError             raised by a handler: trying again is useless
+│   └── BreakerOpenError        a command was not carried out: the breaker of its handler is open and fails fast
 ├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a transaction that was lent cannot be used or committed
 ├── PostingError                a message cannot be posted through this connection
@@ -85,6 +86,7 @@ from mainspring.errors.encoding import (
     UnknownTypeError,
 )
 from mainspring.errors.running import (
+    BreakerOpenError,
     BrokerError,
     CallError,
     DoNotRetryError,
@@ -122,6 +124,7 @@ __all__ = [
     "ERASED_TYPE",
     "AttributeValueError",
     "BodyTooLargeError",
+    "BreakerOpenError",
     "BrokerError",
     "CallError",
     "CannotBeginError",

@@ -258,3 +258,16 @@ class DoNotRetryError(MainspringError):
         self.reason = reason
         self.definite = definite
         super().__init__(reason)
+
+
+class BreakerOpenError(DoNotRetryError):
+    """A command was not carried out because the breaker of its handler is open and fails fast (`Breaker.fail_fast`).
+
+    >>> str(BreakerOpenError("charge", "TimeoutError: ", definite=True))
+    'charge was not called: its breaker is open (TimeoutError: )'
+    """
+
+    def __init__(self, handler: str, why: str, *, definite: bool) -> None:
+        self.handler = handler
+        self.why = why
+        super().__init__(f"{handler} was not called: its breaker is open ({why})", definite=definite)

@@ -151,7 +151,7 @@ def test_retries_come_by_virtual_time_until_a_dead_letter() -> None:
 
 def test_an_open_breaker_waits_its_virtual_minute() -> None:
     async def story(world: World) -> None:
-        world.stub(ChargeCard, ValueError("down"))
+        world.stub(ChargeCard, ConnectionError("down"))
         await world.send(PlaceOrder("o-1"))
         await world.send(PlaceOrder("o-2"))
         assert len(world.calls(ChargeCard)) == 1, "the first failure opened it"

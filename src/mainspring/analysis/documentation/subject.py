@@ -172,12 +172,12 @@ def _policies(handler: Handler) -> list[str]:
     options = handler.options
     retry, breaker = options.retry, options.breaker
     pauses = f"{duration(retry.first)}, ×{retry.multiplier:g} up to {duration(retry.cap)}"
-    opens = "" if breaker is None else f"opens after {breaker.failures} failures for {duration(breaker.open_for)}"
     told = [
         f"{retry.max_attempts} attempts, pauses of {pauses}{' with jitter' if retry.jitter else ''}",
         f"timeout {duration(options.transaction or options.timeout)}",
-        f"breaker {opens}" if opens else "no breaker",
     ]
+    if breaker is not None:
+        told.append(f"breaker opens after {breaker.failures} failures for {duration(breaker.open_for)}")
     if retry.never:
         told.append(f"no retry after {', '.join(error.__name__ for error in retry.never)}")
     if options.rate is not None:

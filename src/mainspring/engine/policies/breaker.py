@@ -4,6 +4,9 @@
     open        nothing passes                                      open_for is over → the next call is the probe
     half open   nothing passes but that one probe                   it succeeds → closed; it fails → open, at once
 
+It judges the destination, and never a message: only what `Breaker.counts` is a failure here. Any other error says
+nothing of the destination: it is not counted, and if it was the probe's, another call is the probe at once.
+
 A probe that never reports (its call hangs, its worker lost it) is given up after another open_for: then a new one may
 pass.
 
@@ -16,16 +19,28 @@ first to report decides: a destination slower than open_for still closes its bre
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal
+from socket import gaierror, herror
+from typing import Final, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.engine.policies.checks import check_count, check_duration, microseconds
+from mainspring.engine.policies.checks import check_count, check_duration, check_errors, microseconds
+from mainspring.errors import BrokerError, CallError, SettingError
+
+# Nobody was there, or did not answer in time.
+AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
+CAUSES: Final = 10
+"""So far back an error's causes are looked at."""
+LONG_AGO_US: Final = -(1 << 62)
 
 
 class Breaker(Struct, frozen=True):
     """When calls to a destination are held back: after so many failures in a row, for so long. None is no breaker.
+
+    What counts is that the destination does not answer: timeouts, connections that fail, and errors of the types in
+    `on`. With `fail_fast` a command is given up at once while it is open, instead of waiting: its workflow is told by
+    `SendFailed`.
 
     >>> Breaker(failures=3).open_for
     datetime.timedelta(seconds=60)
@@ -33,10 +48,32 @@ class Breaker(Struct, frozen=True):
 
     failures: int = 5
     open_for: timedelta = timedelta(seconds=60)
+    on: tuple[type[Exception], ...] = ()
+    fail_fast: bool = False
 
     def __post_init__(self) -> None:
         check_count("Breaker.failures", self.failures)
         check_duration("Breaker.open_for", self.open_for, timedelta(microseconds=1))
+        check_errors("Breaker.on", self.on)
+        if not isinstance(self.fail_fast, bool):
+            raise SettingError("Breaker.fail_fast", self.fail_fast, "Use True or False.")
+
+    def counts(self, error: BaseException) -> bool:
+        """Tell whether an error says something of the destination, and not of the message.
+
+        A client library's own error counts by what it was raised from: a refused connection is one in any clothes.
+
+        >>> Breaker().counts(ConnectionRefusedError()), Breaker().counts(ValueError("this card is stolen"))
+        (True, False)
+        """
+        seen: BaseException | None = error
+        for _ in range(CAUSES):
+            if seen is None or isinstance(seen, (*AWAY, *self.on)):
+                break
+            if isinstance(seen, BaseExceptionGroup):
+                return any(map(self.counts, cast("BaseExceptionGroup[BaseException]", seen).exceptions))
+            seen = seen.__cause__
+        return isinstance(seen, (*AWAY, *self.on))
 
 
 class BreakerState(Struct, frozen=True):
@@ -106,6 +143,18 @@ def failed(policy: Breaker | None, state: BreakerState, now_us: int, era: int | 
     if state.probing or failures >= policy.failures:
         return BreakerState(failures, era=state.era + 1, since_us=now_us)
     return replace(state, failures=failures)
+
+
+def undecided(state: BreakerState, era: int | None = None) -> BreakerState:
+    """Note that a call admitted in `era` ended with what says nothing of the destination.
+
+    >>> _, probing = admit(Breaker(), failed(Breaker(failures=1), BreakerState(), now_us=0), now_us=60_000_000)
+    >>> admit(Breaker(), undecided(probing), now_us=60_000_000)[0]
+    True
+    """
+    if state.probing and _counts(state, era):
+        return replace(state, since_us=LONG_AGO_US, probing=False)
+    return state
 
 
 def wait_us(policy: Breaker | None, state: BreakerState, now_us: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from typing import Final
+from typing import Final, cast
 
 from mainspring.errors import SettingError
 
@@ -37,6 +37,20 @@ def check_duration(name: str, value: object, least: timedelta) -> None:
     """
     if not isinstance(value, timedelta) or not least <= value <= LONGEST:
         raise SettingError(name, value, f"Use a timedelta from {least} to {LONGEST}.")
+
+
+def check_errors(name: str, value: object) -> None:
+    """Refuse what is no tuple of exception classes.
+
+    >>> check_errors("Retry.never", (ValueError,))
+    """
+    if not _are_errors(value):
+        raise SettingError(name, value, "Use a tuple of exception classes, such as (ValueError,).")
+
+
+def _are_errors(value: object) -> bool:
+    kinds = cast("tuple[object, ...]", value)
+    return isinstance(value, tuple) and all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds)
 
 
 def microseconds(duration: timedelta) -> int:

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from mainspring.engine.policies.checks import check_count, check_duration, check_number, microseconds
+from mainspring.engine.policies.checks import check_count, check_duration, check_errors, check_number, microseconds
 from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
 
 LONGEST_ASKED: Final = timedelta(days=1)
@@ -44,8 +44,7 @@ class Retry(Struct, frozen=True):
         check_duration("Retry.cap", self.cap, self.first)
         if not isinstance(self.jitter, bool):
             raise SettingError("Retry.jitter", self.jitter, "Use True or False.")
-        if not isinstance(self.never, tuple) or not all(_is_error(kind) for kind in self.never):
-            raise SettingError("Retry.never", self.never, "Use a tuple of exception classes, such as (ValueError,).")
+        check_errors("Retry.never", self.never)
 
     def wants_another(self, error: Exception, attempts: int) -> bool:
         """Tell whether to try again after `attempts` attempts, the latest of which ended with `error`.
@@ -90,7 +89,3 @@ class Retry(Struct, frozen=True):
         if isinstance(error, ExceptionGroup) and not isinstance(error, useless):
             return any(self._is_useless(each) for each in cast("ExceptionGroup[Exception]", error).exceptions)
         return isinstance(error, useless)
-
-
-def _is_error(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Exception)

@@ -1,0 +1,196 @@
+"""A breaker judges a destination and never a message; what it holds back is told."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from mainspring import Breaker, Retry
+from mainspring.engine.gate import Gate
+from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError
+from mainspring.testing.clock import VirtualClock
+from tests.engine.jobs import Done, Listening, Start, Work, has_status, job
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
+
+ONCE = Retry(max_attempts=1)
+OPEN = "its breaker is open; what is sent there waits until a call goes well; one is tried in 0:01:00"
+
+
+class PoisonError(Exception):
+    """This message cannot be carried out by anybody."""
+
+
+def test_there_is_none_unless_it_is_asked_for() -> None:
+    assert HandlerOptions().breaker is None
+
+
+@pytest.mark.parametrize(
+    ("error", "options"),
+    [
+        (PoisonError("this card is stolen"), {"retry": ONCE}),
+        (DoNotRetryError("this card is stolen"), {}),
+        (TimeoutError("it is useless to ask again"), {"retry": Retry(never=(TimeoutError,))}),
+    ],
+)
+def test_messages_that_nobody_can_carry_out_hold_nobody_back(
+    error: Exception, options: dict[str, Any], make_app: MakeApp
+) -> None:
+    async def work(command: Work) -> Done:
+        if command.id.startswith("bad"):
+            raise error
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, breaker=Breaker(failures=1), **options) as app:
+            for number in range(8):
+                await app.send(Start(f"bad-{number}"))
+            for number in range(8):
+                await until(lambda number=number: has_status(app, f"bad-{number}", "suspended"))
+            await (await app.send(Start("good"))).result()
+
+    run(main)
+
+
+def test_poison_that_is_the_probe_is_followed_by_another_probe_at_once(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fifty that fail by themselves wait before a good one when the breaker opens: it is closed by the good one."""
+    away = True
+
+    async def work(command: Work) -> Done:
+        if away:
+            raise ConnectionError("the bank is away")
+        if command.id.startswith("bad"):
+            raise PoisonError(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal away
+        clock, minute = VirtualClock(), timedelta(minutes=1)
+        options = {"breaker": Breaker(failures=1, open_for=minute), "retry": Retry(max_attempts=3), "concurrency": 1}
+        async with job(make_app(clock), work, **options) as app:
+            await app.send(Start("first"))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.gate.is_open)
+            for number in range(50):
+                await app.send(Start(f"bad-{number}"))
+            await app.send(Start("good"))
+            await until(lambda: runner.waiting >= 51)
+            away = False
+            clock.advance(60)
+            # Nobody moves the clock any more: whoever waits another minute waits for ever.
+            await until(lambda: has_status(app, "good", "completed"))
+            assert not runner.gate.is_open
+
+    with caplog.at_level(logging.WARNING, "mainspring.engine"):
+        run(main)
+    told = [record.getMessage() for record in caplog.records if "breaker" in record.getMessage()]
+    assert [line.partition(".work")[2] for line in told] == [
+        f" failed 1 times in a row (ConnectionError: the bank is away): {OPEN}",
+        ": its breaker is closed, the destination answers again",
+    ]
+
+
+def test_who_failed_before_is_not_the_probe_while_others_wait(make_app: MakeApp) -> None:
+    called: list[str] = []
+
+    async def work(command: Work) -> Done:
+        called.append(command.id)
+        if command.id == "slow":
+            raise TimeoutError("this one takes for ever")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        clock = VirtualClock()
+        # It is back before the breaker lets anybody through.
+        retry = Retry(first=timedelta(seconds=1), cap=timedelta(seconds=1), jitter=False)
+        options = {"breaker": Breaker(failures=1), "retry": retry, "concurrency": 1}
+        async with job(make_app(clock), work, **options) as app:
+            await app.send(Start("slow"))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            clock.advance(1)
+            await until(lambda: runner.waiting == 1)
+            await app.send(Start("good"))
+            await until(lambda: runner.waiting == 2)
+            clock.advance(59)
+            await until(lambda: has_status(app, "good", "completed"))
+            assert called[:2] == ["slow", "good"]
+
+    run(main)
+
+
+def test_a_workflow_that_does_not_want_to_wait_is_told_at_once(make_app: MakeApp) -> None:
+    calls = 0
+
+    async def work(command: Work) -> Done:
+        nonlocal calls
+        calls += 1
+        raise ConnectionError("down")
+
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(Listening())
+        app.handler(retry=ONCE, breaker=Breaker(failures=1, fail_fast=True))(work)
+        async with app:
+            with pytest.raises(InstanceFailedError, match=r"ConnectionError: down"):
+                await (await app.send(Start("j-1"))).result()
+            with pytest.raises(InstanceFailedError, match=r"work was not called: its breaker is open \(ConnectionErr"):
+                await (await app.send(Start("j-2"))).result()
+            assert calls == 1
+            clock.advance(60)
+            await app.send(Start("j-3"))
+            await until(lambda: calls == 2)
+
+    run(main)
+
+
+def _caused(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "counts"),
+    [
+        (TimeoutError(), True),
+        (ConnectionResetError(), True),
+        (_caused(ValueError("of a client library"), ConnectionRefusedError()), True),
+        (ExceptionGroup("several", [ValueError(), TimeoutError()]), True),
+        (LookupError("named"), True),
+        (KeyError("a kind of what is named"), True),
+        (ValueError(), False),
+        (FileNotFoundError(), False),
+        (_caused(ValueError(), TypeError()), False),
+    ],
+)
+def test_what_says_that_nobody_is_there_counts_and_what_is_named(error: Exception, counts: bool) -> None:
+    assert Breaker(on=(LookupError,)).counts(error) is counts
+
+
+def test_a_circle_of_causes_ends() -> None:
+    error = ValueError()
+    error.__cause__ = other = TypeError()
+    other.__cause__ = error
+
+    assert not Breaker().counts(error)
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"Breaker\.on"):
+        Breaker(on=(ValueError, "TimeoutError"))  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"Breaker\.fail_fast"):
+        Breaker(fail_fast=1)  # type: ignore[arg-type]
+
+
+def test_only_a_command_that_was_never_tried_has_certainly_done_nothing() -> None:
+    async def charge(command: Work) -> None: ...
+
+    gate = Gate(Handler(charge, HandlerOptions(breaker=Breaker(fail_fast=True))), lambda: 0)
+
+    assert [gate.refusal(attempts).definite for attempts in (0, 1)] == [True, False]
