@@ -27,6 +27,7 @@ KEPT = PACKAGE / "schema.sql"
 SCANS = {
     "all_outputs",
     "checkpoints",
+    "commands_due_later",
     "depths",
     "free_outputs",
     "holds",

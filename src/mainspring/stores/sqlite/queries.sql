@@ -409,6 +409,19 @@ SELECT key, name, lease_us, ends_us FROM workers ORDER BY key;
 -- Until when each worker said it would be back.
 SELECT key, ends_us FROM workers;
 
+-- name: latest_event
+-- When the event was recorded that was recorded last.
+SELECT time_us FROM events WHERE position = (SELECT max(position) FROM events);
+
+-- name: commands_due_later
+-- What nobody holds and is not due by a clock, but for timers: they are for a time of day.
+SELECT instance, version, kind, destination, due_us, priority, key, attempts, checksum
+FROM outbox WHERE owner IS NULL AND kind <> 'timer' AND due_us > ?1;
+
+-- name: move_output
+-- Let an output be due at another time.
+UPDATE outbox SET due_us = ?3, checksum = ?4 WHERE instance = ?1 AND version = ?2;
+
 -- name: free_outputs
 -- Give back what these workers hold. They are few and rarely gone: a scan is cheaper than an index at every step.
 UPDATE outbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));

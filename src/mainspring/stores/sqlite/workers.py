@@ -6,10 +6,12 @@ at once. Where there is no `flock` (or somebody removed the file) the lease alon
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
 
+from mainspring.stores.rows import output_checksum
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
@@ -17,6 +19,8 @@ try:
     import fcntl
 except ImportError:  # a platform without it
     fcntl = None
+
+_log = logging.getLogger(__name__)
 
 
 class WorkerLocks:
@@ -75,6 +79,7 @@ class Workers:
 
     def __init__(self, locks: WorkerLocks) -> None:
         self._locks = locks
+        self._knows_the_time = False
 
     def register(self, transaction: Transaction, name: str, lease_us: int) -> int:
         """Return a new key. Its file is locked before the row can be seen: nobody finds the one without the other."""
@@ -103,6 +108,9 @@ class Workers:
         gone = [key for key, ends_us in leases if key in seized or ends_us <= transaction.now_us]
         if gone:
             self.release(transaction, gone)
+        if not self._knows_the_time:
+            _bring_forward(transaction)
+            self._knows_the_time = True
         return len(gone)
 
     def _dropper(self, worker: int) -> Any:
@@ -110,3 +118,27 @@ class Workers:
 
     def _unlocker(self, worker: int) -> Any:
         return lambda: self._locks.unlock(worker)
+
+
+def _bring_forward(transaction: Transaction) -> None:
+    """Let what was due before the clock was set back be due now, in the same order: it does not wait for that hour.
+
+    Asked once, at a worker's start: what is tried again later is not brought forward each time.
+    """
+    connection = transaction.connection
+    set_back_us = (scalar(connection, "latest_event") or 0) - transaction.now_us
+    if set_back_us <= 0:
+        return
+    moved = 0
+    for row in rows(connection, "commands_due_later", transaction.now_us):
+        instance, version, kind, destination, due_us, priority, key, attempts, checksum = row
+        if checksum not in (None, output_checksum(*row[:-1])):
+            continue  # it is damaged, which is told where it is read
+        due = due_us - set_back_us
+        summed = output_checksum(instance, version, kind, destination, due, priority, key, attempts)
+        change(connection, "move_output", instance, version, due, summed)
+        moved += 1
+    if moved:
+        transaction.news = True
+        seconds = set_back_us / 1_000_000
+        _log.warning("the clock was set back by %.0f s; %d commands that waited go on by the new time", seconds, moved)

@@ -1,0 +1,66 @@
+"""A clock that was set back while nobody worked: what was due is due, in its order, and no timer fires early."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.engine.runtime import Runtime
+from mainspring.testing.clock import VirtualClock
+from mainspring.testing.envelopes import EPOCH
+from tests.engine.jobs import Done, Start, Work, job
+from tests.engine.test_timers import Open, Opened, Ticket, pass_time
+from tests.support.running import run
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def _app(folder: Path, clock: VirtualClock, called: list[str]) -> Mainspring:
+    async def work(command: Work) -> Done:
+        called.append(command.id)
+        return Done(command.id, command.part)
+
+    app = Mainspring(f"sqlite:///{folder / 'test.db'}", runtime=Runtime(clock))
+    app.add(Ticket())
+    return job(app, work, concurrency=1)
+
+
+def test_what_was_due_does_not_wait_for_that_hour_and_keeps_its_order(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"j-{number}" for number in (3, 1, 2)]
+
+    async def main() -> None:
+        called: list[str] = []
+        clock = VirtualClock(NOON)
+        sender = _app(tmp_path, clock, called)
+        await sender.start(work=False)
+        for name in names:
+            await sender.send(Start(name))
+            clock.advance(1)
+        await sender.stop()
+        assert called == []
+        async with _app(tmp_path, VirtualClock(NOON - HOUR), called) as app:
+            for name in names:
+                await app.instance_at(f"Job/{name}").result()
+        assert called == names
+
+    run(main)
+    assert "the clock was set back by 3602 s; 3 commands that waited go on by the new time" in caplog.text
+
+
+def test_a_timer_fires_no_earlier_by_the_new_time(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with _app(tmp_path, VirtualClock(EPOCH), []) as app:
+            await app.send(Open("t-1"))
+        clock = VirtualClock(EPOCH - timedelta(minutes=1))
+        async with _app(tmp_path, clock, []) as app:
+            ticket = app.instance(Ticket, "t-1")
+            await pass_time(app, clock, 60 + 59)
+            assert await ticket.state() == Opened()
+            await pass_time(app, clock, 1)
+            assert await ticket.state() == Opened((1,))
+
+    run(main)
