@@ -185,7 +185,7 @@ class Tasks:
     def _pending(self, row: TaskRow, message: Any, answer: TaskAnswer) -> Pending:
         intake = self._app.engine.intake
         envelope = intake.envelop(
-            message, self._entry(row), id=f"{row}/answer", kind=Kind.ANSWER, actor=answer.actor, instance=row.instance
+            message, self._entry(row), id=_answer_id(row), kind=Kind.ANSWER, actor=answer.actor, instance=row.instance
         )
         assert envelope is not None  # noqa: S101  it was told its instance
         begun = read_context(row.context)
@@ -204,26 +204,26 @@ class Tasks:
 
         Where its instance ended before, it is a dead letter. None: that was discarded, or there are too many of them.
         """
-        engine, ref, id = self._app.engine, Ref(row.workflow, row.instance), f"{row}/answer"
+        engine, ref = self._app.engine, Ref(row.workflow, row.instance)
         # The inbox first: it goes from there to the stream, and must not be missed on its way.
         for input in await engine.store.inbox(ref, INPUTS_PER_READ):
-            if input.message_id == id:
+            if _is_answer(row, input.message_id):
                 return engine.registry.codec.decode(input.type, input.type_version, input.body)
         after = row.version
         while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
             for event in events:
-                if event.message_id == id and event.type is not None:
+                if _is_answer(row, event.message_id) and event.type is not None and event.event != "Skipped":
                     return engine.registry.codec.decode(event.type, event.type_version, event.body or b"")
             after = events[-1].version
-        return await self._buried(ref, id)
+        return await self._buried(row)
 
-    async def _buried(self, ref: Ref, id: str) -> Any:
+    async def _buried(self, row: TaskRow) -> Any:
         """Return an answer that came too late for its instance, from among the dead letters."""
-        engine, after = self._app.engine, 0
+        engine, own, after = self._app.engine, (row.workflow, row.instance), 0
         for _ in range(LETTERS_LOOKED_AT // LETTERS_PER_READ):
             letters = await engine.store.dead_letters(LETTERS_PER_READ, after)
             for letter in letters:
-                if (letter.workflow, letter.instance, letter.message_id) == (ref.workflow, ref.id, id):
+                if (letter.workflow, letter.instance) == own and _is_answer(row, letter.message_id):
                     return engine.registry.codec.decode(letter.type, letter.type_version, letter.body)
             if len(letters) < LETTERS_PER_READ:
                 break
@@ -293,6 +293,15 @@ class Tasks:
         if row is None:
             raise NoSuchTaskError(id)
         return row
+
+
+def _answer_id(row: TaskRow) -> str:
+    """Return the id of the message that answers a task: another after one was passed over."""
+    return f"{row}/answer" if row.ended_us is None else f"{row}/answer/{row.ended_us}"
+
+
+def _is_answer(row: TaskRow, message_id: str | None) -> bool:
+    return message_id is not None and (message_id == f"{row}/answer" or message_id.startswith(f"{row}/answer/"))
 
 
 def _readable(row: TaskRow, now_us: int) -> Task | None:

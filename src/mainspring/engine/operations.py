@@ -19,12 +19,13 @@ from mainspring.core.events import (
     Terminated,
 )
 from mainspring.core.fold import fold
+from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger
 from mainspring.engine.children import ended_by_operator, parent_of
 from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, trusted, whole_stream
 from mainspring.engine.long_streams import state_of
 from mainspring.engine.migration import examine, registered
-from mainspring.engine.pending import read_context
+from mainspring.engine.pending import Pending, read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.rewinding import parent_was_told, rewind, without_parent
 from mainspring.engine.sagas import check_rewind, then_rows
@@ -109,7 +110,9 @@ class Operations:
                 letter = pending.as_dead_letter(f"skipped by {actor or 'an operator'}")
                 return replace(unit, dead_letters=(letter,))
             skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
-            return replace(unit, events=(replace(skipped, actor=actor),))
+            # What a person said is passed over: they are asked still, as the stream says.
+            tasks = TaskWork(reopens=_task_of(pending)) if pending.kind is Kind.ANSWER else None
+            return replace(unit, events=(replace(skipped, actor=actor),), tasks=tasks)
 
         await self._commit(ref, unit)
         self._engine.due_at(0)
@@ -333,6 +336,11 @@ class Operations:
         except Exception:  # noqa: BLE001  what cannot be folded can be operated all the same
             return unit
         return replace(unit, state=entry.definition.states[type(state)])
+
+
+def _task_of(answer: Pending) -> int:
+    """Return the version of the task that a message answers: it is what caused it."""
+    return int((answer.context.causation_id or "0").rpartition("/")[2])
 
 
 def _must_be(row: InstanceRow, statuses: tuple[Status, ...], done: str) -> None:

@@ -58,7 +58,8 @@ class TaskAnswer(Struct, frozen=True, gc=False):
 class TaskWork(Struct, frozen=True, gc=False):
     """What a unit does to its instance's tasks, in this order: answer one, close some or all, open new ones.
 
-    `closes` are keys. An answer that is not allowed refuses the whole unit.
+    `closes` are keys. An answer that is not allowed refuses the whole unit. `reopens` is the version of a task whose
+    answer is passed over: it is open again.
 
     >>> TaskWork(closes=("approval",)).close_all
     False
@@ -68,6 +69,7 @@ class TaskWork(Struct, frozen=True, gc=False):
     closes: tuple[str, ...] = ()
     close_all: bool = False
     opens: tuple[TaskOpening, ...] = ()
+    reopens: int | None = None
 
 
 class TaskRow(Struct, frozen=True, gc=False):
@@ -219,3 +221,17 @@ def answered(task: TaskRow, answer: TaskAnswer, now_us: int) -> TaskRow:
     'ann'
     """
     return replace(task, status="answered", answered_by=answer.actor, answer_type=answer.type, ended_us=now_us)
+
+
+def reopened(task: TaskRow) -> TaskRow:
+    """Return a task as it is after its answer was passed over; one that was not answered stays as it is.
+
+    Whoever held it holds it, and `ended_us` tells when it was answered in vain.
+
+    >>> task = TaskRow("W", "i", 3, "k", "Approve", ("Approve",), opened_us=0)
+    >>> reopened(answered(task, TaskAnswer(3, "ann", (), "Approve"), 7)) == replace(task, ended_us=7)
+    True
+    """
+    if task.status != "answered":
+        return task
+    return replace(task, status="open", answered_by=None, answer_type=None)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from mainspring.port.records import Ref, Unit
 from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, answered, handed, opened, refusal
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, answered, handed, opened, refusal, reopened
 
 
 class MemoryTasks:
@@ -38,6 +38,8 @@ class MemoryTasks:
         for version, (_, task) in own.items():
             if work.answer is not None and work.answer.version == version:
                 own[version] = key, answered(task, work.answer, now_us)
+            elif work.reopens == version:
+                own[version] = key, reopened(task)
             elif task.status == "open" and (work.close_all or task.key in work.closes):
                 own[version] = key, replace(task, status="closed", ended_us=now_us)
         for opening in work.opens:

@@ -1,9 +1,10 @@
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mainspring import Ask, Completed, Kind, Mainspring, Received, TaskClosed, TaskOutcome
+from mainspring import Ask, Completed, Envelope, Kind, Mainspring, Received, TaskClosed, TaskOutcome
 from mainspring.core.story import tell
 from mainspring.errors import InstanceFailedError, NoSuchTaskError
 from mainspring.port.records import Ref
@@ -167,6 +168,34 @@ def test_a_reset_asks_anew_what_was_open_at_that_version(make_app: MakeApp) -> N
             (task,) = await app.tasks.pick("manager", actor="bob")
             await app.tasks.complete(task.id, Approve("e-1"), **MANAGER)
             assert await app.instance(Expenses, "e-1").result() == Approved("e-1", "bob")
+
+    run(main)
+
+
+def test_a_task_whose_answer_is_skipped_is_open_again_and_takes_another(make_app: MakeApp) -> None:
+    class BrittleExpenses(Expenses):
+        def decide(self, envelope: Envelope[Any], state: Open) -> Any:
+            if envelope.message == Approve("e-1", "crash"):
+                raise RuntimeError("it cannot be decided")
+            return super().decide(envelope, state)
+
+    async def main() -> None:
+        async with app_of(make_app, workflow=BrittleExpenses) as app:
+            task, instance = await opened(app), app.instance(BrittleExpenses, "e-1")
+            await app.tasks.claim(task.id, **MANAGER)
+            for note in range(2):
+                await app.tasks.complete(task.id, Approve("e-1", "crash"), **MANAGER)
+                assert (await instance.row()).status == "suspended"
+                assert await app.tasks.list(role="manager") == []
+                await instance.skip(actor="ops")
+                (again,) = await app.tasks.list(role="manager", person="bob")
+                assert (again.id, again.status, again.claimed_by, again.answered_by) == (task.id, "open", "bob", None)
+                assert (await events(app)).count("Skipped") == note + 1
+            first = await app.tasks.complete(task.id, Approve("e-1", "well"), **MANAGER)
+            second = await app.tasks.complete(task.id, Reject("e-1", "too late"), **MANAGER)
+            assert (first.first, second.first) == (True, False)
+            assert first.message == second.message == Approve("e-1", "well")
+            assert await instance.result() == Approved("e-1", "bob")
 
     run(main)
 

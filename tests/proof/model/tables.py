@@ -35,7 +35,7 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
-from mainspring.port.tasks import Refused, TaskRow, answered, opened, refusal
+from mainspring.port.tasks import Refused, TaskRow, answered, opened, refusal, reopened
 from mainspring.port.trimming import trim_after
 from mainspring.testing.clock import VirtualClock
 
@@ -296,6 +296,8 @@ class Tables:
                 continue
             if work.answer is not None and work.answer.version == version:
                 self.tasks[ref, version] = answered(task, work.answer, now_us)
+            elif work.reopens == version:
+                self.tasks[ref, version] = reopened(task)
             elif task.status == "open" and (work.close_all or task.key in work.closes):
                 self.tasks[ref, version] = replace(task, status="closed", ended_us=now_us)
         for one in work.opens:

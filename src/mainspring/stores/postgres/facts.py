@@ -129,7 +129,8 @@ class Questions:
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
             if unit.tasks is not None:
-                self.asked.append((known, unit.tasks.answer.version if unit.tasks.answer is not None else 0))
+                answer, reopens = unit.tasks.answer, unit.tasks.reopens
+                self.asked.append((known, answer.version if answer is not None else reopens or 0))
         if self.cancels:
             # Then it depends on an output's kind and key what becomes of it.
             self.outputs = dict.fromkeys(outputs, True)

@@ -21,6 +21,7 @@ from mainspring.port.tasks import (
     handed,
     opened,
     refusal,
+    reopened,
 )
 from mainspring.stores.postgres.reads import Ask
 from mainspring.stores.postgres.session import Row
@@ -60,6 +61,8 @@ class TaskBook:
         for task in list(own.values()):
             if task.status == "open" and (work.close_all or task.key in work.closes):
                 self._end(key, replace(task, status="closed", ended_us=now_us))
+        if work.reopens is not None and work.reopens in own:
+            self._end(key, reopened(own[work.reopens]))
         for opening in work.opens:
             own[opening.version] = opened(opening, "", "", now_us, b"")
             self._opened[key, opening.version] = opening

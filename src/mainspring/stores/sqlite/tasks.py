@@ -24,6 +24,7 @@ class TaskChanges:
         self._answered: list[tuple[int, int, str, str]] = []
         self._closed: list[tuple[int, str | None]] = []
         self._opened: list[tuple[int, TaskWork]] = []
+        self._reopened: list[tuple[int, int]] = []
 
     def add(self, key: int, work: TaskWork) -> None:
         """Take in what a unit does to the tasks of the instance with this key."""
@@ -32,6 +33,8 @@ class TaskChanges:
         self._closed += [(key, None)] if work.close_all else [(key, task) for task in work.closes]
         if work.opens:
             self._opened.append((key, work))
+        if work.reopens is not None:
+            self._reopened.append((key, work.reopens))
 
     def write(self, connection: apsw.Connection, now_us: int) -> None:
         """Write it: a task that is closed and asked anew in one step must stay."""
@@ -39,6 +42,8 @@ class TaskChanges:
             change(connection, "answer_tasks", packed(self._answered), now_us)
         if self._closed:
             change(connection, "close_tasks", packed(self._closed), now_us)
+        if self._reopened:
+            change(connection, "reopen_tasks", packed(self._reopened))
         opened: list[Any] = []
         for key, work in self._opened:
             for task in work.opens:

@@ -24,6 +24,11 @@ WHERE status = 'open' AND (instance, version) IN (
     CROSS JOIN tasks AS t ON t.instance = j.value ->> 0 AND (j.value ->> 1 IS NULL OR t.key = j.value ->> 1)
 );
 
+-- name: reopen_tasks
+-- Of [instance, version]: those that were answered are open again.
+UPDATE tasks SET status = 'open', answered_by = NULL, answer_type = NULL
+WHERE status = 'answered' AND (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+
 -- name: delete_tasks
 -- Of instances: purged with them.
 DELETE FROM tasks WHERE instance IN (SELECT value FROM json_each(?1));

@@ -7,6 +7,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from mainspring.port.records import Committed, Conflict, Unit
 from mainspring.port.tasks import Hand, RefusalReason, Refused, TaskAnswer, TaskFilter, TaskOpening, TaskRow, TaskWork
 from mainspring.testing.clock import SECOND_US
@@ -63,6 +65,24 @@ class TaskTests(Suite):
     async def test_a_refused_step_opens_nothing(self, rig: Rig) -> None:
         assert await rig.commit(step("m-1", after=7, tasks=TaskWork(opens=(task(),)))) == [Conflict("version")]
         assert await rig.store.tasks(ALL, 10) == []
+
+    @behaviour
+    async def test_a_task_whose_answer_is_passed_over_is_open_again_and_one_that_is_closed_is_not(
+        self, rig: Rig
+    ) -> None:
+        await rig.done(asks(task(), task(3, "other")))
+        before = await rig.store.task(order(), 2)
+        assert before is not None
+        await rig.done(answers())
+        answered_us = rig.clock.now_us()
+        rig.clock.advance(1)
+        await rig.done(step("m-2", after=3, tasks=TaskWork(closes=("other",), reopens=2)))
+        assert await rig.store.task(order(), 2) == replace(before, ended_us=answered_us)
+        assert [str(one) for one in await rig.store.tasks(ALL, 10)] == ["Orders/o-1/2"]
+        await rig.done(step("m-3", after=4, tasks=TaskWork(reopens=3)))
+        closed = await rig.store.task(order(), 3)
+        assert closed is not None
+        assert closed.status == "closed"
 
     @behaviour
     async def test_of_two_answers_in_one_batch_the_second_is_refused_with_all_that_it_does(self, rig: Rig) -> None:
