@@ -1,15 +1,16 @@
 """A breaker judges a destination and never a message; what it holds back is told."""
 
+import errno
 import logging
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from mainspring import Breaker, Retry
+from mainspring import Breaker, RateLimit, Retry
 from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError
+from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError, StoreUnreachableError
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Listening, Start, Work, has_status, job
 from tests.support.apps import MakeApp
@@ -164,6 +165,9 @@ def _caused(error: Exception, cause: BaseException) -> Exception:
         (ExceptionGroup("several", [ValueError(), TimeoutError()]), True),
         (LookupError("named"), True),
         (KeyError("a kind of what is named"), True),
+        (OSError(errno.EHOSTUNREACH, "no route"), True),
+        (StoreUnreachableError("db", "away"), False),
+        (_caused(StoreUnreachableError("db", "away"), ConnectionResetError()), False),
         (ValueError(), False),
         (FileNotFoundError(), False),
         (_caused(ValueError(), TypeError()), False),
@@ -177,8 +181,60 @@ def test_a_circle_of_causes_ends() -> None:
     error = ValueError()
     error.__cause__ = other = TypeError()
     other.__cause__ = error
+    group = ExceptionGroup("its own member's cause", [error])
+    error.__cause__ = group
 
-    assert not Breaker().counts(error)
+    assert not Breaker().counts(other)
+    assert not Breaker().counts(group)
+
+
+def test_a_batch_of_which_nothing_came_through_counts_and_one_that_came_in_part_does_not(make_app: MakeApp) -> None:
+    whole = False
+
+    async def work(commands: list[Work]) -> list[Any]:
+        lost: list[Any] = [ConnectionError("down") for _ in commands]
+        return lost if whole else [*lost[1:], Done(commands[-1].id, commands[-1].part)]
+
+    async def main() -> None:
+        nonlocal whole
+        clock = VirtualClock()
+        retry = Retry(first=timedelta(hours=1), cap=timedelta(hours=1), jitter=False)
+        async with job(make_app(clock), work, breaker=Breaker(failures=1), batch=10, retry=retry) as app:
+            await app.send(Start("j-1", times=3))
+            await until(lambda: app.engine.committer.idle and not app.engine.dispatcher.in_hand)
+            [runner] = app.engine.dispatcher.runners()
+            assert not runner.gate.is_open
+            whole = True
+            await app.send(Start("j-2", times=3))
+            await until(lambda: runner.gate.is_open)
+
+    run(main)
+
+
+def test_who_is_held_back_by_the_rate_does_not_fail_fast(make_app: MakeApp) -> None:
+    calls = 0
+
+    async def work(command: Work) -> Done:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise ConnectionError("down")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=4), fail_fast=True)
+        options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
+        async with job(make_app(clock), work, retry=ONCE, **options) as app:
+            await app.send(Start("j-1"))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            clock.advance(4)
+            await app.send(Start("j-2"))
+            await until(lambda: runner._waker is not None)  # noqa: SLF001  it waits for the rate
+            clock.advance(3)
+            await until(lambda: has_status(app, "j-2", "completed"))
+
+    run(main)
 
 
 def test_what_makes_no_sense_is_refused() -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Mainspring, Retry
 from mainspring.engine.runtime import Runtime
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.envelopes import EPOCH
-from tests.engine.jobs import Done, Start, Work, job
+from tests.engine.jobs import Done, Start, Work, job, look_for_work
 from tests.engine.test_timers import Open, Opened, Ticket, pass_time
 from tests.support.running import run
+from tests.support.waiting import until
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -49,6 +50,48 @@ def test_what_was_due_does_not_wait_for_that_hour_and_keeps_its_order(
 
     run(main)
     assert "the clock was set back by 3602 s; 3 commands that waited go on by the new time" in caplog.text
+
+
+def test_one_who_sends_by_the_new_time_before_a_worker_starts_changes_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        called: list[str] = []
+        for name, clock in (("j-1", VirtualClock(NOON)), ("j-2", VirtualClock(NOON - HOUR))):
+            sender = _app(tmp_path, clock, called)
+            await sender.start(work=False)
+            await sender.send(Start(name))
+            await sender.stop()
+        async with _app(tmp_path, VirtualClock(NOON - HOUR), called) as app:
+            await app.instance_at("Job/j-1").result()
+        assert sorted(called) == ["j-1", "j-2"]
+
+    run(main)
+
+
+def test_what_is_tried_again_later_is_brought_forward_once(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    def failing(clock: VirtualClock) -> Mainspring:
+        async def work(command: Work) -> Done:
+            called.append(command.id)
+            raise ConnectionError("down")
+
+        retry = Retry(first=HOUR / 2, cap=HOUR / 2, jitter=False)
+        return job(Mainspring(f"sqlite:///{tmp_path / 'test.db'}", runtime=Runtime(clock)), work, retry=retry)
+
+    async def main() -> None:
+        sender = failing(VirtualClock(NOON))
+        await sender.start(work=False)
+        await sender.send(Start("j-1"))
+        await sender.stop()
+        clock = VirtualClock(NOON - HOUR)
+        for _ in range(4):
+            async with failing(clock) as app:
+                await until(lambda: called and app.engine.committer.idle and not app.engine.dispatcher.in_hand)
+                await look_for_work(app)
+            clock.advance(1)
+        assert called == ["j-1"]
+
+    run(main)
 
 
 def test_a_timer_fires_no_earlier_by_the_new_time(tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ def _delete_the_log(path: Path) -> None:
     path.with_name(f"{NAME}-wal").unlink()
 
 
+def _delete_the_index(path: Path) -> None:
+    path.with_name(f"{NAME}-shm").unlink()
+
+
 def _move(path: Path) -> None:
     path.rename(path.with_name("elsewhere.db"))
 
@@ -56,7 +60,7 @@ def _app(path: Path) -> Mainspring:
     return job(Mainspring(f"sqlite:///{path}"), work)
 
 
-@pytest.mark.parametrize("lose", [_delete, _delete_the_log, _move, _move_the_folder, _replace])
+@pytest.mark.parametrize("lose", [_delete, _delete_the_log, _delete_the_index, _move, _move_the_folder, _replace])
 def test_nothing_is_acknowledged_once_the_file_is_gone_and_the_worker_stops(
     lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -70,7 +74,7 @@ def test_nothing_is_acknowledged_once_the_file_is_gone_and_the_worker_stops(
             await (await app.send(Start("j-1"))).result()
             lose(path)
             for number in range(3):
-                with pytest.raises(StoreMovedError, match=r"was deleted, moved or replaced\. Bring it back"):
+                with pytest.raises(StoreMovedError, match=r"was (deleted or moved|replaced)\. (Bring it|If that was)"):
                     await app.send(Start(f"j-2-{number}"))
             with pytest.raises(StoreMovedError):
                 await app.ended()
@@ -114,5 +118,40 @@ def test_a_file_that_took_the_place_keeps_its_own_log(tmp_path: Path) -> None:
                 await app.stop()
                 assert os.stat(f"{path}-wal").st_size > 0  # noqa: PTH116  at once
                 assert [row.id for row in await other.instances()] == ["j-3"]
+
+    run(main)
+
+
+def test_a_file_behind_a_link_is_watched_where_it_is(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.db", tmp_path / NAME
+    link.symlink_to(real)
+
+    async def main() -> None:
+        async with _app(link) as app:
+            await (await app.send(Start("j-1"))).result()
+            os.unlink(f"{real}-wal")  # noqa: PTH108  at once
+            with pytest.raises(StoreMovedError, match=r"real\.db-wal was deleted"):
+                await app.ended()
+
+    run(main)
+
+
+def test_a_file_that_was_put_in_the_place_is_left_as_it_is(tmp_path: Path) -> None:
+    """The log of the old one lies beside it: whoever reads must not put them together."""
+    path, backup = tmp_path / NAME, tmp_path / "backup" / NAME
+    backup.parent.mkdir()
+
+    async def main() -> None:
+        async with _app(backup) as app:
+            await (await app.send(Start("kept"))).result()
+        before = backup.read_bytes()
+        async with _app(path) as app:
+            await (await app.send(Start("j-1"))).result()
+            os.replace(backup, path)  # noqa: PTH105  as a restore does it
+            with pytest.raises(StoreMovedError, match=r"remove the old -wal and -shm files"):
+                await app.instances()
+            with pytest.raises(StoreMovedError):
+                await app.ended()
+        assert path.read_bytes() == before
 
     run(main)

@@ -27,7 +27,7 @@ KEPT = PACKAGE / "schema.sql"
 SCANS = {
     "all_outputs",
     "checkpoints",
-    "commands_due_later",
+    "commands_from_later",
     "depths",
     "free_outputs",
     "holds",

@@ -26,6 +26,8 @@ class Gate:
         self.state = breaker.BreakerState()
         self.clear = self._rate is None
         """Whether there is nothing to ask and nothing to forget, as mostly: then nobody needs to call."""
+        self.refuses = False
+        """Whether it was the breaker that let the last one wait, and not the rate."""
         self.reason = ""
         """Why the breaker is open: the latest failure that counted."""
 
@@ -36,10 +38,11 @@ class Gate:
 
     def wait_us(self) -> int:
         """Return how long the next call has to wait. 0: it may be made, and is taken for made."""
-        now_us = self._now_us()
+        now_us, self.refuses = self._now_us(), False
         passes, admitted = breaker.admit(self._breaker, self.state, now_us)
         if not passes:
             self._become(admitted)
+            self.refuses = True
             return breaker.wait_us(self._breaker, self.state, now_us)
         if self._rate is not None:
             passes, self._bucket = limits.take(self._rate, self._bucket, now_us)
@@ -56,7 +59,7 @@ class Gate:
     @property
     def fails_fast(self) -> bool:
         """Whether commands are to be given up now, instead of waiting for the breaker."""
-        return self._breaker is not None and self._breaker.fail_fast and self.is_open
+        return self._breaker is not None and self._breaker.fail_fast and self.refuses
 
     def refusal(self, attempts: int) -> BreakerOpenError:
         """Return what a command is told that is not to wait. One that was never tried has certainly done nothing."""
@@ -72,15 +75,19 @@ class Gate:
         self.reason = ""
         return True
 
+    def ended(self, era: int) -> bool:
+        """Hear that a call ended and said nothing, or was never made. True: another may be the probe at once."""
+        was_probing = self.state.probing
+        self._become(breaker.undecided(self.state, era))
+        return was_probing and not self.state.probing
+
     def failed(self, error: Exception, era: int) -> bool:
         """Hear that a call failed. True: it said nothing, and another call may be the probe at once."""
         if self._breaker is None:
             return False
         # What is useless to try again is the message's own fault, whatever it was raised from.
         if not self._breaker.counts(error) or not self._retry.wants_another(error, 0):
-            was_probing = self.state.probing
-            self._become(breaker.undecided(self.state, era))
-            return was_probing and not self.state.probing
+            return self.ended(era)
         before = self.state
         self._become(breaker.failed(self._breaker, self.state, self._now_us(), era))
         if self.state.era != before.era:

@@ -124,6 +124,18 @@ class Handler:
         """Whether it runs in a process of its own, and not in a thread."""
         return self.options.executor == "process"
 
+    def results(self, result: Any, count: int) -> list[Any]:
+        """Return a batch's results, one for each command, or raise what is wrong with them."""
+        if result is None:
+            return [None] * count
+        if not isinstance(result, list | tuple):
+            kind = type(result).__name__
+            raise TypeError(f"{self.name} takes batches and returned {kind}; it must return a list, or None")
+        results = list(cast("list[Any]", result))
+        if len(results) != count:
+            raise ValueError(f"{self.name} took {count} commands and returned {len(results)} results")
+        return results
+
     def bind(self, message: Any, context: Context | None) -> Callable[[], Any]:
         """Return the call, ready to be made."""
         return (

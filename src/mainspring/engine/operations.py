@@ -21,7 +21,10 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger
+from mainspring.engine.asking import still_open
+from mainspring.engine.branches import live
 from mainspring.engine.children import ended_by_operator, parent_of
+from mainspring.engine.details import read_detail
 from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, trusted, whole_stream
 from mainspring.engine.long_streams import state_of
 from mainspring.engine.migration import examine, registered
@@ -90,6 +93,8 @@ class Operations:
         store, entry = self._engine.store, self._entry(ref)
         waiting = await store.inbox(ref, 1)
         pending = self._engine.intake.from_inbox(waiting[0]) if waiting else None
+        # What a person said is passed over: where the stream says that they are asked still, so they are.
+        asked = await self._asked_still(pending) if pending is not None and pending.kind is Kind.ANSWER else None
 
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:
             _must_be(row, ("suspended",), "skipped")
@@ -110,12 +115,18 @@ class Operations:
                 letter = pending.as_dead_letter(f"skipped by {actor or 'an operator'}")
                 return replace(unit, dead_letters=(letter,))
             skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
-            # What a person said is passed over: they are asked still, as the stream says.
-            tasks = TaskWork(reopens=_task_of(pending)) if pending.kind is Kind.ANSWER else None
+            tasks = None if asked is None else TaskWork(reopens=asked)
             return replace(unit, events=(replace(skipped, actor=actor),), tasks=tasks)
 
         await self._commit(ref, unit)
         self._engine.due_at(0)
+
+    async def _asked_still(self, answer: Pending) -> int | None:
+        """Return the version of the task that a message answers, unless it was closed or asked anew since."""
+        task = int((answer.context.causation_id or "0").rpartition("/")[2])
+        rows = live(await whole_stream(self._engine.store, answer.ref))
+        open = still_open((event, read_detail(event.detail).key) for event in rows if event.detail is not None)
+        return task if task in {event.version for event in open} else None
 
     async def cancel_child(self, ref: Ref, started_by: str, reason: str) -> bool:
         """Cancel the instance that a parent's output began, if it runs still. False: there is no such instance."""
@@ -336,11 +347,6 @@ class Operations:
         except Exception:  # noqa: BLE001  what cannot be folded can be operated all the same
             return unit
         return replace(unit, state=entry.definition.states[type(state)])
-
-
-def _task_of(answer: Pending) -> int:
-    """Return the version of the task that a message answers: it is what caused it."""
-    return int((answer.context.causation_id or "0").rpartition("/")[2])
 
 
 def _must_be(row: InstanceRow, statuses: tuple[Status, ...], done: str) -> None:

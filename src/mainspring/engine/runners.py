@@ -12,7 +12,7 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -232,6 +232,7 @@ class Runner:
         if self.gate.fails_fast:
             for job in self.take_back():
                 self._failed(job, self.gate.refusal(job.claim.attempts))
+            self._has_room()
         else:
             self._wake_in(wait_us)
         return False
@@ -254,7 +255,9 @@ class Runner:
         """Make an attempt. Whatever happens, each job ends as succeeded, failed or dropped, or its worker stops."""
         self.running[task] = jobs
         begun_us = started_us = self._now_us()
-        options = self.handler.options
+        options, era = self.handler.options, self.gate.state.era
+        for job in jobs:
+            job.era = era
         try:
             if options.idempotency_key is not None:
                 jobs = self.running[task] = [job for job in jobs if not await self._answered(task, job)]
@@ -283,10 +286,16 @@ class Runner:
                 self._overdue.discard(task)
                 self._cancelled.discard(task)
             self.pace.measured(self._now_us() - begun_us)
-            # Half of it, so that not every command that ends costs a claim.
-            if self.turned_away and 2 * self.in_hand <= self.pace.most:
-                self.turned_away = False
-                self.on_room()
+            if self.gate.state.probing and self.gate.ended(era):
+                self._rest_is_over()
+                self._wake()
+            self._has_room()
+
+    def _has_room(self) -> None:
+        # Half of it, so that not every command that ends costs a claim.
+        if self.turned_away and 2 * self.in_hand <= self.pace.most:
+            self.turned_away = False
+            self.on_room()
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
@@ -360,7 +369,6 @@ class Runner:
             await unbroken(loan.roll_back())
 
     def _begin(self, job: Job, now_us: int, connection: Connection | None = None) -> None:
-        job.era = self.gate.state.era
         job.started_us = now_us
         if self.handler.is_async:
             self._start_time(job, now_us)
@@ -386,11 +394,16 @@ class Runner:
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
         now_us = self._now_us()
-        self._went_well(jobs[0])
         if self.handler.options.batch is None:
+            self._went_well(jobs[0])
             self._succeeded(jobs[0], result, now_us - jobs[0].started_us)
             return
-        for job, each in zip(jobs, _results(self.handler, jobs, result), strict=True):
+        results = self.handler.results(result, len(jobs))
+        if all(isinstance(each, Exception) for each in results):
+            self._went_badly(jobs[0], ExceptionGroup("a batch", results))
+        else:
+            self._went_well(jobs[0])
+        for job, each in zip(jobs, results, strict=True):
             if isinstance(each, Exception):
                 self._failed(job, each)
             else:
@@ -401,10 +414,14 @@ class Runner:
             self._rest_is_over()
             self._wake()
 
-    def _report_failure(self, jobs: list[Job], error: Exception) -> None:
-        if jobs and self.gate.failed(error, jobs[0].era):
+    def _went_badly(self, job: Job, error: Exception) -> None:
+        if self.gate.failed(error, job.era):
             self._rest_is_over()
             self._wake()
+
+    def _report_failure(self, jobs: list[Job], error: Exception) -> None:
+        if jobs:
+            self._went_badly(jobs[0], error)
         for job in jobs:
             self._failed(job, error)
 
@@ -428,19 +445,6 @@ def _places(handler: Handler, runtime: Runtime) -> int:
     if handler.is_async:
         return handler.options.concurrency
     return runtime.processes if handler.in_process else HANDLER_THREADS
-
-
-def _results(handler: Handler, jobs: list[Job], result: Any) -> list[Any]:
-    """Return a batch's results, one for each command, or raise what is wrong with them."""
-    if result is None:
-        return [None] * len(jobs)
-    if not isinstance(result, list | tuple):
-        kind = type(result).__name__
-        raise TypeError(f"{handler.name} takes batches and returned {kind}; it must return a list, or None")
-    results = list(cast("list[Any]", result))
-    if len(results) != len(jobs):
-        raise ValueError(f"{handler.name} took {len(jobs)} commands and returned {len(results)} results")
-    return results
 
 
 def _is_doomed(job: Job, ref: Ref, which: Doomed, up_to: int) -> bool:

@@ -96,12 +96,13 @@ class StoreMovedError(StoreError):
     its id, it is taken once.
     """
 
-    def __init__(self, store: str, file: str) -> None:
+    def __init__(self, store: str, file: str, *, replaced: bool = False) -> None:
         self.file = file
+        fix = "Bring it back to its place, together with its -wal file, and start again."
+        if replaced:
+            fix = "If that was meant, stop all who use it, remove the old -wal and -shm files, and start again."
         super().__init__(
-            store,
-            f"is not what was opened any more: {file} was deleted, moved or replaced",
-            "Bring it back to its place together with its -wal file, and start again.",
+            store, f"is not what was opened: {file} was {'replaced' if replaced else 'deleted or moved'}", fix
         )
 
 

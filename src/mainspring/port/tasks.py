@@ -220,7 +220,9 @@ def answered(task: TaskRow, answer: TaskAnswer, now_us: int) -> TaskRow:
     >>> answered(task, TaskAnswer(3, "ann", (), "Approve"), 7).answered_by
     'ann'
     """
-    return replace(task, status="answered", answered_by=answer.actor, answer_type=answer.type, ended_us=now_us)
+    # Never the same moment twice: it stands in the id of the next answer, should this one be passed over.
+    ended_us = now_us if task.ended_us is None else max(now_us, task.ended_us + 1)
+    return replace(task, status="answered", answered_by=answer.actor, answer_type=answer.type, ended_us=ended_us)
 
 
 def reopened(task: TaskRow) -> TaskRow:

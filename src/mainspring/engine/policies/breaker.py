@@ -18,6 +18,7 @@ first to report decides: a destination slower than open_for still closes its bre
 
 from __future__ import annotations
 
+import errno
 from datetime import timedelta
 from socket import gaierror, herror
 from typing import Final, Literal, cast
@@ -26,12 +27,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.engine.policies.checks import check_count, check_duration, check_errors, microseconds
-from mainspring.errors import BrokerError, CallError, SettingError
+from mainspring.errors import BrokerError, CallError, SettingError, StoreError
 
 # Nobody was there, or did not answer in time.
 AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
-CAUSES: Final = 10
-"""So far back an error's causes are looked at."""
+UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+CAUSES: Final = 100
+"""So many causes and members of an error are looked at."""
 LONG_AGO_US: Final = -(1 << 62)
 
 
@@ -66,14 +68,20 @@ class Breaker(Struct, frozen=True):
         >>> Breaker().counts(ConnectionRefusedError()), Breaker().counts(ValueError("this card is stolen"))
         (True, False)
         """
-        seen: BaseException | None = error
+        waiting: list[BaseException] = [error]
         for _ in range(CAUSES):
-            if seen is None or isinstance(seen, (*AWAY, *self.on)):
+            if not waiting:
                 break
+            seen = waiting.pop()
+            if isinstance(seen, StoreError):
+                return False  # the database is not the destination
+            if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and seen.errno in UNREACHABLE):
+                return True
             if isinstance(seen, BaseExceptionGroup):
-                return any(map(self.counts, cast("BaseExceptionGroup[BaseException]", seen).exceptions))
-            seen = seen.__cause__
-        return isinstance(seen, (*AWAY, *self.on))
+                waiting += cast("BaseExceptionGroup[BaseException]", seen).exceptions
+            if seen.__cause__ is not None:
+                waiting.append(seen.__cause__)
+        return False
 
 
 class BreakerState(Struct, frozen=True):

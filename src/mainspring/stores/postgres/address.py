@@ -41,6 +41,7 @@ class Address:
         dsn = parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote))
         self.dsn = urlunsplit(dsn)
         # Which of several is preferred can be told only by who asks them all.
+        self._wants_primary = settings.get("target_session_attrs") in ("primary", "read-write")
         together = settings.get("target_session_attrs", "").startswith("prefer-")
         each = [hosts] if together else hosts.split(",")
         self.dsns = {host: urlunsplit(dsn._replace(netloc=f"{user}{at}{host}")) for host in each}
@@ -53,7 +54,12 @@ class Address:
         return self._shown
 
     def prefer(self, host: str) -> None:
-        """Let a host be the first to be tried from now on: one that hangs costs its time once."""
+        """Let a host be the first to be tried from now on: one that hangs costs its time once.
+
+        Unless any host will do: the first may be the primary, and this one a standby that was there meanwhile.
+        """
+        if not self._wants_primary:
+            return
         self.dsns = {host: self.dsns[host]} | self.dsns
 
     @property

@@ -65,6 +65,8 @@ class Place:
         self.path = Path(path).absolute()  # the process may change its directory later
         self.busy_seconds = busy_seconds
         self.vfs = vfs
+        self.footing: Footing | None = None
+        """Where the writer stands, while it does."""
 
     def __str__(self) -> str:
         return str(self.path)
@@ -82,6 +84,11 @@ class Place:
         )
         connection.set_busy_timeout(round(self.busy_seconds * 1_000))
         if not writes:
+            # It may be another file by now, and this the log of the one that was there: let nobody put them together.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            if self.footing is not None and (moved := self.footing.lost()) is not None:
+                connection.close()
+                raise moved
             execute(connection, "PRAGMA query_only = ON")
         elif connection.readonly("main"):
             connection.close()
@@ -156,33 +163,35 @@ class Place:
 class Footing:
     """The files that a connection has opened, and whether they still stand at their place.
 
-    What is committed to a file without a name is on the disk, and lost when the last process closes it. The log appears
-    with the first transaction and stays until the last connection is closed.
+    What is committed to a file without a name is on the disk, and lost when the last process closes it. Log and index
+    are there as long as a connection is, so they are noted when the first question has been answered.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, connection: apsw.Connection) -> None:
         self._place = place
-        self._log = place.path.with_name(f"{place.path.name}-wal")
+        log = connection.filename_wal  # beside the file that a link leads to
+        self._opened = [(file, _identity(file)) for file in (str(place), log, f"{log.removesuffix('-wal')}-shm")]
         # A VFS may keep its files elsewhere.
-        self._opened = _identity(place.path)
-        self._opened_log = _identity(self._log)
+        self._watches = self._opened[0][1] is not None
 
     def lost(self) -> StoreMovedError | None:
         """Return what to say if one of the files was deleted, moved or replaced since."""
-        if self._opened is None:
+        if not self._watches:
             return None
-        if _identity(self._place.path) != self._opened:
-            return StoreMovedError(str(self._place), self._place.path.name)
-        log = _identity(self._log)
-        if self._opened_log is None:
-            self._opened_log = log
-        return None if log == self._opened_log else StoreMovedError(str(self._place), self._log.name)
+        for number, (file, opened) in enumerate(self._opened):
+            found = _identity(file)
+            if opened is None:
+                self._opened[number] = file, found
+            elif found != opened:
+                return StoreMovedError(str(self._place), Path(file).name, replaced=number == 0 and found is not None)
+        return None
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def _identity(file: str) -> tuple[int, int] | None:
+    """Return what tells a file from another of its name; None if there is none."""
     try:
-        found = os.stat(path)  # noqa: PTH116  it is asked after every commit
-    except OSError:
+        found = os.stat(file)  # noqa: PTH116  it is asked at every commit
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 

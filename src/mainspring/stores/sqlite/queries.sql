@@ -409,14 +409,13 @@ SELECT key, name, lease_us, ends_us FROM workers ORDER BY key;
 -- Until when each worker said it would be back.
 SELECT key, ends_us FROM workers;
 
--- name: latest_event
--- When the event was recorded that was recorded last.
-SELECT time_us FROM events WHERE position = (SELECT max(position) FROM events);
-
--- name: commands_due_later
--- What nobody holds and is not due by a clock, but for timers: they are for a time of day.
-SELECT instance, version, kind, destination, due_us, priority, key, attempts, checksum
-FROM outbox WHERE owner IS NULL AND kind <> 'timer' AND due_us > ?1;
+-- name: commands_from_later
+-- What nobody holds and was decided at a moment that is still to come, with that moment; but for timers, which are for a
+-- time of day, and for what was tried by the new time and is due before.
+SELECT o.instance, o.version, o.kind, o.destination, o.due_us, o.priority, o.key, o.attempts, o.checksum, e.time_us
+FROM outbox AS o
+CROSS JOIN events AS e ON e.instance = o.instance AND e.version = o.version
+WHERE o.owner IS NULL AND o.kind <> 'timer' AND o.due_us > ?1 AND e.time_us > ?1 AND o.due_us >= e.time_us;
 
 -- name: move_output
 -- Let an output be due at another time.

@@ -8,7 +8,8 @@ INSERT INTO tasks (
 
 -- name: answer_tasks
 -- Of [instance, version, actor, type]: answered.
-UPDATE tasks SET status = 'answered', answered_by = a.actor, answer_type = a.type, ended_us = ?2
+UPDATE tasks SET status = 'answered', answered_by = a.actor, answer_type = a.type,
+    ended_us = max(?2, coalesce(ended_us + 1, ?2))
 FROM (
     SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS actor, value ->> 3 AS type
     FROM json_each(?1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from mainspring.stores.rows import output_checksum
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
@@ -19,6 +19,9 @@ try:
     import fcntl
 except ImportError:  # a platform without it
     fcntl = None
+
+NOTED_US: Final = 10_000_000
+"""A clock that is so little behind was not set back: it was read before others had committed."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,10 +111,14 @@ class Workers:
         gone = [key for key, ends_us in leases if key in seized or ends_us <= transaction.now_us]
         if gone:
             self.release(transaction, gone)
-        if not self._knows_the_time:
+        # Not each time: it looks at all that waits.
+        if gone or not self._knows_the_time:
             _bring_forward(transaction)
-            self._knows_the_time = True
+            transaction.when_committed.append(self._know_the_time)
         return len(gone)
+
+    def _know_the_time(self) -> None:
+        self._knows_the_time = True
 
     def _dropper(self, worker: int) -> Any:
         return lambda: self._locks.drop(worker)
@@ -121,24 +128,23 @@ class Workers:
 
 
 def _bring_forward(transaction: Transaction) -> None:
-    """Let what was due before the clock was set back be due now, in the same order: it does not wait for that hour.
-
-    Asked once, at a worker's start: what is tried again later is not brought forward each time.
-    """
-    connection = transaction.connection
-    set_back_us = (scalar(connection, "latest_event") or 0) - transaction.now_us
-    if set_back_us <= 0:
-        return
-    moved = 0
-    for row in rows(connection, "commands_due_later", transaction.now_us):
-        instance, version, kind, destination, due_us, priority, key, attempts, checksum = row
-        if checksum not in (None, output_checksum(*row[:-1])):
+    """Let what was due before the clock was set back be due now, in the same order: it does not wait for that hour."""
+    connection, now_us = transaction.connection, transaction.now_us
+    found = rows(connection, "commands_from_later", now_us + NOTED_US)
+    set_back_us = max((decided_us for *_, decided_us in found), default=now_us) - now_us
+    for *row, checksum, _ in found:
+        instance, version, kind, destination, due_us, priority, key, attempts = row
+        if checksum not in (
+            None,
+            output_checksum(instance, version, kind, destination, due_us, priority, key, attempts),
+        ):
             continue  # it is damaged, which is told where it is read
         due = due_us - set_back_us
         summed = output_checksum(instance, version, kind, destination, due, priority, key, attempts)
         change(connection, "move_output", instance, version, due, summed)
-        moved += 1
-    if moved:
+    if found:
         transaction.news = True
         seconds = set_back_us / 1_000_000
-        _log.warning("the clock was set back by %.0f s; %d commands that waited go on by the new time", seconds, moved)
+        _log.warning(
+            "the clock was set back by %.0f s; %d commands that waited go on by the new time", seconds, len(found)
+        )

@@ -116,7 +116,6 @@ class Writer:
         self._closing = False
         self._thread: Thread | None = None
         self._ended: Answer[None] | None = None
-        self._footing: Footing | None = None
         self._moved: StoreMovedError | None = None
         self._log_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
@@ -190,12 +189,12 @@ class Writer:
 
     def _connect(self) -> apsw.Connection:
         connection = self._place.connect(writes=True)
-        self._footing = Footing(self._place)
         try:
             refuse_lost_commits(connection, self._place)
             migrate(connection, self._place, self._clock.now_us())
             refuse_broken_trees(connection, self._place)
             tune(connection)
+            self._place.footing = Footing(self._place, connection)
         except BaseException:
             connection.close()
             raise
@@ -262,7 +261,7 @@ class Writer:
         """Run jobs in one transaction, and keep their answers. Return whether there is news for who waits for work."""
         transaction = Transaction(connection, self._clock.now_us())
         try:
-            execute(connection, "BEGIN IMMEDIATE")
+            self._begin(connection)
             answers = _together(transaction, jobs)
             self._commit(connection)
         except Exception as cause:  # noqa: BLE001  every job gets an answer, whatever happened
@@ -277,18 +276,29 @@ class Writer:
         _call(transaction.when_committed)
         return transaction.news
 
+    def _begin(self, connection: apsw.Connection) -> None:
+        # Before anything is written: where another process has begun a new log, this one would write over its frames.
+        self._stay(connection)
+        execute(connection, "BEGIN IMMEDIATE")
+
     def _commit(self, connection: apsw.Connection) -> None:
         execute(connection, "COMMIT")
-        # After it, because a file may go at any moment; before anybody is told that what they gave is kept.
-        if self._footing is not None and (moved := self._footing.lost()) is not None:
+        # Once more, because a file may go at any moment; before anybody is told that what they gave is kept.
+        self._stay(connection)
+
+    def _stay(self, connection: apsw.Connection) -> None:
+        footing = self._place.footing
+        if footing is not None and (moved := footing.lost()) is not None:
             self._moved = moved
+            # What is left of the log belongs to the file that was there.
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             raise moved
 
     def _lend(self, connection: apsw.Connection, job: LentJob) -> None:
         """Run a handler's transaction. Nobody else is in it, and it is never tried again here."""
         transaction = Transaction(connection, self._clock.now_us())
         try:
-            execute(connection, "BEGIN IMMEDIATE")
+            self._begin(connection)
             outcomes, lasts = job.run(transaction)
             if lasts:
                 self._commit(connection)
@@ -315,7 +325,7 @@ class Writer:
         """Commit what can be committed of a job. One transaction still: the caller waits for one fsync, not many."""
         transaction = Transaction(connection, self._clock.now_us())
         try:
-            execute(connection, "BEGIN IMMEDIATE")
+            self._begin(connection)
             void: set[Name] = set()
             outcomes = [self._one(transaction, owned, void) for owned in job.units]
             self._commit(connection)
