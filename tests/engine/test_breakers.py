@@ -1,5 +1,6 @@
 """A breaker judges a destination and never a message; what it holds back is told."""
 
+import asyncio
 import errno
 import logging
 from datetime import timedelta
@@ -12,13 +13,19 @@ from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError, StoreUnreachableError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.jobs import Done, Listening, Start, Work, has_status, job
+from tests.engine.jobs import Done, Job, Listening, Start, Work, has_status, job
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
 
 ONCE = Retry(max_attempts=1)
 OPEN = "its breaker is open; what is sent there waits until a call goes well; one is tried in 0:01:00"
+
+
+async def resting(runner: Any) -> None:
+    """Wait until a runner sleeps by the clock: its breaker lets nothing through."""
+    await until(lambda: runner._waker is not None)  # noqa: SLF001  it tells nobody
+    await asyncio.sleep(0)  # the sleeper's first turn
 
 
 class PoisonError(Exception):
@@ -82,6 +89,7 @@ def test_poison_that_is_the_probe_is_followed_by_another_probe_at_once(
             await app.send(Start("good"))
             await until(lambda: runner.waiting >= 51)
             away = False
+            await resting(runner)
             clock.advance(60)
             # Nobody moves the clock any more: whoever waits another minute waits for ever.
             await until(lambda: has_status(app, "good", "completed"))
@@ -118,6 +126,7 @@ def test_who_failed_before_is_not_the_probe_while_others_wait(make_app: MakeApp)
             await until(lambda: runner.waiting == 1)
             await app.send(Start("good"))
             await until(lambda: runner.waiting == 2)
+            await resting(runner)
             clock.advance(59)
             await until(lambda: has_status(app, "good", "completed"))
             assert called[:2] == ["slow", "good"]
@@ -207,6 +216,40 @@ def test_a_batch_of_which_nothing_came_through_counts_and_one_that_came_in_part_
             whole = True
             await app.send(Start("j-2", times=3))
             await until(lambda: runner.gate.is_open)
+
+    run(main)
+
+
+def test_a_probe_whose_instance_is_cancelled_is_followed_by_another_at_once(make_app: MakeApp) -> None:
+    away, begun = True, asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        if away:
+            raise ConnectionError("down")
+        if command.id == "slow":
+            begun.set()
+            await asyncio.Event().wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal away
+        clock = VirtualClock()
+        options = {"breaker": Breaker(failures=1), "retry": Retry(), "concurrency": 1}
+        async with job(make_app(clock), work, **options) as app:
+            await app.send(Start("first"))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            await app.send(Start("slow"))
+            await until(lambda: runner.waiting == 1)
+            await app.send(Start("good"))
+            await until(lambda: runner.waiting == 2)
+            away = False
+            await resting(runner)
+            clock.advance(60)
+            await until(begun.is_set)
+            await app.instance(Job, "slow").cancel("nobody waits for it")
+            # Nobody moves the clock any more.
+            await until(lambda: has_status(app, "good", "completed"))
 
     run(main)
 

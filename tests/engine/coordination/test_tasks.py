@@ -172,13 +172,16 @@ def test_a_reset_asks_anew_what_was_open_at_that_version(make_app: MakeApp) -> N
     run(main)
 
 
-def test_a_task_whose_answer_is_skipped_is_open_again_and_takes_another(make_app: MakeApp) -> None:
-    class BrittleExpenses(Expenses):
-        def decide(self, envelope: Envelope[Any], state: Open) -> Any:
-            if envelope.message == Approve("e-1", "crash"):
-                raise RuntimeError("it cannot be decided")
-            return super().decide(envelope, state)
+class BrittleExpenses(Expenses):
+    """Fails on one answer."""
 
+    def decide(self, envelope: Envelope[Any], state: Open) -> Any:
+        if envelope.message == Approve("e-1", "crash"):
+            raise RuntimeError("it cannot be decided")
+        return super().decide(envelope, state)
+
+
+def test_a_task_whose_answer_is_skipped_is_open_again_and_takes_another(make_app: MakeApp) -> None:
     async def main() -> None:
         async with app_of(make_app, workflow=BrittleExpenses) as app:
             task, instance = await opened(app), app.instance(BrittleExpenses, "e-1")
@@ -196,6 +199,29 @@ def test_a_task_whose_answer_is_skipped_is_open_again_and_takes_another(make_app
             assert (first.first, second.first) == (True, False)
             assert first.message == second.message == Approve("e-1", "well")
             assert await instance.result() == Approved("e-1", "bob")
+
+    run(main)
+
+
+@pytest.mark.parametrize("meanwhile", ["escalated", "reset"])
+def test_a_task_that_was_asked_anew_meanwhile_is_not_opened_by_a_skip(meanwhile: str, make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app, workflow=BrittleExpenses) as app:
+            task, instance = await opened(app), app.instance(BrittleExpenses, "e-1")
+            if meanwhile == "escalated":
+                await instance.suspend("for a while")
+                await app.send(Escalate("e-1"))
+            await app.tasks.complete(task.id, Approve("e-1", "crash"), **MANAGER)
+            await (instance.resume() if meanwhile == "escalated" else instance.reset(5))
+            await until(lambda: failed_on_it(app))
+            (anew,) = [one.id for one in await app.tasks.list()]
+            assert anew != task.id
+            await instance.skip()
+            assert [one.id for one in await app.tasks.list()] == [anew]
+
+    async def failed_on_it(app: Mainspring) -> bool:
+        row = await app.instance(BrittleExpenses, "e-1").row()
+        return row.status == "suspended" and "cannot be decided" in str(row.error) and bool(await app.tasks.list())
 
     run(main)
 
