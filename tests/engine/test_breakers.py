@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mainspring import Breaker, RateLimit, Retry
+from mainspring import Breaker, Mainspring, RateLimit, Retry
 from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError, StoreUnreachableError
 from mainspring.testing.clock import VirtualClock
-from tests.engine.jobs import Done, Job, Listening, Start, Work, has_status, job
+from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -254,7 +254,8 @@ def test_a_probe_whose_instance_is_cancelled_is_followed_by_another_at_once(make
     run(main)
 
 
-def test_who_is_held_back_by_the_rate_does_not_fail_fast(make_app: MakeApp) -> None:
+@pytest.mark.parametrize("fail_fast", [False, True])
+def test_a_call_that_the_rate_holds_back_is_no_probe_and_does_not_fail_fast(make_app: MakeApp, fail_fast: bool) -> None:
     calls = 0
 
     async def work(command: Work) -> Done:
@@ -265,17 +266,54 @@ def test_who_is_held_back_by_the_rate_does_not_fail_fast(make_app: MakeApp) -> N
         return Done(command.id, command.part)
 
     async def main() -> None:
-        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=4), fail_fast=True)
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=4), fail_fast=fail_fast)
         options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
         async with job(make_app(clock), work, retry=ONCE, **options) as app:
             await app.send(Start("j-1"))
             [runner] = app.engine.dispatcher.runners()
-            await until(lambda: runner.gate.is_open and app.engine.committer.idle)
+            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
             clock.advance(4)
-            await app.send(Start("j-2"))
-            await until(lambda: runner._waker is not None)  # noqa: SLF001  it waits for the rate
-            clock.advance(3)
-            await until(lambda: has_status(app, "j-2", "completed"))
+            receipt = await app.send(Start("j-2"))
+            await until(lambda: runner._waker is not None)  # noqa: SLF001  it was turned away, and comes back
+            assert runner.gate.state.phase == "open"
+            await until(lambda: _goes_on(app, clock))
+            assert calls == 2
+            await receipt.result()
+
+    async def _goes_on(app: Mainspring, clock: VirtualClock) -> bool:
+        clock.advance(0.1)
+        return await has_status(app, "j-2", "completed")
+
+    run(main)
+
+
+def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
+    broken, begun, together = True, 0, asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        nonlocal begun
+        if broken:
+            raise ConnectionError("down")
+        begun += 1
+        if begun == 1:
+            await asyncio.sleep(0.01)  # the probe: so that the others are turned away meanwhile
+        elif begun == 6:
+            together.set()
+        if begun > 1:
+            await together.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        nonlocal broken
+        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=5))
+        async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
+            await app.send(Start("j-1", times=20))
+            [runner] = app.engine.dispatcher.runners()
+            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
+            broken = False
+            clock.advance(5)
+            # Nobody moves the clock any more: none of them waits for the breaker once more.
+            await until(lambda: begun == 20)
 
     run(main)
 

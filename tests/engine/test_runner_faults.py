@@ -151,68 +151,6 @@ def test_waiting_for_a_breaker_or_a_rate_limit_costs_no_work(make_app: MakeApp, 
     run(main)
 
 
-def test_a_call_that_the_rate_holds_back_is_no_probe_of_the_breaker(make_app: MakeApp) -> None:
-    calls = 0
-
-    async def work(command: Work) -> Done:
-        nonlocal calls
-        calls += 1
-        if calls == 1:
-            raise ConnectionError("down")
-        return Done(command.id, command.part)
-
-    async def main() -> None:
-        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=4))
-        options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
-        async with job(make_app(clock), work, retry=QUICK, **options) as app:
-            receipt = await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners()
-            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
-            clock.advance(4)
-            await until(lambda: runner._waker is not None)  # noqa: SLF001  it was turned away, and comes back
-            assert runner.gate.state.phase == "open"
-            await until(lambda: _goes_on(app, clock))
-            assert calls == 2
-            await receipt.result()
-
-    async def _goes_on(app: Mainspring, clock: VirtualClock) -> bool:
-        clock.advance(0.1)
-        return await has_status(app, "j-1", "completed")
-
-    run(main)
-
-
-def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
-    broken, begun, together = True, 0, asyncio.Event()
-
-    async def work(command: Work) -> Done:
-        nonlocal begun
-        if broken:
-            raise ConnectionError("down")
-        begun += 1
-        if begun == 1:
-            await asyncio.sleep(0.01)  # the probe: so that the others are turned away meanwhile
-        elif begun == 6:
-            together.set()
-        if begun > 1:
-            await together.wait()
-        return Done(command.id, command.part)
-
-    async def main() -> None:
-        nonlocal broken
-        clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=5))
-        async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
-            await app.send(Start("j-1", times=20))
-            [runner] = app.engine.dispatcher.runners()
-            await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
-            broken = False
-            clock.advance(5)
-            # Nobody moves the clock any more: none of them waits for the breaker once more.
-            await until(lambda: begun == 20)
-
-    run(main)
-
-
 def test_a_runner_that_closes_takes_nothing_in(make_app: MakeApp) -> None:
     async def main() -> None:
         async with job(make_app(), _fine) as app:

@@ -9,6 +9,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import StoreMovedError
+from mainspring.stores.sqlite import connection
 from tests.engine.jobs import Done, Start, Work, job
 from tests.stores.sqlite_support import NAME
 from tests.support.running import run
@@ -153,5 +154,22 @@ def test_a_file_that_was_put_in_the_place_is_left_as_it_is(tmp_path: Path) -> No
             with pytest.raises(StoreMovedError):
                 await app.ended()
         assert path.read_bytes() == before
+
+    run(main)
+
+
+def test_whoever_may_not_look_goes_on_and_commits_nothing_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(file: str) -> None:
+        raise PermissionError(13, "Permission denied", file)
+
+    async def main() -> None:
+        async with _app(tmp_path / NAME) as app:
+            monkeypatch.setattr(connection, "_identity", refused)
+            await (await app.send(Start("j-1"))).result()
+            stream = await app.instance_at("Job/j-1").stream()
+            assert [type(entry.event).__name__ for entry in stream].count("Received") == 1
+            assert [entry.version for entry in stream] == [*range(1, len(stream) + 1)]
 
     run(main)

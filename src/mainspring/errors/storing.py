@@ -98,7 +98,7 @@ class StoreMovedError(StoreError):
 
     def __init__(self, store: str, file: str, *, replaced: bool = False) -> None:
         self.file = file
-        fix = "Bring it back to its place, together with its -wal file, and start again."
+        fix = "Bring it back together with the files beside it (-wal, -shm), or restore a backup, and start again."
         if replaced:
             fix = "If that was meant, stop all who use it, remove the old -wal and -shm files, and start again."
         super().__init__(

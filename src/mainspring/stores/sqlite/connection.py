@@ -179,7 +179,10 @@ class Footing:
         if not self._watches:
             return None
         for number, (file, opened) in enumerate(self._opened):
-            found = _identity(file)
+            try:
+                found = _identity(file)
+            except OSError:
+                continue  # whoever may not look cannot tell, and what is committed is committed
             if opened is None:
                 self._opened[number] = file, found
             elif found != opened:

@@ -132,16 +132,12 @@ def _bring_forward(transaction: Transaction) -> None:
     connection, now_us = transaction.connection, transaction.now_us
     found = rows(connection, "commands_from_later", now_us + NOTED_US)
     set_back_us = max((decided_us for *_, decided_us in found), default=now_us) - now_us
-    for *row, checksum, _ in found:
-        instance, version, kind, destination, due_us, priority, key, attempts = row
-        if checksum not in (
-            None,
-            output_checksum(instance, version, kind, destination, due_us, priority, key, attempts),
-        ):
-            continue  # it is damaged, which is told where it is read
-        due = due_us - set_back_us
-        summed = output_checksum(instance, version, kind, destination, due, priority, key, attempts)
-        change(connection, "move_output", instance, version, due, summed)
+    for instance, version, kind, destination, due_us, priority, key, attempts, checksum, _ in found:
+        born, rest = (instance, version, kind, destination), (priority, key, attempts)
+        # One that is damaged stays as it is, and is told where it is read.
+        if checksum in (None, output_checksum(*born, due_us, *rest)):
+            due = due_us - set_back_us
+            change(connection, "move_output", instance, version, due, output_checksum(*born, due, *rest))
     if found:
         transaction.news = True
         seconds = set_back_us / 1_000_000
