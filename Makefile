@@ -68,6 +68,7 @@ dist: $(READY) ## Build the wheel, the source distribution and the bill of mater
 	@$(BIN)/python -m release.sbom dist/sbom.cdx.json
 
 everywhere: $(READY) ## Run the tests on every Python that the machine has
+	@$(BIN)/python studio/make_page.py --if-possible
 	@$(BIN)/python -m release.everywhere
 
 lock: $(READY) ## Resolve the dependencies anew into requirements.lock
