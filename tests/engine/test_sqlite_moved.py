@@ -158,6 +158,22 @@ def test_a_file_that_was_put_in_the_place_is_left_as_it_is(tmp_path: Path) -> No
     run(main)
 
 
+def test_a_reader_that_stood_before_reads_no_more_than_a_new_one(tmp_path: Path) -> None:
+    path = tmp_path / NAME
+
+    async def main() -> None:
+        async with _app(path) as app:
+            await (await app.send(Start("j-1"))).result()
+            await app.instances()  # by a reader that has opened the file that was there
+            _replace(path)
+            with pytest.raises(StoreMovedError):
+                await app.instances()
+            with pytest.raises(StoreMovedError):
+                await app.ended()
+
+    run(main)
+
+
 def test_whoever_may_not_look_goes_on_and_commits_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,14 +86,16 @@ class Place:
         if not writes:
             # It may be another file by now, and this the log of the one that was there: let nobody put them together.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            if self.footing is not None and (moved := self.footing.lost()) is not None:
-                connection.close()
-                raise moved
             execute(connection, "PRAGMA query_only = ON")
         elif connection.readonly("main"):
             connection.close()
             raise StoreReadOnlyError(str(self), LET_WRITE)
         return connection
+
+    def stay(self) -> None:
+        """Raise a StoreMovedError if the writer's files do not stand at their place any more."""
+        if self.footing is not None and (moved := self.footing.lost()) is not None:
+            raise moved
 
     def _check(self) -> None:
         if tuple(int(part) for part in apsw.sqlite_lib_version().split(".")) < OLDEST_SQLITE:

@@ -128,6 +128,7 @@ class Readers:
                 try:
                     if connection is None:
                         connection = self._place.connect(writes=False)
+                    self._place.stay()  # or it would be told of a file that nobody finds any more, or of two at once
                     read.keep(read.ask(connection))
                 except Exception as error:  # noqa: BLE001  whatever it is, it is the asker's
                     read.keep(None, self._place.error(error))

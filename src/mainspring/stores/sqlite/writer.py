@@ -287,12 +287,13 @@ class Writer:
         self._stay(connection)
 
     def _stay(self, connection: apsw.Connection) -> None:
-        footing = self._place.footing
-        if footing is not None and (moved := footing.lost()) is not None:
+        try:
+            self._place.stay()
+        except StoreMovedError as moved:
             self._moved = moved
             # What is left of the log belongs to the file that was there.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            raise moved
+            raise
 
     def _lend(self, connection: apsw.Connection, job: LentJob) -> None:
         """Run a handler's transaction. Nobody else is in it, and it is never tried again here."""
