@@ -95,6 +95,7 @@ export interface WaitingDocument {
   inbox: InputDocument[];
   outbox: OutputDocument[];
   timers: OutputDocument[];
+  held_back: string[];
 }
 
 export interface LetterDocument {
@@ -362,4 +363,5 @@ export interface WorkerDocument {
   heard: string;
   until: string;
   lease_seconds: number;
+  held_back: string[];
 }

@@ -11,7 +11,14 @@ import pytest
 from mainspring import Breaker, Mainspring, RateLimit, Retry
 from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.errors import DoNotRetryError, InstanceFailedError, SettingError, StoreUnreachableError
+from mainspring.errors import (
+    BrokerError,
+    CallError,
+    DoNotRetryError,
+    InstanceFailedError,
+    SettingError,
+    StoreUnreachableError,
+)
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, Done, Job, Listening, Start, Work, has_status, job
 from tests.support.apps import MakeApp
@@ -177,6 +184,11 @@ def _caused(error: Exception, cause: BaseException) -> Exception:
         (OSError(errno.EHOSTUNREACH, "no route"), True),
         (StoreUnreachableError("db", "away"), False),
         (_caused(StoreUnreachableError("db", "away"), ConnectionResetError()), False),
+        (BrokerError("nats", "does not answer", "Look at it."), True),
+        (BrokerError("rabbitmq", "has no queue for it", "Bind one.", of_message=True), False),
+        (_caused(BrokerError("kafka", "has no such topic", "Create it.", of_message=True), TimeoutError()), False),
+        (CallError("https://payments.example.com/", "answered 502", "Look at its log."), True),
+        (CallError("https://payments.example.com/", "answered Paid", "Add it there.", of_message=True), False),
         (ValueError(), False),
         (FileNotFoundError(), False),
         (_caused(ValueError(), TypeError()), False),

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,6 @@ from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.port.records import Loaded, Ref
 from mainspring.stores.postgres import PostgresStore, work
 from tests.engine.jobs import Done, Job, Start, Work, Working, job
-from tests.stores.postgres_support import other_session
 from tests.support.apps import MakeApp
 from tests.support.paths import ROOT
 from tests.support.postgres.server import postgres_url
@@ -313,19 +312,6 @@ async def _promptly(command: Work) -> Done:
     return Done(command.id, command.part)
 
 
-def no_server_is_young(folder: Path, body: Callable[[], Coroutine[Any, Any, None]]) -> Callable[..., Any]:
-    """Let a server that has just started become so old that sessions without an owner are taken for dead."""
-
-    async def main() -> None:
-        young = "SELECT clock_timestamp() - pg_postmaster_start_time() < '6 s'"
-        async with other_session(folder) as other:
-            while await other.fetchval(young):  # noqa: ASYNC110  of another process
-                await asyncio.sleep(0.1)
-        await body()
-
-    return main
-
-
 @pytest.mark.parametrize(("pooler", "lease_seconds"), [("", 3_600), ("&pooler=transaction", 1)])
 def test_a_killed_worker_is_taken_over_in_time(
     pooler: str, lease_seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -339,7 +325,7 @@ def test_a_killed_worker_is_taken_over_in_time(
             worker.end()
             await app.instance(Job, "j-1").result()
 
-    run(no_server_is_young(tmp_path, body))
+    run(body)
 
 
 def test_a_worker_that_wakes_up_after_its_relief_commits_nothing(

@@ -18,8 +18,8 @@ import pytest
 
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
+from mainspring.engine.jobs import NEVER_US
 from mainspring.engine.processes import Child, ProcessPool
-from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError, WiringError
 from mainspring.testing import simulate

@@ -67,6 +67,7 @@ SCANS = {
     "holds",
     "status_counts",
     "tally",
+    "waiting",
 }
 # An index is followed from its beginning or from a position, as far as the limit.
 IN_ORDER = {

@@ -170,7 +170,7 @@ def test_a_killed_process_is_relieved_at_once_unless_nobody_can_know(pooler: str
     async def body() -> None:
         url = postgres_url(tmp_path) + pooler
         async with (
-            opened(tmp_path, RealClock(), url=url, restart_grace_seconds=0) as store,
+            opened(tmp_path, RealClock(), url=url) as store,
             other_session(tmp_path) as operator,
         ):
             worker = await store.register_worker("survivor", HOUR_US)
@@ -193,7 +193,7 @@ def test_a_killed_process_is_relieved_at_once_unless_nobody_can_know(pooler: str
 
 def test_a_worker_whose_session_was_cut_takes_its_lock_again(tmp_path: Path) -> None:
     async def body() -> None:
-        async with opened(tmp_path) as store, opened(tmp_path, restart_grace_seconds=0) as other:
+        async with opened(tmp_path) as store, opened(tmp_path) as other:
             worker = await store.register_worker("first", LEASE_US)
             presence = inside(store).presence
             assert presence is not None
@@ -217,7 +217,7 @@ def test_a_lock_that_the_server_keeps_for_a_lost_session_is_waited_for(
     async def body() -> None:
         async with (
             opened(tmp_path) as store,
-            opened(tmp_path, restart_grace_seconds=0) as other,
+            opened(tmp_path) as other,
             other_session(tmp_path) as keeper,
             other_session(tmp_path) as operator,
         ):
@@ -234,18 +234,6 @@ def test_a_lock_that_the_server_keeps_for_a_lost_session_is_waited_for(
             await keeper.execute("SELECT pg_advisory_unlock($1, $2)", *lock)
             await until(lambda: presence.session is not None and not presence.session.closed)
             assert await other.relieve() == 0
-
-    run(body)
-
-
-def test_shortly_after_a_start_of_the_server_nobody_is_taken_for_dead(tmp_path: Path) -> None:
-    async def body() -> None:
-        async with opened(tmp_path, restart_grace_seconds=HOUR_US) as store:
-            async with opened(tmp_path) as gone:
-                await gone.register_worker("gone", LEASE_US)
-            assert await store.relieve() == 0
-        async with opened(tmp_path, restart_grace_seconds=0) as store:
-            assert await store.relieve() == 1
 
     run(body)
 

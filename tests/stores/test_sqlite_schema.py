@@ -127,7 +127,7 @@ def test_the_columns_of_events_and_inputs_are_those_of_the_port(tmp_path: Path) 
     assert columns("events") == ["position", "instance", *EventRow.__struct_fields__, "checksum"]
     assert columns("events")[1:] == re.findall(r"\w+", QUERIES["insert_events"].split("(")[1].split(")")[0])
     assert len(columns("events")) == EVENT_COLUMNS + 1
-    assert columns("inbox") == ["position", *InputRow.__struct_fields__[:INPUT_FIELDS], "owner", "checksum"]
+    assert columns("inbox") == ["position", *InputRow.__struct_fields__[:INPUT_FIELDS], "owner", "checksum", "lost"]
 
 
 def test_every_statement_is_named_once_described_and_used() -> None:

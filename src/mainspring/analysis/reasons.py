@@ -4,6 +4,7 @@ The store is asked for all of these; what is found first is the cause:
 
     suspended      an input or a handler failed, or somebody stopped it
     dead letter    a message of it could not be carried out, and nobody has dealt with that
+    held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
     failing        a handler is tried again and again, and fails
     inbox          inputs wait that no worker takes
     handler        a command is due, or in a handler's hands
@@ -17,19 +18,31 @@ The store is asked for all of these; what is found first is the cause:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.analysis.held import held_back
 from mainspring.core.story import duration
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
 
 Cause: TypeAlias = Literal[
-    "suspended", "dead letter", "failing", "inbox", "handler", "child", "task", "timer", "nothing", "gone", "damaged"
+    "suspended",
+    "dead letter",
+    "held back",
+    "failing",
+    "inbox",
+    "handler",
+    "child",
+    "task",
+    "timer",
+    "nothing",
+    "gone",
+    "damaged",
 ]
 
 OUTPUTS_LOOKED_AT: Final = 20
@@ -62,14 +75,16 @@ _Told: TypeAlias = list[tuple[Cause, str]]
 
 async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     """Return why each of these instances does not go on."""
-    letters = await _letters(store, set(refs)) if refs else {}
-    return [await _readable(store, ref, letters.get(ref, [])) for ref in refs]
+    if not refs:
+        return []
+    letters, held = await _letters(store, set(refs)), await held_back(store)
+    return [await _readable(store, ref, letters.get(ref, []), held) for ref in refs]
 
 
-async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reason:
+async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: Mapping[str, str]) -> Reason:
     """Return a reason also where one cannot be read: that may well be the reason."""
     try:
-        return await _reason(store, ref, letters)
+        return await _reason(store, ref, letters, held)
     except DamagedRecordError as error:
         return Reason("damaged", (str(error),))
 
@@ -87,7 +102,7 @@ async def _letters(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:
     return found
 
 
-async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reason:
+async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: Mapping[str, str]) -> Reason:
     (loaded,) = await store.load([ref], most=1)
     if loaded is None or loaded.row.purged_us is not None:
         return Reason("gone", ("it has been purged meanwhile",))
@@ -97,6 +112,7 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter]) -> Reas
         told.append(("suspended", f"suspended: {row.error or 'no reason was given'}"))
     told += _each("dead letter", (_letter(letter) for letter in letters))
     outputs = await store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
+    told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
     told += _each("failing", (_failing(claim, now_us) for claim in outputs if claim.attempts))
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
     if waiting and row.status != "suspended":

@@ -11,6 +11,7 @@ from mainspring.app.given import LARGEST
 from mainspring.app.undelivered import take_again
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import type_of
+from mainspring.engine.destinations import command
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
 from mainspring.errors import NoSuchInstanceError, OperationError, shown
@@ -95,7 +96,7 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
             error=row.error,
             definition_version=row.definition_version,
             context=row.context,
-            outputs=(OutputRow(version, "send", event.type or "", key=None if compensation is None else ARMED),),
+            outputs=(OutputRow(version, "send", command(event), key=None if compensation is None else ARMED),),
             discards=(letter.id,),
         )
         outcome = await engine.committer.commit(unit)

@@ -263,7 +263,7 @@ def _told(error: Exception) -> Exception:
         case _errors.MessageSizeTooLargeError() | _errors.RecordListTooLargeError():
             return DoNotRetryError(f"Kafka takes no message of this size: {error}")
         case _errors.UnknownTopicOrPartitionError():
-            return BrokerError("kafka", "has no such topic", "Create it.")
+            return BrokerError("kafka", "has no such topic", "Create it.", of_message=True)
         case TimeoutError():
             return BrokerError("kafka", "does not answer", "It is published again under the same id.")
         case _:

@@ -96,7 +96,8 @@ def _outcome(msg: Msg, address: str) -> Exception | None:
     if answer.error is not None and answer.error.err_code == TOO_LARGE:
         return DoNotRetryError(f"NATS refused it: {answer.error.description}")
     if answer.error is not None:
-        return BrokerError("nats", f"refused a message: {answer.error.description}", "Look at the stream.")
+        problem = f"refused a message: {answer.error.description}"
+        return BrokerError("nats", problem, "Look at the stream.", of_message=True)
     if answer.stream is None:
         return BrokerError("nats", "has no stream that confirms", "Something else listens at that subject.")
     return None
@@ -104,7 +105,8 @@ def _outcome(msg: Msg, address: str) -> Exception | None:
 
 def no_stream(address: str) -> BrokerError:
     """Return what to say where no stream holds a subject."""
-    return BrokerError("nats", f"has no stream for {address}", "Create one that holds it, or name `streams`.")
+    fix = "Create one that holds it, or name `streams`."
+    return BrokerError("nats", f"has no stream for {address}", fix, of_message=True)
 
 
 def _late() -> BrokerError:

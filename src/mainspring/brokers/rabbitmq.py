@@ -237,7 +237,7 @@ class RabbitBroker:
         except ChannelNotFoundEntity as error:
             if not self._declare:
                 fix = "Create it, or use `declare=True`."
-                raise BrokerError("rabbitmq", f"has no exchange {name!r}", fix) from error
+                raise BrokerError("rabbitmq", f"has no exchange {name!r}", fix, of_message=True) from error
             channel = await connection.channel()
             await channel.declare_exchange(name, aio_pika.ExchangeType.TOPIC, durable=True)
         finally:
@@ -342,7 +342,7 @@ async def _confirmed(channel: Any, exchange: str, key: str, message: Outgoing) -
         )
     except PublishError:
         fix = "Bind a queue to it, or create the queue."
-        return BrokerError("rabbitmq", f"has no queue for {message.address!r}", fix)
+        return BrokerError("rabbitmq", f"has no queue for {message.address!r}", fix, of_message=True)
     except DeliveryError:
         # A queue that is being declared by another has no leader yet; one that is full may refuse more.
         fix = "It is published again under the same id; look at the queue if that goes on."

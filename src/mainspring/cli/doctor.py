@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct, field
 
+from mainspring.analysis.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.documents import instance_document
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
@@ -164,6 +165,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.stats = await app.stats()
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
+    health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
     health.findings += await _orphans(app)
     health.findings += await _overdue(app)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]

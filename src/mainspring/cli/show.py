@@ -8,6 +8,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from mainspring.analysis.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.documents import (
     direction_of,
@@ -43,13 +44,15 @@ WAITING = 100
 class Waiting(Struct, frozen=True):
     """What an instance waits for.
 
-    >>> Waiting([], [], []).count
+    >>> Waiting([], [], [], []).count
     0
     """
 
     inbox: list[InputRow]
     outbox: list[OutputClaim]
     timers: list[OutputClaim]
+    held_back: list[str]
+    """Why workers hold some of these commands back."""
 
     @property
     def count(self) -> int:
@@ -84,7 +87,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
         state = await state_at(app, loaded, at)
-        waiting = await _waiting(app, ref) if at is None else Waiting([], [], [])
+        waiting = await _waiting(app, ref) if at is None else Waiting([], [], [], [])
         if as_json:
             write_json(_document(loaded.row, rows, state, waiting))
             return
@@ -140,10 +143,12 @@ def _checked(loaded: Loaded, at: int | None) -> int:
 
 async def _waiting(app: Mainspring, ref: Ref) -> Waiting:
     store = app.engine.store
+    outbox = await store.outputs(ref, timers=False, limit=WAITING)
     return Waiting(
         await store.inbox(ref, WAITING),
-        await store.outputs(ref, timers=False, limit=WAITING),
+        outbox,
         await store.outputs(ref, timers=True, limit=WAITING),
+        await held_among(store, outbox),
     )
 
 
@@ -159,6 +164,7 @@ def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting:
         "inbox": [input_document(input) for input in waiting.inbox],
         "outbox": [output_document(claim, None) for claim in waiting.outbox],
         "timers": [output_document(claim, read_detail(claim.detail).key) for claim in waiting.timers],
+        "held_back": waiting.held_back,
     }
 
 
@@ -215,6 +221,8 @@ def _write_waiting(waiting: Waiting, now_us: int) -> None:
     for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
         rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
     write_table(("waits in", "message", "due", "note"), rows)
+    for why in waiting.held_back:
+        click.secho(visible(why), fg="red")
 
 
 def _attempts(claim: OutputClaim) -> str:

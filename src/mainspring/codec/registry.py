@@ -21,6 +21,7 @@ from mainspring.errors import (
     DecodeError,
     EncodeError,
     ErasedError,
+    NewerTypeError,
     RegistrationError,
     UnknownTypeError,
     shown,
@@ -120,6 +121,26 @@ class Codec:
         False
         """
         return name in self._by_name or name.startswith(ERASED_TYPE)
+
+    def reads(self, name: str, version: int) -> bool:
+        """Tell whether a type of that name is registered, and at that version or a later one.
+
+        >>> from mainspring.testing.samples import Count
+        >>> codec = Codec()
+        >>> codec.register(Count)
+        >>> codec.reads("Count", 1), codec.reads("Count", 2)
+        (True, False)
+        """
+        entry = self._by_name.get(name)
+        return entry.version >= version if entry is not None else name.startswith(ERASED_TYPE)
+
+    def versions(self) -> dict[str, int]:
+        """Return the names of all that can be read, former ones too, each with the newest version.
+
+        >>> Codec().versions()
+        {}
+        """
+        return {name: entry.version for name, entry in self._by_name.items()}
 
     def encode(self, value: object) -> Encoded:
         """Write a value, or raise an EncodeError if it would not come back as it is.
@@ -222,7 +243,7 @@ class Codec:
     def _unknown_name(self, name: object) -> CodecError:
         if isinstance(name, str) and name.startswith(ERASED_TYPE):
             return ErasedError(name.removeprefix(ERASED_TYPE))
-        return UnknownTypeError(
+        return NewerTypeError(
             shown(name, 80),
             "no type of that name is registered",
             "Register it; if it was renamed, give its class @message(aliases=[…]) with the old name.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mainspring.core.messages import MessageType
-from mainspring.errors import DecodeError, UnknownTypeError, shown
+from mainspring.errors import DecodeError, NewerTypeError, UnknownTypeError, shown
 
 
 def upcast(declared: MessageType, version: Any, body: Any) -> Any:
@@ -31,11 +31,11 @@ def upcast(declared: MessageType, version: Any, body: Any) -> Any:
 
 
 def check_version(declared: MessageType, version: Any) -> None:
-    """Raise an UnknownTypeError unless the version is one that the type has or had.
+    """Raise an UnknownTypeError unless the version is one that the type has or had; NewerTypeError for a later one.
 
     >>> check_version(MessageType("Order"), 2)
     Traceback (most recent call last):
-    mainspring.errors.encoding.UnknownTypeError: Order: is stored at version 2, and only versions up to 1 are known \
+    mainspring.errors.encoding.NewerTypeError: Order: is stored at version 2, and only versions up to 1 are known \
 here. Upgrade this worker to the code that wrote it.
     """
     if type(version) is not int or version < 1:
@@ -43,7 +43,7 @@ here. Upgrade this worker to the code that wrote it.
             declared.name, f"has no version {shown(version, 40)}", f"Use a whole number from 1 to {declared.version}."
         )
     if version > declared.version:
-        raise UnknownTypeError(
+        raise NewerTypeError(
             declared.name,
             f"is stored at version {version}, and only versions up to {declared.version} are known here",
             "Upgrade this worker to the code that wrote it.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -17,7 +17,8 @@ from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.errors import CodecError, DamagedRecordError, StoreError
+from mainspring.engine.strangers import Strangers, told_why
+from mainspring.errors import CodecError, DamagedRecordError, NewerTypeError, StoreError
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
@@ -31,7 +32,6 @@ SHARE: Final = 200
 MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
-STRANGER_SECONDS: Final = 2.0
 
 log = logging.getLogger("mainspring.engine")
 
@@ -69,7 +69,7 @@ class Claimer:
         self.heard: Callable[[], None] | None = None
         self.posted: Callable[[], None] | None = None
         self.came: Callable[[int], None] | None = None
-        self._left_alone: set[str] = set()
+        self.strangers = Strangers(store.now_us)
         # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
         self._left = False
@@ -161,11 +161,11 @@ class Claimer:
         # What has its hands full is left out: a handler, or all that steps.
         share = self._share()
         limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
-        names = [name for name in self._registry.destinations() if share or name in handlers]
-        rooms = {name: self._dispatcher.room(name) for name in names}
-        wide = [name for name, room in rooms.items() if room >= limit]
-        workflows = [name for name in self._registry.workflows if share and name not in self._left_alone]
-        claims = await self._store.claim(worker, wide, workflows, limit)
+        rooms = {name: self._dispatcher.room(name) for name in self._registry.queues() if share or name in handlers}
+        wide = self._places(name for name, room in rooms.items() if room >= limit)
+        left = self.strangers.leaves_workflow
+        workflows = [name for name in self._registry.workflows if not left(name)] if share else []
+        claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())
         self._take(claims)
         self._next_is_due(claims)
         if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
@@ -193,9 +193,9 @@ class Claimer:
             self._hint.set()
 
     async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
-        """Claim for destinations with little room. Mostly nothing is due, and one look for all of them tells so."""
+        """Claim for queues with little room. Mostly nothing is due, and one look for all of them tells so."""
         least = min(rooms.values())
-        claims = await self._store.claim(worker, list(rooms), [], least)
+        claims = await self._store.claim(worker, self._places(rooms), [], least)
         self._take(claims)
         if len(claims.outputs) < least:
             self._next_is_due(claims)
@@ -205,14 +205,18 @@ class Claimer:
             if room > 0:
                 await self._claim_some(worker, name, room)
 
-    async def _claim_some(self, worker: int, destination: str, room: int) -> None:
-        """Claim no more of a destination than there is room for; whoever makes room hints that more can be claimed."""
-        claims = await self._store.claim(worker, [destination], [], room)
+    def _places(self, queues: Iterable[str]) -> list[str]:
+        places = self._registry.queues()
+        return [place for queue in queues for place in places[queue]]
+
+    async def _claim_some(self, worker: int, queue: str, room: int) -> None:
+        """Claim no more of a queue than there is room for; whoever makes room hints that more can be claimed."""
+        claims = await self._store.claim(worker, self._places([queue]), [], room)
         self._take(claims)
         if len(claims.outputs) < room:
             self._next_is_due(claims)
         else:
-            self._dispatcher.leave_rest(destination)
+            self._dispatcher.leave_rest(queue)
 
     def _next_is_due(self, claims: Claims) -> None:
         if claims.next_due_us is not None:
@@ -226,6 +230,8 @@ class Claimer:
             message, own, error = _read(self._registry.codec, claim)
             if error is None:
                 self._dispatcher.begin(own, message)
+            elif isinstance(error, NewerTypeError):
+                self._leave_output(claim, error)
             else:
                 self._dispatcher.bury(claim, "it cannot be read", error)
         strange: set[Ref] = set()
@@ -233,7 +239,7 @@ class Claimer:
             ref = Ref(row.workflow, row.instance)
             if self.came is not None:
                 self.came(row.position)
-            if ref in strange or not self._registry.codec.knows(row.type):
+            if ref in strange or not self._registry.codec.reads(row.type, row.type_version):
                 strange.add(ref)  # what stands behind it has to wait as well
                 self._give_back(row)
                 continue
@@ -243,25 +249,24 @@ class Claimer:
                 log.exception("input %s of %s could not go on", row.message_id, ref)
 
     def _give_back(self, row: InputRow) -> None:
-        """Let a worker that knows its type take an input, and leave that workflow's inbox to others for a while."""
+        """Let a worker that knows its type take an input; from now on it is not even claimed."""
         self._committer.persist(Unit(row.workflow, row.instance, releases=(row.position,)))
         if self._observer is not None:
             self._observer.left(row.type)
-        if self.leave(row.workflow):
-            log.info("%s has a type that this worker does not know; it waits for one that does", row.type)
+        if not self._registry.codec.reads(row.type, row.type_version):
+            self.strangers.meet_type(row.workflow, row.type, row.type_version)
 
-    def leave(self, workflow: str) -> bool:
-        """Leave a workflow's inbox to others for a while; tell whether that is new."""
-        if workflow in self._left_alone:
-            return False
-        self._left_alone.add(workflow)
-        self._runtime.spawn(self._come_back(workflow), "mainspring-strangers")
-        return True
+    def _leave_output(self, claim: OutputClaim, error: NewerTypeError) -> None:
+        """Let a worker that knows its type carry an output out: its destination has not told that it is strange here.
 
-    async def _come_back(self, workflow: str) -> None:
-        await self._runtime.clock.sleep(STRANGER_SECONDS)
-        self._left_alone.discard(workflow)
-        self._hint.set()
+        After a while, in which all that stands behind it has its turn. That is no attempt.
+        """
+        if self._observer is not None:
+            self._observer.left(claim.type)
+        self.strangers.tell(
+            claim.type, f"this worker cannot read {claim.type}, which waits for one that can: {told_why(error)}"
+        )
+        self._dispatcher.leave(claim, error)
 
 
 def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:

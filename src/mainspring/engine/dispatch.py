@@ -13,10 +13,10 @@ from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.core.step import OUTPUTS_PER_STEP
 from mainspring.engine.committer import Committer
-from mainspring.engine.details import read_detail
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, fired
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -24,12 +24,13 @@ from mainspring.engine.policies.checks import microseconds
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replies import Replies
-from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, Runner
+from mainspring.engine.runners import Runner
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import undone_by
+from mainspring.engine.strangers import OUTPUT_LEFT_SECONDS
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
-from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, WiringError
+from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
     FAN_OUT,
@@ -82,13 +83,16 @@ class Dispatcher:
         self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.ends = Ends(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
-        self._served: dict[str, bool] = {}
+        # By destinations: the queue, or an empty text where it is not for this worker.
+        self._queue_at: dict[str, str] = {}
         self._promised: Counter[str] = Counter()
         self._undoing: set[OutputKey] = set()
         self.came: Callable[[OutputKey], None] = _nobody_hears
         self.closing = False
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
         self.busy = asyncio.Event()
+        # Set when what is held back has changed; whoever tells of it clears it.
+        self.held = asyncio.Event()
 
     # ---- what is in hand
 
@@ -106,39 +110,44 @@ class Dispatcher:
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
         for claim, _ in outputs:
-            self._promised[claim.destination] += times
+            self._promised[self._queue_at[claim.destination]] += times
 
     def room(self, destination: str) -> int:
         """Return how many outputs for this destination may come into this worker's hands."""
         if self.closing:
             return 0
-        served = self._served.get(destination)
-        if served is None:
-            served = self._served[destination] = self._registry.knows(destination) and self.serves(destination)
-        if not served:
+        queue = self._queue_at.get(destination)
+        if queue is None:
+            known = self._registry.queue_of(destination)
+            queue = self._queue_at[destination] = known if self.serves(known) else ""
+        if not queue:
             return 0
-        handler = self._registry.handlers.get(destination)
+        handler = self._registry.handlers.get(queue)
         if handler is None:
-            return OUTPUTS_IN_HAND - self._promised[destination] - self.subscriptions.waiting
-        runner = self.runner(handler, destination)
-        room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[destination] - runner.in_hand
+            return OUTPUTS_IN_HAND - self._promised[queue] - self.subscriptions.waiting
+        runner = self.runner(handler, queue)
+        room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand
         if room <= 0:
             runner.turned_away = True
         return room
 
-    def leave_rest(self, destination: str) -> None:
+    def leave_rest(self, queue: str) -> None:
         """Know that there may be more than there was room for: it is claimed when there is room again."""
-        if runner := self._runners.get(destination):
+        if runner := self._runners.get(queue):
             runner.turned_away = True
 
-    def serves(self, destination: str) -> bool:
-        """Tell whether this worker's pools take in the handler of this destination."""
-        handler = self._registry.handlers.get(destination)
+    def serves(self, queue: str) -> bool:
+        """Tell whether this worker's pools take in the handler of this queue."""
+        handler = self._registry.handlers.get(queue)
         return self.pools is None or handler is None or handler.options.pool in self.pools
 
     def runners(self) -> list[Runner]:
         """Return the runners in use."""
         return list(self._runners.values())
+
+    def runners_by_queue(self) -> Mapping[str, Runner]:
+        """Return the runners in use, by what they carry out."""
+        return self._runners
 
     # ---- carrying out
 
@@ -197,9 +206,9 @@ class Dispatcher:
         self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + UNDO_PAUSE_US))
 
     def _send(self, claim: OutputClaim, message: Any) -> None:
-        handler = self._registry.handlers.get(claim.destination)
+        handler = self._registry.handlers.get(queue := self._registry.queue_of(claim.destination))
         if handler is not None:
-            self.runner(handler, claim.destination).put(Job(claim, message))
+            self.runner(handler, queue).put(Job(claim, message))
             return
         takers = self._registry.takers(message)
         if takers:
@@ -207,35 +216,21 @@ class Dispatcher:
         else:
             self.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
 
-    def runner(self, handler: Handler, destination: str) -> Runner:
+    def runner(self, handler: Handler, queue: str) -> Runner:
         """Return the runner of a handler, made on first use."""
-        runner = self._runners.get(destination)
+        runner = self._runners.get(queue)
         if runner is None:
             runner = Runner(handler, self._runtime, self._store.now_us, self, self.resources)
             runner.on_room = lambda: self._due_at(0)
             runner.on_begin = self.busy.set
-            self._runners[destination] = runner
+            runner.gate.on_change = self.held.set
+            self._runners[queue] = runner
         return runner
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
         if self._observer is not None:
             self._observer.fired(claim, self._store.now_us())
-        ref, context = Ref(claim.workflow, claim.instance), read_context(claim.context)
-        return Pending(
-            ref=ref,
-            message=message,
-            type=claim.type,
-            type_version=claim.type_version,
-            body=claim.body,
-            id=answer_id(ref, claim.output.version, Kind.TIMER),
-            kind=Kind.TIMER,
-            # Nobody sent it, so a Reply to it goes to whoever began the instance.
-            context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
-            time_us=self._store.now_us(),
-            cause=claim.output.version,
-            settles=claim.output,
-            timer_key=read_detail(claim.detail).key,
-        )
+        return fired(claim, message, self._store.now_us())
 
     def _to_workflow(self, claim: OutputClaim, message: Any, entry: WorkflowEntry) -> None:
         try:
@@ -387,6 +382,9 @@ class Dispatcher:
 
     def failed(self, handler: Handler, job: Job, error: Exception) -> None:
         """Let an attempt be made again later, or give up."""
+        if isinstance(error, NewerTypeError) and not job.started_us:
+            self.leave(job.claim, error)  # what is remembered of it was written by newer code
+            return
         attempts = job.claim.attempts + 1
         again = handler.options.retry.wants_another(error, attempts)
         if self._observer is not None:
@@ -408,8 +406,11 @@ class Dispatcher:
     def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
         """Let an output be carried out again after a while, by any worker."""
         unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error),))
-
         self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + delay_us))
+
+    def leave(self, claim: OutputClaim, error: NewerTypeError) -> None:
+        """Leave an output to a worker that can read all of it. That is no attempt."""
+        self.retry(claim, claim.attempts, int(OUTPUT_LEFT_SECONDS * MICROSECONDS), error_text(error))
 
     def _give_up(self, job: Job, error: Exception) -> None:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
@@ -458,7 +459,6 @@ class Dispatcher:
             self._intake.submit(self._failure(Job(claim, None), letter, definite=False))
             return
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
-
         self._committer.persist(unit)
 
     def letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int = 0) -> DeadLetter:

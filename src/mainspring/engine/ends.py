@@ -25,6 +25,7 @@ from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
+from mainspring.errors import NewerTypeError
 from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
 
@@ -70,7 +71,7 @@ class Ends:
             self._fan_out(claim)
             return
         takers = self._registry.takers(message)
-        handler = self._registry.handlers.get(claim.destination)
+        handler = self._registry.handlers.get(self._registry.queue_of(claim.destination))
         if takers:
             entry = takers[0]
             try:
@@ -131,6 +132,8 @@ class Ends:
                 await self._tell_joined(claim, end)
             else:
                 self._tell_parent(claim, end)
+        except NewerTypeError as error:
+            self._dispatcher.leave(claim, error)
         except Exception as error:  # noqa: BLE001  nobody awaits this task: an end that it dropped would be lost
             where = f"{claim.workflow}/{claim.instance}"
             log.warning("the end of %s is not told yet, will be tried again: %s", where, error)
@@ -165,6 +168,8 @@ class Ends:
         rows = await whole_stream(self._store, Ref(claim.workflow, claim.instance))
         try:
             said = self._joined(parent, rows)
+        except NewerTypeError:
+            raise
         except Exception as error:  # noqa: BLE001  whatever an author's type refuses
             self._intake.submit(self._cannot_join(claim, parent, error))
         else:
@@ -176,6 +181,8 @@ class Ends:
         entry = self._registry.workflows[parent_at(parent).ref.workflow]
         inputs = {name: cls for version in entry.versions for cls, name in version.definition.inputs.items()}
         cls = inputs.get(join.into)
+        if cls is None and not codec.reads(join.into, 1):
+            raise NewerTypeError(join.into, f"is to join a fan-out of {entry.name}, and not known here", "Upgrade.")
         if cls is None:
             raise LookupError(f"{join.into} is no input of {entry.name} any more")
         return codec.encode(join.as_message(cls))

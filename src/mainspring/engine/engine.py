@@ -12,14 +12,15 @@ from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
+from mainspring.engine.jobs import NEVER_US
 from mainspring.engine.lanes import Lane
 from mainspring.engine.operations import Operations
 from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.relay import Relay
-from mainspring.engine.runners import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import Doomed
+from mainspring.engine.standing import standing_of, written
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
@@ -34,6 +35,8 @@ OVERDUE_CHECK_SECONDS: Final = 0.1
 LONG_ATTEMPTS: Final = 500
 DRAIN_SECONDS: Final = 30.0
 DRAIN_CHECK_SECONDS: Final = 0.005
+HELD_SECONDS: Final = 1.0
+"""What begins or ceases to be held back is told after so long, together with what follows at once."""
 
 log = logging.getLogger("mainspring.engine")
 
@@ -89,6 +92,7 @@ class Engine:
             self.committer.heard = self.claimer.heard = self.projector.wake
             self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
+        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.held)
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
         self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.busy)
 
@@ -182,7 +186,9 @@ class Engine:
         async with self._renewing:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
-            if await self.store.heartbeat(self.committer.worker):
+            self.dispatcher.held.clear()
+            held = written(standing_of(self.dispatcher.runners_by_queue()))
+            if await self.store.heartbeat(self.committer.worker, held):
                 self._renewed_us = asked_us
                 return
             log.warning("this worker was relieved; it goes on under a new key")
@@ -264,9 +270,9 @@ class Engine:
         """Tell whether an output may be born claimed."""
         return self.dispatcher.room(destination) > 0
 
-    def leave(self, workflow: str) -> None:
-        """Leave a workflow's inbox to workers that know newer versions of it, for a while."""
-        self.claimer.leave(workflow)
+    def leave(self, ref: Ref, why: str) -> None:
+        """Leave an instance to workers that know newer code, for a while."""
+        self.claimer.strangers.meet_instance(ref, why)
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from mainspring.engine.lanes import Lane
-from mainspring.port.records import InputRow, OutputClaim
+from mainspring.port.records import InputRow, OutputClaim, Ref
 
 
 class Followers(Protocol):
@@ -31,8 +31,8 @@ class Followers(Protocol):
         """Tell whether an output may be born claimed."""
         ...
 
-    def leave(self, workflow: str) -> None:
-        """Leave a workflow's inbox to others for a while."""
+    def leave(self, ref: Ref, why: str) -> None:
+        """Leave an instance to others for a while."""
         ...
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:

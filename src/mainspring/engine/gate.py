@@ -28,13 +28,23 @@ class Gate:
         """Whether there is nothing to ask and nothing to forget, as mostly: then nobody needs to call."""
         self.refuses = False
         """Whether it was the breaker that let the last one wait, and not the rate."""
-        self.reason = ""
-        """Why the breaker is open: the latest failure that counted."""
+        self.reason = self.error = ""
+        """Why the breaker is open: the latest failure that counted, and its type alone."""
+        self.opened_us = 0
+        """Since when it is, whatever probes have failed since."""
+        self.on_change: Callable[[], None] = _nothing
+        """Who wants to hear that the breaker has opened or closed, or that a probe has failed."""
 
     @property
     def is_open(self) -> bool:
         """Whether the breaker lets nothing through but a probe."""
         return self.state.since_us is not None
+
+    @property
+    def probe_us(self) -> int:
+        """When the next call may be tried, while the breaker is open."""
+        now_us = self._now_us()
+        return now_us + breaker.wait_us(self._breaker, self.state, now_us)
 
     def wait_us(self) -> int:
         """Return how long the next call has to wait. 0: it may be made, and is taken for made."""
@@ -72,7 +82,8 @@ class Gate:
         if not was_open or self.is_open:
             return False
         log.warning("%s: its breaker is closed, the destination answers again", self._name)
-        self.reason = ""
+        self.reason = self.error = ""
+        self.on_change()
         return True
 
     def ended(self, era: int) -> bool:
@@ -91,7 +102,9 @@ class Gate:
         before = self.state
         self._become(breaker.failed(self._breaker, self.state, self._now_us(), era))
         if self.state.era != before.era:
-            self.reason = told(error, REASON_CHARACTERS)
+            self.reason, self.error = told(error, REASON_CHARACTERS), type(error).__name__
+            if before.since_us is None:
+                self.opened_us = self._now_us()
             log.warning(
                 "%s %s (%s): its breaker is open; what is sent there %s until a call goes well; one is tried in %s",
                 self._name,
@@ -100,4 +113,9 @@ class Gate:
                 "fails" if self._breaker.fail_fast else "waits",
                 self._breaker.open_for,
             )
+            self.on_change()
         return False
+
+
+def _nothing() -> None:
+    """Hear nothing."""

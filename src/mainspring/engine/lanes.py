@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Any, Final
+from typing import Any, Final, cast
+
+from msgspec import Struct
 
 from mainspring.core.saga import Ledger
 from mainspring.engine.pending import Pending
@@ -14,6 +16,17 @@ from mainspring.port.records import ENDED, Ref, Status
 CACHED_INSTANCES: Final = 10_000
 
 
+class Elsewhere(Struct, frozen=True):
+    """Why an instance can be stepped by other processes only, and the name of the state that it is in.
+
+    >>> Elsewhere("version 2 of its definition", "Waiting").state
+    'Waiting'
+    """
+
+    why: str
+    state: str | None
+
+
 class Lane:
     """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
 
@@ -22,9 +35,9 @@ class Lane:
     with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
     and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
     anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
-    stream, once nothing is under way. `elsewhere` says that the instance runs under a newer version of its workflow
-    than this process knows. `trims` says that its history is not kept. `waits` says that the next input can be taken
-    only when nothing is under way: what comes of it could not be called back.
+    stream, once nothing is under way. `elsewhere` says why only other processes can step the instance: newer code has
+    written what this one does not know. `trims` says that its history is not kept. `waits` says that the next input can
+    be taken only when nothing is under way: what comes of it could not be called back.
     """
 
     __slots__ = (
@@ -91,7 +104,7 @@ class Lane:
         self.abandoned: frozenset[int] = frozenset()
         self.asked = False
         self.children = False
-        self.elsewhere = False
+        self.elsewhere: Elsewhere | None = None
         self.trims = False
         self.waits = False
 
@@ -99,6 +112,15 @@ class Lane:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""
         self.forget()
         self.loaded = True
+
+    def leave(self, why: str) -> None:
+        """Leave the instance to other processes."""
+        self.elsewhere = Elsewhere(why, self.entry.definition.states.get(cast("type[Any]", type(self.state))))
+
+    @property
+    def left(self) -> bool:
+        """Whether what comes waits for another process, and not for an operator."""
+        return self.elsewhere is not None and self.status != "suspended"
 
     @property
     def ended(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mainspring.core.saga import Ledger
 from mainspring.engine.branches import branches
-from mainspring.engine.lanes import Lane
+from mainspring.engine.lanes import Elsewhere, Lane
 from mainspring.engine.long_streams import (
     EVENTS_AT_ONCE,
     Folded,
@@ -23,7 +23,8 @@ from mainspring.engine.pending import PASSING, TROUBLE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
-from mainspring.errors import OperationError, StoreError
+from mainspring.engine.strangers import told_why
+from mainspring.errors import NewerTypeError, OperationError, StoreError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
@@ -155,6 +156,7 @@ class Loader:
         lane.status, lane.error = row.status, row.error
         lane.fold_error = error
         lane.asked = True
+        _leave_newer(lane, row)
         self._finish(lane)
 
     def _fail(self, lane: Lane, error: Exception) -> None:
@@ -182,7 +184,9 @@ class Loader:
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
             entry = pinned(lane.entry, loaded)
             if entry is None:
-                lane.elsewhere = True
+                lane.elsewhere = Elsewhere(
+                    f"it runs under version {row.definition_version} of its definition", row.state
+                )
                 self._finish(lane)
                 return
             lane.entry = entry
@@ -190,6 +194,7 @@ class Loader:
             folded = folded or folded_at_once(entry, loaded)
             lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
             lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
+            _leave_newer(lane, row)
         self._finish(lane)
 
     def _finish(self, lane: Lane) -> None:
@@ -200,6 +205,13 @@ class Loader:
         except Exception:
             # A mistake in one instance must not keep the others from being loaded.
             log.exception("%s could not go on", lane.ref)
+
+
+def _leave_newer(lane: Lane, row: InstanceRow) -> None:
+    """Leave an instance to others whose events only newer code knows: nothing is wrong with it."""
+    if isinstance(lane.fold_error, NewerTypeError):
+        lane.elsewhere = Elsewhere(told_why(lane.fold_error), row.state)
+        lane.fold_error = None
 
 
 async def row_alone(store: Store, ref: Ref) -> InstanceRow | None:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
+from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context
-from mainspring.engine.runners import Job
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Committed, Conflict, Context, DeadLetter, Duplicate, Outcome, OutputClaim, Unit
 from mainspring.port.tasks import Refused

@@ -24,6 +24,7 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.asking import still_open
 from mainspring.engine.branches import live
 from mainspring.engine.children import ended_by_operator, parent_of
+from mainspring.engine.destinations import command
 from mainspring.engine.details import read_detail
 from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, trusted, whole_stream
 from mainspring.engine.long_streams import state_of
@@ -223,7 +224,7 @@ class Operations:
             version += 1
             rows.append(recorder.row(next, version, now_us, actor, cause=row.version + 1))
             if isinstance(next, Sent):
-                outputs.append(OutputRow(version, "send", rows[-1].type or ""))
+                outputs.append(OutputRow(version, "send", command(rows[-1])))
             ledger.take(version, next)
         goes_on = not ledger.active and len(rows) == 1
         accepts = then_rows(recorder, ref, ledger, read_context(row.context), now_us) if goes_on else ()

@@ -47,7 +47,7 @@ from mainspring.core.unkept import NotKept
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
-from mainspring.errors import BodyTooLargeError, DamagedRecordError, UnknownTypeError
+from mainspring.errors import BodyTooLargeError, DamagedRecordError, NewerTypeError
 from mainspring.port.digests import digested
 from mainspring.port.records import EventRow, Ref, Snapshot
 
@@ -358,7 +358,7 @@ class Recorder:
 
 
 def is_folded(row: EventRow) -> bool:
-    """Tell whether a fold sees an event, or raise an UnknownTypeError for one that nobody knows.
+    """Tell whether a fold sees an event, or raise a NewerTypeError for one that nobody here knows.
 
     >>> is_folded(EventRow(3, "Suspended", 0))
     False
@@ -370,8 +370,8 @@ def is_folded(row: EventRow) -> bool:
     return False
 
 
-def _unknown(row: EventRow) -> UnknownTypeError:
-    return UnknownTypeError(
+def _unknown(row: EventRow) -> NewerTypeError:
+    return NewerTypeError(
         row.event,
         f"stands at version {row.version}, and is no event that this release of mainspring knows",
         "Upgrade mainspring here to the release that wrote it; restore a backup if it was written by hand.",

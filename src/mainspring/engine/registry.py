@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, cast
 
 from mainspring.codec import Codec
@@ -12,6 +12,7 @@ from mainspring.core.definition import Definition, definition_of
 from mainspring.core.failures import ChildCompleted, ChildFailed, Undone
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
+from mainspring.engine.destinations import queues_of
 from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler
@@ -104,12 +105,13 @@ class Registry:
         # What brings replies to services elsewhere, by the names of their endpoints.
         self.reply_handlers: dict[str, Handler] = {}
         self._takers: dict[type[Any], list[WorkflowEntry]] = {}
-        self._known: frozenset[str] = frozenset()
+        self._queues: dict[str, tuple[str, ...]] = {}
+        self._queue_at: dict[str, str] = {}
         self._adding = threading.Lock()
 
     def add_workflow(self, workflow: Workflow[Any, Any, Any]) -> None:
         """Register a workflow and all its types."""
-        self._known = frozenset()
+        self._queues = {}
         if not isinstance(workflow, Workflow):
             raise WiringError(
                 f"{workflow!r} is not a workflow", "Add an instance of it, as in app.add(OrderFulfilment())."
@@ -146,7 +148,7 @@ class Registry:
 
     def add_handler(self, handler: Handler) -> None:
         """Register the one handler of a message type."""
-        self._known = frozenset()
+        self._queues = {}
         name = type_of(handler.message_type).name
         other = self.handlers.get(name)
         if other is not None:
@@ -169,7 +171,7 @@ class Registry:
                 f"{handler.name} subscribes and would run in a process",
                 'Send a message to a handler with executor="process" instead.',
             )
-        self._known = frozenset()
+        self._queues = {}
         name = type_of(handler.message_type).name
         known = self.subscribers.setdefault(name, [])
         if any(other.name == handler.name for other in known):
@@ -182,7 +184,7 @@ class Registry:
     def replace_functions(self, handlers: dict[str, Handler], subscribers: dict[str, list[Handler]]) -> None:
         """Let other functions carry messages out: how a simulation puts its own in front of them."""
         self.handlers, self.subscribers = handlers, subscribers
-        self._known = frozenset()
+        self._queues = {}
 
     def add_projection(self, projection: Projection) -> None:
         """Register a read model."""
@@ -223,23 +225,30 @@ class Registry:
         """Return the workflows that take messages of a type."""
         return self._takers.get(cls, [])
 
-    def destinations(self) -> list[str]:
-        """Return all that this process can carry out, as the outbox names it."""
-        found = set(self.handlers)
-        found.update(type_of(cls).name for cls in self._takers)
-        found.update(f"publish:{name}" for name in self.subscribers)
-        if FAN_OUT in self.workflows:
-            found.add(type_of(Parts).name)
-        for entry in self.entries():
-            found.update((f"timer:{entry.name}", f"reply:{entry.name}"))
-            found.update(f"publish:{name}" for name in entry.definition.outputs.values())
-        return sorted(found)
+    def taken(self) -> Iterable[type[Any]]:
+        """Return the types of all that workflows take."""
+        return self._takers
+
+    def queues(self) -> dict[str, tuple[str, ...]]:
+        """Return all that this process can carry out: queues, each with the names that the outbox has for it."""
+        if not self._queues:
+            queues = queues_of(self)
+            self._queue_at = {place: queue for queue, places in queues.items() for place in places}
+            for queue, places in queues.items():
+                if other := next((at for place in places if (at := self._queue_at[place]) != queue), None):
+                    fix = 'Give one another name with @message(name="…"): no name may look like a version of another.'
+                    raise WiringError(f"What is sent to {queue} and to {other} could not be told apart", fix)
+            self._queues = queues
+        return self._queues
+
+    def queue_of(self, destination: str) -> str:
+        """Return the queue that a destination is part of; an empty text if nothing for it can be carried out here."""
+        self.queues()
+        return self._queue_at.get(destination, "")
 
     def knows(self, destination: str) -> bool:
         """Tell whether an output for this destination can be carried out here."""
-        if not self._known:
-            self._known = frozenset(self.destinations())
-        return destination in self._known
+        return self.queue_of(destination) != ""
 
 
 def check_function(function: Callable[..., Any]) -> None:

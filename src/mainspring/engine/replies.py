@@ -13,10 +13,10 @@ from mainspring.core.messages import Kind
 from mainspring.engine.committer import Committer
 from mainspring.engine.details import read_detail
 from mainspring.engine.intake import Intake
+from mainspring.engine.jobs import Job
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, input_of, instance_id, read_context
 from mainspring.engine.registry import Registry
-from mainspring.engine.runners import Job
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
 from mainspring.port.store import Store

@@ -17,6 +17,8 @@ from mainspring.core.messages import Kind
 from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
 from mainspring.engine.children import STARTS, open_children, parent_at
+from mainspring.engine.destinations import command
+from mainspring.engine.destinations import timer as timer_of
 from mainspring.engine.details import Detail, encode_detail, read_detail
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, moment, read_context, time_us_of
@@ -84,10 +86,10 @@ class Rewind(Struct, frozen=True):
             body = (timer.type, timer.type_version, timer.body)
             events.append(EventRow(version, "Scheduled", now_us, *body, detail))
             at_us = time_us_of(due)
-            outputs.append(OutputRow(version, "timer", f"timer:{entry.name}", at_us=at_us, key=key))
+            outputs.append(OutputRow(version, "timer", timer_of(entry.name, timer), at_us=at_us, key=key))
         for sent in self.unanswered:
             key = ARMED if read_detail(sent.detail).compensate is not None else None
-            outputs.append(OutputRow(sent.version, "send", sent.type or "", key=key))
+            outputs.append(OutputRow(sent.version, "send", command(sent), key=key))
         # What is set anew is folded anew, now as at every load.
         state = fold(entry.workflow, self.state, entry.recorder.folded(events))
         return Unit(

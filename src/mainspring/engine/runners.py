@@ -12,76 +12,20 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-from msgspec import Struct
-
-from mainspring.core.messages import Envelope, Kind
 from mainspring.engine.gate import Gate
 from mainspring.engine.handlers import Context, Handler
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, Outcomes, as_exception, envelope_of
 from mainspring.engine.pace import Pace
-from mainspring.engine.pending import instance_id, moment, read_context
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.sagas import Doomed, is_armed, undone_by
-from mainspring.port.lending import Connection, Loan
-from mainspring.port.records import OutputClaim, Ref
-from mainspring.telemetry.observed import Observed
+from mainspring.port.lending import Connection
+from mainspring.port.records import Ref
 
 TURNS_BEFORE_YIELD: Final = 50
-MICROSECONDS: Final = 1_000_000
-NEVER_US: Final = 1 << 62
 
 log = logging.getLogger("mainspring.engine")
-
-
-class Job(Struct):
-    """A command in a worker's hands."""
-
-    claim: OutputClaim
-    message: Any
-    context: Context | None = None
-    started_us: int = 0
-    deadline_us: int = NEVER_US
-    era: int = 0
-    observed: Observed | None = None
-
-    @property
-    def ref(self) -> Ref:
-        """The instance that sent it."""
-        return Ref(self.claim.workflow, self.claim.instance)
-
-    @property
-    def id(self) -> str:
-        """The command's id: the idempotency key of every attempt."""
-        return f"{self.claim.workflow}/{self.claim.instance}/{self.claim.output.version}"
-
-
-class Outcomes(Protocol):
-    """Who hears how attempts ended."""
-
-    def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Take the result back to the instance that asked."""
-        ...
-
-    async def lend(self, handler: Handler) -> Loan:
-        """Open the transaction in which a handler's result will be recorded."""
-        ...
-
-    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Commit what the handler wrote, and take the result back to the instance that asked."""
-        ...
-
-    def failed(self, handler: Handler, job: Job, error: Exception) -> None:
-        """Try again later, or give up."""
-        ...
-
-    def dropped(self, handler: Handler, job: Job) -> None:
-        """Settle a command whose instance was cancelled: nobody waits for its result."""
-        ...
-
-    async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
-        """Return whether a result is remembered under the command's business key, and which."""
-        ...
 
 
 class Runner:
@@ -182,7 +126,10 @@ class Runner:
         task.cancel()
 
     def _wake(self) -> None:
-        if not self._pumping and self._waker is None:
+        if self._waker is not None:
+            if self.gate.fails_fast:
+                asyncio.get_running_loop().call_soon(self._refuse)
+        elif not self._pumping:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
 
@@ -230,12 +177,21 @@ class Runner:
         if self.gate.clear or not (wait_us := self.gate.wait_us()):
             return True
         if self.gate.fails_fast:
-            for job in self.take_back():
-                self._failed(job, self.gate.refusal(job.claim.attempts))
-            self._has_room()
-        else:
+            self._refuse()
+        if self._ready:
             self._wake_in(wait_us)
         return False
+
+    def _refuse(self) -> None:
+        """Give up what is not to wait for the breaker. A compensation is: what it undoes has been done."""
+        if not self.gate.fails_fast or not self.gate.is_open:
+            return
+        for job in self.take_back():
+            if undone_by(job.claim) is None:
+                self._failed(job, self.gate.refusal(job.claim.attempts))
+            else:
+                self._ready.append(job)
+        self._has_room()
 
     def _wake_in(self, wait_us: int) -> None:
         async def later() -> None:
@@ -460,32 +416,6 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
         return asyncio.current_task() is task
     except RuntimeError:  # no loop runs
         return False
-
-
-def as_exception(handler: Handler, error: BaseException) -> Exception:
-    """Return what a handler raised as an error that ends neither a task nor a process."""
-    if isinstance(error, Exception):
-        return error
-    wrapped = RuntimeError(f"{handler.name} raised {type(error).__name__}")
-    wrapped.__cause__ = error
-    return wrapped
-
-
-def envelope_of(job: Job) -> Envelope[Any]:
-    """Return a command in its envelope."""
-    context = read_context(job.claim.context)
-    return Envelope(
-        job.message,
-        job.id,
-        moment(job.claim.due_us),
-        context.correlation_id,
-        Kind.COMMAND,
-        context.causation_id,
-        instance_id(context.sender) if context.sender else None,
-        context.reply_to,
-        None,
-        context.trace if job.observed is None else job.observed.trace,
-    )
 
 
 def _nothing() -> None:

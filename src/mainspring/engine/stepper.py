@@ -13,6 +13,7 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
+from mainspring.engine.beginnings import begins_again, is_no_new_child
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
 from mainspring.engine.followers import Followers
@@ -22,8 +23,9 @@ from mainspring.engine.observer import about_input
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.strangers import told_why
 from mainspring.engine.units import Units, error_text
-from mainspring.errors import DuplicateIdError, TaskRefusedError
+from mainspring.errors import DuplicateIdError, NewerTypeError, TaskRefusedError
 from mainspring.port.records import Committed, Conflict, Duplicate, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import RefusalReason, Refused
@@ -123,12 +125,14 @@ class Stepper:
         message_type = type(message)
         if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
-        elif pending.context.parent is not None and self._is_no_new_child(lane, pending):
+        elif pending.context.parent is not None and is_no_new_child(lane, pending):
             self._refuse_child(lane, pending)
         elif pending.cause is not None and pending.cause in lane.abandoned:
             self._take_late(lane, pending)
-        elif definition.again != "join" and self._begins_again(lane, pending):
+        elif definition.again != "join" and begins_again(lane, pending):
             self._begin_again(lane, pending)
+        elif lane.elsewhere is not None and lane.left and not (lane.ended and definition.again != "anew"):
+            self._leave(lane, pending)
         elif lane.ended:
             self._take_late(lane, pending)
         elif pending.unreadable is not None and lane.status != "suspended":
@@ -137,9 +141,6 @@ class Stepper:
             self._fault(lane, pending, lane.fold_error)
         elif lane.status == "suspended":
             self._commit(lane, pending, self._units.parked(pending), "suspended")
-        elif lane.elsewhere:
-            self._followers.leave(lane.ref.workflow)
-            self._commit(lane, pending, self._units.parked(pending), "accepted")
         elif lane.status == "compensating":
             self._take_meanwhile(lane, pending)
         elif lane.version == 0 and message_type not in definition.begins:
@@ -150,15 +151,6 @@ class Stepper:
             self._take_undeclared(lane, pending)
         else:
             self._step(lane, pending)
-
-    def _begins_again(self, lane: Lane, pending: Pending) -> bool:
-        """Tell whether a message that begins instances has come to one that has begun, and that is no input to it."""
-        definition = lane.entry.definition
-        asked_for = pending.cause is not None or pending.kind in (Kind.ANSWER, Kind.REPLY)
-        if asked_for or lane.elsewhere or not lane.version or type(pending.message) not in definition.begins:
-            return False
-        # Whether it is a redelivery of what began a purged instance before, nobody knows any more.
-        return definition.again == "refuse" or (lane.ended and lane.purged_us is None)
 
     def _begin_again(self, lane: Lane, pending: Pending) -> None:
         if lane.entry.definition.again == "refuse":
@@ -183,6 +175,9 @@ class Stepper:
         if lane.ended or lane.version == 0 or pending.cause in lane.abandoned:
             self._commit(lane, pending, self._units.settled(pending), "stepped")
             return
+        if lane.left:
+            self._leave(lane, pending)
+            return
         if pending.undoes is not None and lane.fold_error is None:
             ledger = self._ledger(lane, pending)
             if ledger is None:
@@ -202,12 +197,6 @@ class Stepper:
         # It waits in the inbox, to be taken by code that listens for it, or to be skipped.
         reason = f"its child {failed.child} has {failed.status}: {failed.reason}"
         self._commit(lane, pending, self._units.faulted(lane, pending, reason), "suspended")
-
-    def _is_no_new_child(self, lane: Lane, pending: Pending) -> bool:
-        """Tell whether a child's start finds an instance, or cannot begin one."""
-        if lane.ended and lane.entry.definition.again == "anew":
-            return parent_of(lane.context) == pending.context.parent or not self._begins_again(lane, pending)
-        return bool(lane.version or lane.ended) or type(pending.message) not in lane.entry.definition.begins
 
     def _refuse_child(self, lane: Lane, pending: Pending) -> None:
         """A child must begin: whoever wants to start one that is there already, or cannot begin, is told so."""
@@ -324,7 +313,16 @@ class Stepper:
 
     def _fault(self, lane: Lane, pending: Pending, error: Exception) -> None:
         lane.ledger = None  # it may be ahead of what is recorded
+        if isinstance(error, NewerTypeError):
+            lane.leave(told_why(error))  # it is no fault: other code knows it, and what came behind it waits with it
+            self._leave(lane, pending)
+            return
         self._commit(lane, pending, self._units.faulted(lane, pending, error_text(error)), "suspended", fault=error)
+
+    def _leave(self, lane: Lane, pending: Pending) -> None:
+        """Let an input wait for a worker that can read its instance."""
+        self._followers.leave(lane.ref, "" if lane.elsewhere is None else lane.elsewhere.why)
+        self._commit(lane, pending, self._units.parked(pending), "accepted")
 
     def _commit(
         self,

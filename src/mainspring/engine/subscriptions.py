@@ -6,17 +6,17 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
-from mainspring.core.messages import Kind
+from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.intake import Intake
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
 from mainspring.engine.pending import input_of
 from mainspring.engine.registry import Registry
-from mainspring.engine.runners import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
@@ -108,7 +108,7 @@ class Subscriptions:
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
             self._dispatcher.bury(claim, "a workflow could not route it", error)
             return
-        subscribers = self._registry.subscribers.get(claim.type, [])
+        subscribers = self._registry.subscribers.get(type_of(cast("Any", type(message))).name, [])
         if subscribers:
             if not self.closing:
                 self._waiting.append(Publication(Job(claim, message), targets, subscribers))

@@ -34,11 +34,13 @@ from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
 from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
+from mainspring.engine.destinations import command, placed, timer
 from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
+from mainspring.engine.strangers import INSTANCE_LEFT_SECONDS
 from mainspring.errors import OperationError, told
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
@@ -49,6 +51,7 @@ from mainspring.port.records import (
     OutputClaim,
     OutputKey,
     OutputRow,
+    Retry,
     Snapshot,
     Status,
     Unit,
@@ -295,7 +298,12 @@ class Units:
         return replace(self._moved(lane, pending, before, (row,)), dedupe=None, direct=False)
 
     def parked(self, pending: Pending) -> Unit:
-        """Return the unit that lets an input wait in the inbox of a suspended instance."""
+        """Return the unit that lets an input wait in the inbox, of a suspended instance or for another worker."""
+        letter = pending.dead_letter
+        if pending.message is None and pending.settles is not None and letter is not None:
+            # What gave up has no message that could wait: the command does, for a last attempt where it is understood.
+            again = Retry(pending.settles, letter.attempts - 1, int(INSTANCE_LEFT_SECONDS * 1e6), letter.error or "")
+            return Unit(pending.ref.workflow, pending.ref.id, retries=(again,))
         if pending.position is not None:
             return Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position,))
         return self.accepted(pending)
@@ -362,7 +370,7 @@ class Units:
             expected_version=before,
             events=events,
             status=lane.status,
-            state=lane.entry.definition.states.get(cast("type[Any]", type(lane.state))),
+            state=_state_name(lane),
             error=lane.error,
             definition_version=lane.entry.definition.version,
             context=lane.context,
@@ -381,21 +389,22 @@ class Units:
         room = self._followers.has_room
         match event:
             case Sent():
-                destination = row.type or ""
-                handler = self._registry.handlers.get(destination)
+                queue = row.type or ""
+                destination = queue if row.type_version == 1 else placed(queue, row.type_version)
+                handler = self._registry.handlers.get(queue)
                 priority = 0 if handler is None else handler.options.priority
                 key = None if cast("Any", event).compensate is None else ARMED
                 return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination))
             case Published():
-                destination = f"publish:{row.type}"
+                destination = placed(f"publish:{row.type}", row.type_version)
                 return OutputRow(row.version, "publish", destination, claimed=room(destination))
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else time_us_of(at)
-                return OutputRow(row.version, "timer", f"timer:{lane.entry.name}", after_us, at_us, key)
+                return OutputRow(row.version, "timer", timer(lane.entry.name, row), after_us, at_us, key)
             case ChildStarted() | FannedOut():
                 lane.children = True
-                destination = row.type or ""
+                destination = command(row)
                 return OutputRow(row.version, "child", destination, claimed=room(destination))
             case _:
                 raise TypeError(f"{type(event).__name__} is not carried out")
@@ -436,6 +445,12 @@ class Units:
         context = pending.context
         trace = context.trace if pending.observed is None else pending.observed.trace
         return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, trace))
+
+
+def _state_name(lane: Lane) -> str | None:
+    if lane.elsewhere is not None:
+        return lane.elsewhere.state
+    return lane.entry.definition.states.get(cast("type[Any]", type(lane.state)))
 
 
 def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | None:

@@ -28,6 +28,7 @@ MainspringError
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
+│   │   └── NewerTypeError      … in a record that other code wrote, which is left to those who know it
 │   ├── EncodeError             a value that would not come back as it was
 │   ├── DecodeError             bytes that are not what their type says
 │   ├── BodyTooLargeError       a body over its limit
@@ -82,6 +83,7 @@ from mainspring.errors.encoding import (
     DecodeError,
     EncodeError,
     ErasedError,
+    NewerTypeError,
     RegistrationError,
     UnknownTypeError,
 )
@@ -150,6 +152,7 @@ __all__ = [
     "LendingError",
     "MainspringError",
     "NewerSchemaError",
+    "NewerTypeError",
     "NoSuchInstanceError",
     "NoSuchTaskError",
     "OperationError",

@@ -31,6 +31,15 @@ class UnknownTypeError(CodecError):
     """A type name, or a version of it, that nobody registered."""
 
 
+class NewerTypeError(UnknownTypeError):
+    """A stored type, or a version of it, that only other code knows: a worker leaves it to those who do.
+
+    >>> error = NewerTypeError("Charge", "is stored at version 2, and only versions up to 1 are known here", "Upgrade.")
+    >>> isinstance(error, UnknownTypeError)
+    True
+    """
+
+
 class EncodeError(CodecError):
     """A value that would not come back from its bytes as it was."""
 

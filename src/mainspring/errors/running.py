@@ -37,14 +37,17 @@ class SettingError(MainspringError):
 class BrokerError(MainspringError):
     """A broker could not do what it was asked: what came is not acknowledged, and what was to go is tried again.
 
+    `of_message`: it says something of one message, or of where that was to go, and not that the broker is away.
+
     >>> str(BrokerError("nats", "has no stream for orders.placed", "Create one."))
     'The broker nats has no stream for orders.placed. Create one.'
     """
 
-    def __init__(self, broker: str, problem: str, fix: str) -> None:
+    def __init__(self, broker: str, problem: str, fix: str, *, of_message: bool = False) -> None:
         self.broker = broker
         self.problem = problem
         self.fix = fix
+        self.of_message = of_message
         super().__init__(f"The broker {broker} {problem}. {fix}")
 
 
@@ -218,14 +221,17 @@ class PostingError(MainspringError):
 class CallError(MainspringError):
     """Another service could not be called, or did not answer as agreed. It may be called again, with the same key.
 
+    `of_message`: it answered, and what it answered to this one message is wrong.
+
     >>> str(CallError("https://payments.example.com/", "answered 502", "Look at its log."))
     'https://payments.example.com/ answered 502. Look at its log.'
     """
 
-    def __init__(self, url: str, problem: str, fix: str) -> None:
+    def __init__(self, url: str, problem: str, fix: str, *, of_message: bool = False) -> None:
         self.url = url
         self.problem = problem
         self.fix = fix
+        self.of_message = of_message
         super().__init__(f"{url} {problem}. {fix}")
 
 

@@ -445,6 +445,8 @@ class Stats(Struct, frozen=True, gc=False):
 class WorkerRow(Struct, frozen=True, gc=False):
     """A worker that is registered: it was last heard of `lease_us` before its lease ends.
 
+    `knows` is what it can read, `held` what it holds back, as it said itself.
+
     >>> WorkerRow(7, "host:4711", 30_000_000, 90_000_000).heard_us
     60000000
     """
@@ -453,6 +455,8 @@ class WorkerRow(Struct, frozen=True, gc=False):
     name: str
     lease_us: int
     ends_us: int
+    knows: str = ""
+    held: str = ""
 
     @property
     def heard_us(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
 from mainspring.port.attributes import AttributeRow
+from mainspring.port.leaving import NOTHING, Leaves, Waiting
 from mainspring.port.lending import Loan
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
@@ -59,11 +60,14 @@ class Store(Protocol):
         """Return the store's own time, by which leases and due times are judged."""
         ...
 
-    async def register_worker(self, name: str, lease_us: int) -> int:
-        """Return a key for a new worker: its epoch. It holds what it claims while it is alive or its lease runs."""
+    async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
+        """Return a key for a new worker: its epoch. It holds what it claims while it is alive or its lease runs.
+
+        `knows` says what it can read, and what every heartbeat says it holds back; `workers` returns both as they are.
+        """
         ...
 
-    async def heartbeat(self, worker: int) -> bool:
+    async def heartbeat(self, worker: int, held: str = "") -> bool:
         """Extend a worker's lease. False means that it was relieved: its key is worth nothing any more."""
         ...
 
@@ -92,11 +96,14 @@ class Store(Protocol):
         """Open a transaction of its own for a handler, which is rolled back if it is not over within its limit."""
         ...
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
         """Take due outputs for these destinations, and inputs of these workflows' instances that are not suspended.
 
         Outputs come by priority, then due time, at most `limit`. Inputs come in the order of their acceptance, `limit`
-        at most; of one instance only ever a beginning of its queue. What another live worker holds is left alone.
+        at most; of one instance only ever a beginning of its queue. What another live worker holds is left alone, and
+        so is what the worker `leaves` to others, and what waits behind it.
         """
         ...
 
@@ -154,6 +161,13 @@ class Store(Protocol):
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         """Return the inputs that wait for an instance, in order."""
+        ...
+
+    async def waiting(self, before_us: int) -> list[Waiting]:
+        """Return how many inputs have waited since before a time, in nobody's hands; none of suspended instances.
+
+        It looks at all that wait.
+        """
         ...
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:

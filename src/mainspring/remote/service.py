@@ -126,7 +126,8 @@ class Service:
         if answer.status == 202:
             if context.instance.startswith(f"{FAN_OUT}/"):
                 fix = "Answer 503 with Retry-After until it is done, or send it without a fan-out."
-                raise CallError(str(target), "answered 202, and a fan-out has to know the result", fix)
+                problem = "answered 202, and a fan-out has to know the result"
+                raise CallError(str(target), problem, fix, of_message=True)
             return []
         results = self._results(answer, envelope, known)
         if results and await self._came_before(context):
@@ -137,23 +138,27 @@ class Service:
         """Return the messages in an answer."""
         url = str(self._target)
         if answer.cut:
-            raise CallError(url, f"answered more than {ENVELOPE_BYTES:,} bytes", "Answer with less.")
+            problem = f"answered more than {ENVELOPE_BYTES:,} bytes"
+            raise CallError(url, problem, "Answer with less.", of_message=True)
         if not answer.body.strip():
             return []
         try:
             found = read_envelopes(answer.body)
             return [self._result(envelope, command, known) for envelope in found]
         except CodecError as error:
-            raise CallError(url, f"answered {answer.status} with what is no result: {error}", "Mend it.") from None
+            problem = f"answered {answer.status} with what is no result: {error}"
+            raise CallError(url, problem, "Mend it.", of_message=True) from None
 
     def _result(self, envelope: WireEnvelope, command: WireEnvelope, known: Mapping[str, MessageType]) -> Any:
         url = str(self._target)
         declared = known.get(envelope.type)
         if declared is None:
             types = ", ".join(sorted(known)) or "nothing"
-            raise CallError(url, f"answered {envelope.type}", f"It was declared to return {types}: add it there.")
+            fix = f"It was declared to return {types}: add it there."
+            raise CallError(url, f"answered {envelope.type}", fix, of_message=True)
         if envelope.causation_id not in (None, command.id):
-            raise CallError(url, f"answered {envelope.causation_id} instead of {command.id}", "Mend it.")
+            problem = f"answered {envelope.causation_id} instead of {command.id}"
+            raise CallError(url, problem, "Mend it.", of_message=True)
         version = envelope.type_version or declared.version
         return self._app.registry.codec.decode_outside(declared.name, version, envelope.data)
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.digests import same_message
+from mainspring.port.leaving import NOTHING, Leaves, Waiting
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
@@ -86,14 +87,14 @@ class MemoryStore(ProjectionTables, NothingToLend):
 
     # ---- workers
 
-    async def register_worker(self, name: str, lease_us: int) -> int:
+    async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
         self._workers_registered += 1
-        self._workers[self._workers_registered] = Worker(name, lease_us, self.now_us() + lease_us)
+        self._workers[self._workers_registered] = Worker(name, lease_us, self.now_us() + lease_us, knows)
         return self._workers_registered
 
-    async def heartbeat(self, worker: int) -> bool:
+    async def heartbeat(self, worker: int, held: str = "") -> bool:
         if known := self._workers.get(worker):
-            known.ends_us = self.now_us() + known.lease_us
+            known.ends_us, known.held = self.now_us() + known.lease_us, held
         return known is not None
 
     async def release_worker(self, worker: int) -> None:
@@ -110,7 +111,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
         return len(dead)
 
     async def workers(self) -> list[WorkerRow]:
-        return [WorkerRow(key, each.name, each.lease_us, each.ends_us) for key, each in self._workers.items()]
+        return [WorkerRow(key, **vars(each)) for key, each in self._workers.items()]
 
     async def holds(self, worker: int) -> list[OutputKey]:
         return [key for key, output in self._outbox.items() if output.owner == worker]
@@ -297,23 +298,26 @@ class MemoryStore(ProjectionTables, NothingToLend):
 
     # ---- work
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
         if worker not in self._workers:
             return Claims([], [], None)
         now_us = self.now_us()
         free = [(k, o) for k, o in self._outbox.items() if o.owner is None and o.row.destination in destinations]
         due = sorted((item for item in free if item[1].due_us <= now_us), key=urgency)[:limit]
-        inputs = list(islice(self._steppable(worker, workflows), limit))
+        inputs = list(islice(self._steppable(worker, workflows, leaves), limit))
         for held in (*(output for _, output in due), *inputs):
             held.owner = worker
         next_due_us = min((output.due_us for _, output in free if output.owner is None), default=None)
         return Claims([self._claimed(*item) for item in due], [i.row for i in inputs], next_due_us)
 
-    def _steppable(self, worker: int, workflows: Sequence[str]) -> Iterator[Input]:
-        blocked: set[Ref] = set()
+    def _steppable(self, worker: int, workflows: Sequence[str], leaves: Leaves) -> Iterator[Input]:
+        blocked: set[Ref] = set(leaves.instances)
         for waiting in self._inbox.values():
             ref = Ref(waiting.row.workflow, waiting.row.instance)
-            if waiting.owner not in (None, worker):
+            strange = (waiting.row.type, waiting.row.type_version) in leaves.types
+            if waiting.owner not in (None, worker) or strange:
                 blocked.add(ref)
             free = waiting.owner is None and ref not in blocked
             if free and ref.workflow in workflows and not self._at(ref).suspended:
@@ -413,6 +417,11 @@ class MemoryStore(ProjectionTables, NothingToLend):
         ]
         wanted.sort(key=lambda item: item[1].due_us)
         return [self._claimed(*item) for item in wanted[:limit]]
+
+    async def waiting(self, before_us: int) -> list[Waiting]:
+        free = (one.row for one in self._inbox.values() if one.owner is None)
+        mine = (row for row in free if not self._at(Ref(row.workflow, row.instance)).suspended)
+        return memory_tables.waiting_of(row for row in mine if row.time_us < before_us)
 
     async def timers(self, limit: int) -> list[OutputClaim]:
         every = await self.outputs(None, timers=True, limit=len(self._outbox))

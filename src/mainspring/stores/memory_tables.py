@@ -10,6 +10,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from mainspring.port.attributes import AttributeRow
+from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline
 from mainspring.port.records import (
     ARMED,
@@ -113,11 +114,13 @@ class Instance:
 
 @dataclass
 class Worker:
-    """A live worker's name and lease."""
+    """A live worker's name and lease, and what it says of itself."""
 
     name: str
     lease_us: int
     ends_us: int
+    knows: str = ""
+    held: str = ""
 
 
 def place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
@@ -190,6 +193,14 @@ def attribute_names(instances: Iterable[Instance]) -> list[AttributeName]:
 def tally_of(rows: Iterable[InstanceRow]) -> Tally:
     """Return how many instances there are by workflow and status; no tombstones."""
     return dict(Counter((row.workflow, row.status) for row in rows if row.purged_us is None))
+
+
+def waiting_of(rows: Iterable[InputRow]) -> list[Waiting]:
+    """Return how many inputs of each type there are, and since when."""
+    times: dict[tuple[str, str, int], list[int]] = {}
+    for row in rows:
+        times.setdefault((row.workflow, row.type, row.type_version), []).append(row.time_us)
+    return [Waiting(*name, len(found), min(found)) for name, found in sorted(times.items())]
 
 
 def stats_of(

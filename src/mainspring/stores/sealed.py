@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError, told
 from mainspring.port.digests import same_message
+from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Connection, Loan, accepting
 from mainspring.port.pages import Page
 from mainspring.port.projections import Advance, Document
@@ -200,8 +201,10 @@ class SealedStore:
 
     # ---- out
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
-        claims = await self._store.claim(worker, destinations, workflows, limit)
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
+        claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
         return Claims(self._held(claims.outputs), self._held(claims.inputs), claims.next_due_us, claims.posted)
 
     async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:

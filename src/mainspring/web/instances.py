@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from msgspec import DecodeError
 from pydantic import BaseModel, ConfigDict, Field
 
+from mainspring.analysis.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
 from mainspring.app.given import LARGEST, checked_place
@@ -137,11 +138,13 @@ def _waiting(router: APIRouter, served: Served) -> None:
         """Return what an instance waits for: inputs, commands and timers; the next hundred of each."""
         ref, store = Ref(workflow, id), app.engine.store
         await loaded(app, workflow, id, events=0)
+        outbox = await store.outputs(ref, timers=False, limit=WAITING)
         return answer(
             {
                 "inbox": fitting(served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)),
-                "outbox": _outputs(served, await store.outputs(ref, timers=False, limit=WAITING)),
+                "outbox": _outputs(served, outbox),
                 "timers": _outputs(served, await store.outputs(ref, timers=True, limit=WAITING)),
+                "held_back": await held_among(store, outbox),
             }
         )
 

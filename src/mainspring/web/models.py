@@ -154,6 +154,7 @@ class WaitingDocument(Document):
     inbox: list[InputDocument]
     outbox: list[OutputDocument]
     timers: list[OutputDocument]
+    held_back: list[str] = Field(description="Why workers hold some of the commands back: what they call is away.")
 
 
 class LetterDocument(Document):
@@ -383,6 +384,7 @@ class WorkerDocument(Document):
     heard: datetime = Field(description="When it was last heard of.")
     until: datetime = Field(description="Until when it is waited for.")
     lease_seconds: float
+    held_back: list[str] = Field(description="What it holds back, and why, as of when it was last heard of.")
 
 
 class StatsDocument(Document):

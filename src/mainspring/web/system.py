@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from mainspring.analysis.held import told_by
 from mainspring.app.documents import stats_document
 from mainspring.app.observing import exposition
 from mainspring.app.schedules import MOST_NEXT
@@ -77,7 +78,8 @@ def routes(served: Served) -> APIRouter:
     )
     async def workers() -> Response:
         """Return the workers that are registered; one whose lease is over is about to be relieved."""
-        return answer([_worker(row) for row in await app.engine.store.workers()])
+        store = app.engine.store
+        return answer([_worker(row, store.now_us()) for row in await store.workers()])
 
     @router.get(
         "/schedules",
@@ -152,13 +154,14 @@ def _schedule_operations(router: APIRouter, served: Served) -> None:
         return answer(await schedules.list())
 
 
-def _worker(row: WorkerRow) -> dict[str, Any]:
+def _worker(row: WorkerRow, now_us: int) -> dict[str, Any]:
     return {
         "key": row.key,
         "name": row.name,
         "heard": moment(row.heard_us),
         "until": moment(row.ends_us),
         "lease_seconds": row.lease_us / 1e6,
+        "held_back": list(told_by([row], now_us).values()),
     }
 
 

@@ -33,9 +33,16 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
             ))}
           </Several>
           <Several title="Commands" empty="Everything that was decided is carried out.">
-            {found.outbox.map((output) => (
-              <Waiting key={output.version} title={output.type} facts={attempts(output)} time={output.due} message={output.message} />
-            ))}
+            {[
+              ...found.held_back.map((why) => (
+                <li key={why} class="error-text">
+                  {why}
+                </li>
+              )),
+              ...found.outbox.map((output) => (
+                <Waiting key={output.version} title={output.type} facts={attempts(output)} time={output.due} message={output.message} />
+              )),
+            ]}
           </Several>
           <Several title="Timers" empty="No timer runs.">
             {found.timers.map((timer) => (

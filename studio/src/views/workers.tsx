@@ -26,6 +26,7 @@ export function WorkersView(): JSX.Element {
                   <th>Heard of</th>
                   <th>Lease ends</th>
                   <th class="number">Lease</th>
+                  <th>Holds back</th>
                 </tr>
               </thead>
               <tbody>
@@ -40,6 +41,11 @@ export function WorkersView(): JSX.Element {
                       <When time={worker.until} />
                     </td>
                     <td class="number">{duration(worker.lease_seconds)}</td>
+                    <td class="break">
+                      {worker.held_back.map((why) => (
+                        <div key={why}>{why}</div>
+                      ))}
+                    </td>
                   </tr>
                 ))}
               </tbody>

@@ -16,7 +16,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.core import events
 from mainspring.engine import recorder
-from mainspring.errors import DamagedRecordError, MainspringError, UnknownTypeError, WiringError
+from mainspring.errors import DamagedRecordError, MainspringError, NewerTypeError, UnknownTypeError, WiringError
 from mainspring.port.records import Committed, DeadLetter, EventRow, InputRow, OutputRow, Ref, Snapshot, Unit
 from tests.edges.bad_input.conftest import Office, url_of
 from tests.edges.bad_input.misbehaving import Desk, Go, Note, Yes, desk
@@ -232,17 +232,39 @@ async def append(app: Mainspring, id: str, row: EventRow, **more: Any) -> None:
     app.engine.stepper.forget(Ref("Desk", id))  # as if another process had written it
 
 
+NEWER: Final = {
+    "an event of a newer release": EventRow(6, "Frobbed", 0),
+    "a type that nobody knows": EventRow(6, "Received", 0, "Nope", 1, NOTE, kind="command"),
+    "a newer version of a type": EventRow(6, "Received", 0, "Note", 99, NOTE, kind="command"),
+}
 STRANGE: Final[dict[str, tuple[EventRow, type[MainspringError]]]] = {
-    "an event of a newer release": (EventRow(6, "Frobbed", 0), UnknownTypeError),
-    "a type that nobody knows": (EventRow(6, "Received", 0, "Nope", 1, NOTE, kind="command"), UnknownTypeError),
-    "a newer version of a type": (EventRow(6, "Received", 0, "Note", 99, NOTE, kind="command"), UnknownTypeError),
     "a body of garbage": (EventRow(6, "Received", 0, "Note", 1, b"{", kind="command"), MainspringError),
     "a detail of garbage": (EventRow(6, "Suspended", 0, detail=b"{"), DamagedRecordError),
     "a detail of another shape": (EventRow(6, "Suspended", 0, detail=b'{"reason":7}'), DamagedRecordError),
     "a kind that is none": (EventRow(6, "Received", 0, "Note", 1, NOTE, kind="zzz"), DamagedRecordError),
     "a time out of range": (EventRow(6, "Received", 2**63 - 1, "Note", 1, NOTE, kind="command"), DamagedRecordError),
     "a fan-out that is none": (EventRow(6, "FannedOut", 0, "Note", 1, NOTE), DamagedRecordError),
+    "a version that is none": (EventRow(6, "Received", 0, "Note", 0, NOTE, kind="command"), UnknownTypeError),
 }
+
+
+@pytest.mark.parametrize("what", NEWER)
+def test_an_instance_with_a_row_of_newer_code_is_left_to_others(office: Office, what: str) -> None:
+    id = f"newer {what}"
+    office.run(office.app.send(Go(id)))
+    office.settle()
+    office.run(append(office.app, id, NEWER[what]))
+    instance = office.app.instance(Desk, id)
+    for reading in (instance.stream, instance.log, instance.state):
+        with pytest.raises(NewerTypeError):
+            office.run(reading())
+    receipt = office.run(office.app.send(Note(id)))
+    assert receipt.status == "accepted"
+    row = office.run(receipt.row())
+    assert (row.status, row.error) == ("running", None)
+    assert [waiting.type for waiting in office.run(instance.waiting())] == ["Note"]
+    office.neighbour_goes_on()
+    office.run(instance.terminate())
 
 
 @pytest.mark.parametrize("what", STRANGE)

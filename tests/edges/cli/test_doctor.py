@@ -1,3 +1,5 @@
+import asyncio
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -5,9 +7,12 @@ import apsw
 import pytest
 
 from mainspring.cli import doctor
+from mainspring.engine.runtime import SystemClock
+from mainspring.engine.standing import OpenBreaker, Standing, written
 from mainspring.port.records import Stats
 from mainspring.stores.migrations import Migration
 from mainspring.stores.sqlite import examine, schema
+from mainspring.stores.sqlite.store import SqliteStore
 from tests.edges.cli.conftest import Run, order
 
 
@@ -55,6 +60,38 @@ def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
         "1 instance is suspended",
         "1 message could not be carried out",
     }
+
+
+def hold_back(standing: Standing) -> None:
+    """Leave a living worker behind, which holds something back."""
+
+    async def main() -> None:
+        store = SqliteStore(Path("orders.db"), SystemClock())
+        await store.open()
+        worker = await store.register_worker("charger", 3_600_000_000)
+        assert await store.heartbeat(worker, written(standing))
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_it(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    now_us = SystemClock().now_us()
+    hold_back(Standing(breakers=(OpenBreaker("ChargeCard", now_us, 5, "TimeoutError", now_us, 41),)))
+
+    ran, shown, document = run("doctor"), run("show", "o-1"), run("show", "o-1", "--json").document
+
+    assert ran.code == 1
+    (told,) = [line for line in ran.out.splitlines() if "ChargeCard" in line]
+    assert re.fullmatch(
+        r"wrong: ChargeCard is held back by an open breaker since (\S+ )?\d\d:\d\d UTC \(TimeoutError, 5 in a row\); "
+        r"41 commands wait; the next probe now. Look at what it calls. They go on by themselves when a call goes well.",
+        told,
+    )
+    (held,) = document["held_back"]
+    assert held in told
+    assert shown.out.splitlines()[-1] == held
 
 
 def test_messages_that_nobody_here_handles_are_wrong(run: Run, folder: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 from msgspec import json
 
+from mainspring.engine.standing import OpenBreaker, Standing, written
 from mainspring.web import models
 from mainspring.web.api import api, described
 from tests.edges.web.support import counters, served
@@ -87,6 +88,21 @@ def test_an_instance_is_looked_at_from_all_sides(tmp_path: Path) -> None:
         assert (waiting.inbox, waiting.outbox, waiting.timers) == ([], [], [])
 
     serve(tmp_path, use)
+
+
+def test_a_worker_tells_what_it_holds_back(tmp_path: Path) -> None:
+    async def run() -> None:
+        app = counters(tmp_path)
+        async with served(app) as client:
+            now_us = app.engine.store.now_us()
+            held = Standing(breakers=(OpenBreaker("Charge", now_us, 5, "TimeoutError", now_us + 20_500_000, 41),))
+            assert await app.engine.store.heartbeat(app.engine.committer.worker, written(held))
+            (found,) = (await client.get("/api/workers")).json()
+            (told,) = models.WorkerDocument.model_validate(found).held_back
+            assert told.startswith("Charge is held back by an open breaker since")
+            assert told.endswith("(TimeoutError, 5 in a row); 41 commands wait; the next probe in 20 s")
+
+    asyncio.run(run())
 
 
 def test_an_operation_is_recorded_with_its_actor(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from tests.proof.crash.tables import AWAY, Database
 from tests.support.postgres.server import Server
 
 SESSIONS_END: Final = 0.3
-# Some pauses are longer than the grace that a server's sessions have for coming back, so that the dead are relieved.
+# Some pauses are longer than those between two looks for the dead, so that they are relieved.
 SHORTEST_PAUSE_SECONDS: Final = 1.5
 LONGEST_PAUSE_SECONDS: Final = 9.0
 

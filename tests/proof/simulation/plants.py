@@ -23,10 +23,10 @@ from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.ends import Ends
 from mainspring.engine.engine import Engine
 from mainspring.engine.folding import Folding
+from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Pending
 from mainspring.engine.replies import Replies
-from mainspring.engine.runners import Job
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import Units

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mainspring.engine.pending import Pending
 from mainspring.engine.units import Units
+from mainspring.port.leaving import Leaves
 from mainspring.port.records import Committed, Conflict, OutputKey, OutputRow, Ref, Unit
 from mainspring.stores import memory
 from mainspring.stores.memory import MemoryStore
@@ -95,8 +96,8 @@ def inbox_jumped(patch: pytest.MonkeyPatch) -> None:
 def last_in_first_out(patch: pytest.MonkeyPatch) -> None:
     steppable, refusal = MemoryStore._steppable, MemoryStore._refusal
 
-    def backwards(self: MemoryStore, worker: int, workflows: Sequence[str]) -> Any:
-        return reversed(list(steppable(self, worker, workflows)))
+    def backwards(self: MemoryStore, worker: int, workflows: Sequence[str], leaves: Leaves) -> Any:
+        return reversed(list(steppable(self, worker, workflows, leaves)))
 
     def whatever_waits(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
         refused = refusal(self, worker, unit, void)

@@ -75,6 +75,8 @@ class Breaker(Struct, frozen=True):
             seen = waiting.pop()
             if isinstance(seen, StoreError):
                 return False  # the database is not the destination
+            if isinstance(seen, BrokerError | CallError) and seen.of_message and not isinstance(seen, self.on):
+                return False  # somebody was there, and had something against this message
             if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and seen.errno in UNREACHABLE):
                 return True
             if isinstance(seen, BaseExceptionGroup):

@@ -25,6 +25,7 @@ from mainspring.stores.postgres.faults import LOST, translated
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session, connect
 from mainspring.stores.postgres.sql import statements, within
+from mainspring.stores.postgres.workers import UNSIGNED
 from mainspring.stores.statements import read
 
 STATEMENT_SECONDS: Final = 5.0
@@ -177,7 +178,7 @@ class Examiner:
         self._found(symptoms.of_tables(tables, self._address.schema))
 
     async def _look_at_workers(self, session: Session) -> None:
-        self._workers = await self._ask(session, "workers", self._address.lock_class & 0xFFFFFFFF)
+        self._workers = await self._ask(session, "workers", self._address.lock_class & UNSIGNED)
         self._found(symptoms.of_workers(self._workers))
 
     async def _look_at_work(self, session: Session) -> None:

@@ -646,7 +646,8 @@ UPDATE mainspring.outbox SET owner = 0 WHERE ctid = ANY (ARRAY(
 
 -- name: claim_inputs
 -- Take the oldest free inputs of these workflows, except those behind an input that another worker holds or is about to
--- take: of each instance only a beginning of its queue.
+-- take: of each instance only a beginning of its queue. And but for what the worker leaves to others: inputs of these
+-- types and versions with all behind them, and these instances.
 WITH picked AS MATERIALIZED (
     SELECT f.ctid, f.position, f.name
     FROM unnest($2::text[]) AS w (workflow) CROSS JOIN LATERAL (
@@ -659,6 +660,14 @@ WITH picked AS MATERIALIZED (
                 LIMIT 1
             ) IS NULL
             AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
+            AND ($4::text[] IS NULL OR NOT EXISTS (
+                SELECT 1 FROM mainspring.inbox AS s
+                WHERE s.name = b.name AND s.position <= b.position
+                    AND (s.type, s.type_version) IN (
+                        SELECT t.type, t.version FROM unnest($4::text[], $5::bigint[]) AS t (type, version)
+                    )
+            ))
+            AND ($6::bytea[] IS NULL OR b.name <> ALL ($6::bytea[]))
         ORDER BY b.position LIMIT $3::bigint
         FOR UPDATE OF b SKIP LOCKED
     ) AS f
@@ -724,17 +733,32 @@ SELECT pg_advisory_unlock($1::integer, $2::integer);
 
 -- name: insert_worker
 -- From now on it can hold things. The time is the database's, where none is given; so it is below.
-INSERT INTO mainspring.workers (key, name, lease_us, ends_us, session)
-VALUES ($1, $2, $3, $3 + coalesce($4::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $5);
+INSERT INTO mainspring.workers (key, name, lease_us, ends_us, session, knows, life)
+VALUES ($1, $2, $3, $3 + coalesce($4::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $5, $6, $7);
+
+-- name: life
+-- The server's life: sessions, and their locks, never outlast it. Another begins with a start of the server, with a
+-- promotion (a timeline), and with a crash of one of its processes alone (which resets what it counts).
+SELECT concat_ws(
+    ' ', extract(epoch FROM pg_postmaster_start_time()), left(pg_walfile_name(pg_current_wal_lsn()), 8),
+    extract(epoch FROM pg_stat_get_bgwriter_stat_reset_time())
+)
+-- For a worker: only if the lock that says that it lives is held there.
+WHERE $2::bigint IS NULL OR EXISTS (
+    SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND classid::bigint = $1::bigint AND objid::bigint = $2::bigint
+);
 
 -- name: registered
 -- Who is registered, for people.
-SELECT key, name, lease_us, ends_us FROM mainspring.workers ORDER BY key;
+SELECT key, name, lease_us, ends_us, knows, held FROM mainspring.workers ORDER BY key;
 
 -- name: extend_worker
--- Alive.
+-- Alive, what it holds back, and in which life of the server its lock was seen.
 UPDATE mainspring.workers
-SET ends_us = lease_us + coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+SET ends_us = lease_us + coalesce($2::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
+    held = $3, life = $4
 WHERE key = $1
 RETURNING key;
 
@@ -743,14 +767,12 @@ RETURNING key;
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, max(version) FROM mainspring.schema_migrations;
 
 -- name: gone_workers
--- Workers out of their lease, and those whose session is gone. Shortly after a start of the server all sessions are gone,
--- and their workers are about to be back. The locks that are found free are kept until the transaction ends. One whose row
--- is in a transaction just now is left for the next look: it may be stopped there, and who looks must not wait with it.
+-- Workers out of their lease, and those whose session is gone. One that has not been seen in this life of the server may be
+-- about to be back: its lease alone counts. The locks that are found free are kept until the transaction ends. One whose
+-- row is in a transaction just now is left for the next look: it may be stopped there, and who looks must not wait with it.
 SELECT key FROM mainspring.workers
 WHERE ends_us <= coalesce($1::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) OR CASE
-    WHEN NOT session OR key = ANY ($4::bigint[]) OR 
-        clock_timestamp() - pg_postmaster_start_time() < make_interval(secs => $2::double precision)
-    THEN false
+    WHEN NOT session OR key = ANY ($4::bigint[]) OR life <> $2 THEN false
     ELSE pg_try_advisory_xact_lock($3::integer, key::integer)
 END
 ORDER BY key FOR UPDATE SKIP LOCKED;
@@ -912,6 +934,13 @@ SELECT status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS
 -- name: tally
 -- How many instances each workflow has in each status.
 SELECT workflow, status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY workflow, status;
+
+-- name: waiting
+-- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.
+SELECT b.workflow, b.type, b.type_version, count(*), min(b.time_us) FROM mainspring.inbox AS b
+WHERE b.owner IS NULL AND b.time_us < $1
+    AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
+GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: depths
 -- How much waits, and since when the oldest due output does. What was posted is on its way into the inbox.

@@ -9,6 +9,7 @@ from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.pages import Page
 from mainspring.port.records import (
@@ -173,6 +174,11 @@ async def stats(ask: Ask, now_us: int) -> Stats:
     counts = {row[0]: row[1] for row in await ask("status_counts")}
     (depths,) = await ask("depths", now_us)
     return Stats(counts, *depths)
+
+
+async def waiting(ask: Ask, before_us: int) -> list[Waiting]:
+    """Return how many inputs of each type wait since before a time."""
+    return [Waiting(*row) for row in await ask("waiting", before_us)]
 
 
 async def tally(ask: Ask) -> Tally:

@@ -124,7 +124,8 @@ CREATE TABLE mainspring.inbox (
     body bytea NOT NULL,
     context bytea NOT NULL,
     actor text COLLATE "C",
-    timer_key text COLLATE "C"
+    timer_key text COLLATE "C",
+    lost bigint NOT NULL
 );
 
 CREATE INDEX inbox_free ON mainspring.inbox USING btree (workflow, "position") WHERE (owner IS NULL);
@@ -171,7 +172,8 @@ CREATE TABLE mainspring.outbox (
     kind text COLLATE "C" NOT NULL,
     destination text COLLATE "C" NOT NULL,
     key text COLLATE "C",
-    last_error text COLLATE "C"
+    last_error text COLLATE "C",
+    lost bigint NOT NULL
 );
 
 CREATE INDEX outbox_unclaimed ON mainspring.outbox USING btree (destination, priority, due_us, instance, version) WHERE (owner IS NULL);
@@ -264,7 +266,11 @@ CREATE TABLE mainspring.workers (
     lease_us bigint NOT NULL,
     ends_us bigint NOT NULL,
     session boolean NOT NULL,
-    name text COLLATE "C" NOT NULL
+    name text COLLATE "C" NOT NULL,
+    knows text COLLATE "C" NOT NULL,
+    held text COLLATE "C" NOT NULL,
+    alone text COLLATE "C",
+    life text COLLATE "C" NOT NULL
 );
 
 CREATE UNIQUE INDEX workers_pkey ON mainspring.workers USING btree (key);

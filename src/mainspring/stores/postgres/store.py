@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
+from mainspring.port.leaving import NOTHING, Leaves, Waiting
 from mainspring.port.lending import Loan
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
@@ -49,9 +50,6 @@ from mainspring.stores.postgres.schema import Schema, newest_known
 from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.sql import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
-
-# So long after its start a server's sessions may still be on their way back.
-RESTART_GRACE_SECONDS: Final = 5.0
 
 T = TypeVar("T")
 
@@ -97,14 +95,12 @@ class PostgresStore:
         url: str,
         clock: Clock | None = None,
         *,
-        restart_grace_seconds: float = RESTART_GRACE_SECONDS,
         machine: DatabaseClock | None = None,
     ) -> None:
         self._address = Address(url)
         self._given = clock
         self._database = machine or DatabaseClock()
         self._clock = clock or self._database
-        self._grace_seconds = restart_grace_seconds
         self._connected: Connected | None = None
 
     def __str__(self) -> str:
@@ -150,13 +146,14 @@ class PostgresStore:
 
     # ---- workers
 
-    async def register_worker(self, name: str, lease_us: int) -> int:
+    async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
         presence = self._open().presence
         now_us = self._given_us()
-        return await self._transact(lambda t: workers.register(t, presence, name, lease_us, now_us))
+        return await self._transact(lambda t: workers.register(t, presence, name, lease_us, now_us, knows))
 
-    async def heartbeat(self, worker: int) -> bool:
-        known = bool(await self._ask("extend_worker", worker, self._given_us()))
+    async def heartbeat(self, worker: int, held: str = "") -> bool:
+        life = "" if self._open().presence is None else await self._seen(worker)
+        known = bool(await self._ask("extend_worker", worker, self._given_us(), held, life))
         await self._look()
         return known
 
@@ -168,8 +165,8 @@ class PostgresStore:
     async def relieve(self) -> int:
         presence = self._open().presence
         own = sorted(presence.workers) if presence else []
-        asked = (self._address, own, self._given_us(), self._grace_seconds)
-        return len(await self._released(lambda t: workers.relieve(t, *asked)))
+        now_us = self._given_us()
+        return len(await self._released(lambda t: workers.relieve(t, own, now_us)))
 
     async def workers(self) -> list[WorkerRow]:
         return await reads.workers(self._ask)
@@ -194,7 +191,9 @@ class PostgresStore:
             await loan.begin()
         return loan
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
         # Mostly there is nothing, and looking costs no transaction.
         ((next_due_us, inputs, database_us, known, posted, _),) = await self._ask(
             "next_due", destinations, workflows, worker
@@ -205,7 +204,7 @@ class PostgresStore:
             return Claims([], [], None)
         if not inputs and (next_due_us is None or next_due_us > now_us):
             return Claims([], [], next_due_us, posted)
-        claims = await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us))
+        claims = await self._transact(lambda t: work.claim(t, worker, destinations, workflows, limit, now_us, leaves))
         if presence := self._open().presence:
             presence.came(in_vain=not claims.outputs and not claims.inputs)
         return claims
@@ -267,6 +266,9 @@ class PostgresStore:
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await reads.outputs(self._ask, ref, timers, limit)
+
+    async def waiting(self, before_us: int) -> list[Waiting]:
+        return await reads.waiting(self._ask, before_us)
 
     async def timers(self, limit: int) -> list[OutputClaim]:
         return await searching.timers(self._ask, limit)
@@ -346,6 +348,11 @@ class PostgresStore:
         if gone:
             self._open().tell()
         return gone
+
+    async def _seen(self, worker: int) -> str:
+        """Return the life of the server that has a worker's lock; nothing where its session is on its way back."""
+        rows = await self._ask("life", self._address.lock_class & workers.UNSIGNED, worker)
+        return rows[0][0] if rows else ""
 
     async def _look(self) -> None:
         """Learn the database's time, and whether a newer release has changed its tables."""

@@ -194,7 +194,7 @@ def of_workers(workers: Answers) -> Iterator[Finding]:
         if len(gone) < len(workers):
             yield note(what, "Another worker does within seconds; look again. If it stays, look at that one's log.")
         else:
-            yield problem(what, "Start a worker: it takes over at once, and nothing is lost.")
+            yield problem(what, "Start a worker: it takes over at once, or when the lease ends; nothing is lost.")
 
 
 def of_overdue(overdue: Answers) -> Iterator[Finding]:

@@ -6,8 +6,10 @@ import logging
 from collections.abc import Sequence
 
 from mainspring.errors import DamagedRecordError
+from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.stores.postgres.session import Row
+from mainspring.stores.postgres.sql import name_of
 from mainspring.stores.postgres.transaction import Transaction
 from mainspring.stores.rows import read_input, read_output
 
@@ -24,12 +26,13 @@ async def claim(
     workflows: Sequence[str],
     limit: int,
     now_us: int,
+    leaves: Leaves,
 ) -> Claims:
     """Take due outputs and waiting inputs for a worker, if it is still known."""
     if await transaction.value("hold_worker", worker) is None:
         return Claims([], [], None)
     outputs = await _claim_outputs(transaction, worker, destinations, limit, now_us) if destinations else []
-    inputs = await _claim_inputs(transaction, worker, workflows, limit) if workflows else []
+    inputs = await _claim_inputs(transaction, worker, workflows, limit, leaves) if workflows else []
     ((next_due_us, *_, posted, transaction.xid),) = await transaction.rows("next_due", destinations, (), worker)
     return Claims(outputs, inputs, next_due_us, posted)
 
@@ -50,11 +53,17 @@ async def _claim_outputs(
     return claims
 
 
-async def _claim_inputs(transaction: Transaction, worker: int, workflows: Sequence[str], limit: int) -> list[InputRow]:
+async def _claim_inputs(
+    transaction: Transaction, worker: int, workflows: Sequence[str], limit: int, leaves: Leaves
+) -> list[InputRow]:
+    types = [type for type, _ in leaves.types] or None
+    versions = [version for _, version in leaves.types] or None
+    names = [name_of(ref.workflow, ref.id) for ref in leaves.instances] or None
     inputs: list[InputRow] = []
     damaged: set[bytes] = set()
     aside: list[tuple[bytes, int, int | None]] = []
-    for row in await transaction.rows("claim_inputs", worker, list(dict.fromkeys(workflows)), limit):
+    wanted = list(dict.fromkeys(workflows))
+    for row in await transaction.rows("claim_inputs", worker, wanted, limit, types, versions, names):
         name: bytes = row[-1]
         if name in damaged:
             aside.append((name, row[0], None))  # what stands behind a damaged input waits for it

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from mainspring.stores.postgres.address import Address
+from typing import Final
+
 from mainspring.stores.postgres.presence import Presence
 from mainspring.stores.postgres.transaction import Transaction
 
+UNSIGNED: Final = 0xFFFFFFFF
+"""The first number of a lock as the server shows it."""
+
 
 async def register(
-    transaction: Transaction, presence: Presence | None, name: str, lease_us: int, now_us: int | None
+    transaction: Transaction, presence: Presence | None, name: str, lease_us: int, now_us: int | None, knows: str = ""
 ) -> int:
     """Return a new key. Its lock is taken before the row can be seen: nobody finds the one without the other."""
     key: int = await transaction.value("new_worker")
     if presence is not None:
         await presence.hold(key)
-    await transaction.rows("insert_worker", key, name, lease_us, now_us, presence is not None)
+    life = "" if presence is None else await transaction.value("life", transaction.lock_class & UNSIGNED, key) or ""
+    await transaction.rows("insert_worker", key, name, lease_us, now_us, presence is not None, knows, life)
     return key
 
 
@@ -33,9 +38,8 @@ async def release(transaction: Transaction, workers: list[int]) -> list[int]:
     return gone
 
 
-async def relieve(
-    transaction: Transaction, address: Address, own: list[int], now_us: int | None, grace_seconds: float
-) -> list[int]:
+async def relieve(transaction: Transaction, own: list[int], now_us: int | None) -> list[int]:
     """Release all workers that are gone or out of their lease. Return them."""
-    rows = await transaction.rows("gone_workers", now_us, grace_seconds, address.lock_class, own)
+    life: str = await transaction.value("life", None, None)
+    rows = await transaction.rows("gone_workers", now_us, life, transaction.lock_class, own)
     return await release(transaction, [key for (key,) in rows]) if rows else []

@@ -366,6 +366,7 @@ ORDER BY j.key;
 
 -- name: claimable_inputs
 -- The oldest free inputs of these workflows, except those behind another's input. Those of suspended instances are parked.
+-- And but for what the worker leaves to others: inputs of [type, version] with all behind them, and [workflow, instance].
 WITH others (workflow, instance, first) AS MATERIALIZED (
     SELECT workflow, instance, min(position)
     FROM inbox INDEXED BY inbox_by_owner WHERE owner >= 0 AND owner <> ?2
@@ -379,6 +380,12 @@ LEFT JOIN others AS o ON o.workflow = b.workflow AND o.instance = b.instance
 WHERE b.owner IS NULL
     AND b.workflow IN (SELECT value FROM json_each(?1))
     AND (o.first IS NULL OR b.position < o.first)
+    AND (?4 IS NULL OR NOT EXISTS (
+        SELECT 1 FROM inbox AS s INDEXED BY inbox_by_instance
+        WHERE s.workflow = b.workflow AND s.instance = b.instance AND s.position <= b.position
+            AND (s.type, s.type_version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?4))
+    ))
+    AND (?5 IS NULL OR (b.workflow, b.instance) NOT IN (SELECT value ->> 0, value ->> 1 FROM json_each(?5)))
 ORDER BY b.position LIMIT ?3;
 
 -- name: own_inputs
@@ -395,15 +402,15 @@ FROM dead_letters WHERE id = ?1 AND output_kind IS NOT NULL;
 
 -- name: insert_worker
 -- A new epoch.
-INSERT INTO workers (name, lease_us, ends_us) VALUES (?1, ?2, ?3) RETURNING key;
+INSERT INTO workers (name, lease_us, ends_us, knows) VALUES (?1, ?2, ?3, ?4) RETURNING key;
 
 -- name: extend_worker
--- Alive.
-UPDATE workers SET ends_us = lease_us + ?2 WHERE key = ?1 RETURNING key;
+-- Alive, and what it holds back.
+UPDATE workers SET ends_us = lease_us + ?2, held = ?3 WHERE key = ?1 RETURNING key;
 
 -- name: workers
 -- Who is registered, for people.
-SELECT key, name, lease_us, ends_us FROM workers ORDER BY key;
+SELECT key, name, lease_us, ends_us, knows, held FROM workers ORDER BY key;
 
 -- name: worker_leases
 -- Until when each worker said it would be back.
@@ -553,6 +560,11 @@ SELECT status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY status;
 -- name: tally
 -- How many instances each workflow has in each status. By rows as they lie there: the index by name has no statuses.
 SELECT workflow, status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY +workflow, status;
+
+-- name: waiting
+-- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.
+SELECT workflow, type, type_version, count(*), min(time_us) FROM inbox INDEXED BY inbox_free
+WHERE owner IS NULL AND time_us < ?1 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3;
 
 -- name: depths
 -- How much waits, and since when the oldest due output does.

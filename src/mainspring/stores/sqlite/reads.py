@@ -10,6 +10,7 @@ from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.pages import Page
 from mainspring.port.records import (
@@ -173,6 +174,11 @@ def stats(connection: apsw.Connection, now_us: int) -> Stats:
     with savepoint(connection):
         counts = dict(rows(connection, "status_counts"))
         return Stats(counts, *rows(connection, "depths", now_us)[0])
+
+
+def waiting(connection: apsw.Connection, before_us: int) -> list[Waiting]:
+    """Return how many inputs of each type wait since before a time."""
+    return [Waiting(*row) for row in rows(connection, "waiting", before_us)]
 
 
 def tally(connection: apsw.Connection) -> Tally:

@@ -108,7 +108,7 @@ CREATE TABLE inbox (
     timer_key TEXT,
     owner INTEGER,
     checksum INTEGER NOT NULL
-) STRICT;
+, lost INTEGER NOT NULL DEFAULT 0) STRICT;
 
 CREATE INDEX inbox_by_instance ON inbox (workflow, instance);
 
@@ -161,7 +161,7 @@ CREATE TABLE outbox (
     key TEXT,
     owner INTEGER,
     attempts INTEGER NOT NULL,
-    last_error TEXT, checksum INTEGER,
+    last_error TEXT, checksum INTEGER, lost INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, version)
 ) STRICT, WITHOUT ROWID;
 
@@ -230,4 +230,4 @@ CREATE TABLE workers (
     name TEXT NOT NULL,
     lease_us INTEGER NOT NULL,
     ends_us INTEGER NOT NULL
-) STRICT;
+, knows TEXT NOT NULL DEFAULT '', held TEXT NOT NULL DEFAULT '', alone TEXT) STRICT;

@@ -14,6 +14,7 @@ from mainspring.errors import StoreClosedError
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
+from mainspring.port.leaving import NOTHING, Leaves, Waiting
 from mainspring.port.lending import Loan
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
@@ -122,12 +123,12 @@ class SqliteStore:
 
     # ---- workers
 
-    async def register_worker(self, name: str, lease_us: int) -> int:
-        return await self._write(lambda transaction: self._workers.register(transaction, name, lease_us))
+    async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
+        return await self._write(lambda transaction: self._workers.register(transaction, name, lease_us, knows))
 
-    async def heartbeat(self, worker: int) -> bool:
+    async def heartbeat(self, worker: int, held: str = "") -> bool:
         def extend(transaction: Transaction) -> tuple[bool, int]:
-            return self._workers.extend(transaction, worker), version_of(transaction.connection)
+            return self._workers.extend(transaction, worker, held), version_of(transaction.connection)
 
         known, version = await self._write(extend)
         refuse_newer(self._place, version)
@@ -156,8 +157,10 @@ class SqliteStore:
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
         return await self._open_writer().lend(LentJob(worker, limit_seconds))
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
-        return await self._write(lambda transaction: work.claim(transaction, worker, destinations, workflows, limit))
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
+        return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
 
     async def relay(self, limit: int) -> Relayed:
         return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us
@@ -209,6 +212,9 @@ class SqliteStore:
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await self._read(lambda connection: reads.outputs(connection, ref, timers, limit))
+
+    async def waiting(self, before_us: int) -> list[Waiting]:
+        return await self._read(lambda connection: reads.waiting(connection, before_us))
 
     async def timers(self, limit: int) -> list[OutputClaim]:
         return await self._read(lambda connection: searching.timers(connection, limit))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from mainspring.errors import DamagedRecordError
+from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.stores.rows import output_checksum, read_input
 from mainspring.stores.sqlite.facts import Spot
@@ -22,7 +23,12 @@ _log = logging.getLogger(__name__)
 
 
 def claim(
-    transaction: Transaction, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int
+    transaction: Transaction,
+    worker: int,
+    destinations: Sequence[str],
+    workflows: Sequence[str],
+    limit: int,
+    leaves: Leaves,
 ) -> Claims:
     """Take due outputs and waiting inputs for a worker, if it is still known."""
     connection = transaction.connection
@@ -30,7 +36,7 @@ def claim(
         return Claims([], [], None)
     wanted = packed(destinations)
     outputs = _claim_outputs(transaction, worker, wanted, limit) if destinations else []
-    inputs = _claim_inputs(connection, worker, packed(workflows), limit) if workflows else []
+    inputs = _claim_inputs(connection, worker, packed(workflows), limit, leaves) if workflows else []
     next_due_us: int | None = scalar(connection, "next_due", wanted) if destinations else None
     return Claims(outputs, inputs, next_due_us)
 
@@ -54,10 +60,14 @@ def _claim_outputs(transaction: Transaction, worker: int, destinations: str, lim
     return claims
 
 
-def _claim_inputs(connection: apsw.Connection, worker: int, workflows: str, limit: int) -> list[InputRow]:
+def _claim_inputs(
+    connection: apsw.Connection, worker: int, workflows: str, limit: int, leaves: Leaves
+) -> list[InputRow]:
+    types = packed(leaves.types) if leaves.types else None
+    instances = packed([(ref.workflow, ref.id) for ref in leaves.instances]) if leaves.instances else None
     inputs: list[InputRow] = []
     damaged: dict[tuple[str, str], int] = {}
-    for row in rows(connection, "claimable_inputs", workflows, worker, limit):
+    for row in rows(connection, "claimable_inputs", workflows, worker, limit, types, instances):
         name = (row[1], row[2])
         if name in damaged:
             continue  # what stands behind a damaged input waits for it

@@ -84,16 +84,16 @@ class Workers:
         self._locks = locks
         self._knows_the_time = False
 
-    def register(self, transaction: Transaction, name: str, lease_us: int) -> int:
+    def register(self, transaction: Transaction, name: str, lease_us: int, knows: str) -> int:
         """Return a new key. Its file is locked before the row can be seen: nobody finds the one without the other."""
-        key: int = scalar(transaction.connection, "insert_worker", name, lease_us, transaction.now_us + lease_us)
+        key: int = scalar(transaction.connection, "insert_worker", name, lease_us, transaction.now_us + lease_us, knows)
         transaction.when_rolled_back.append(lambda: self._locks.drop(key))
         self._locks.hold(key)
         return key
 
-    def extend(self, transaction: Transaction, worker: int) -> bool:
+    def extend(self, transaction: Transaction, worker: int, held: str) -> bool:
         """Extend a lease, if the worker is still known."""
-        return scalar(transaction.connection, "extend_worker", worker, transaction.now_us) is not None
+        return scalar(transaction.connection, "extend_worker", worker, transaction.now_us, held) is not None
 
     def release(self, transaction: Transaction, workers: list[int]) -> None:
         """Give back what workers hold and forget them."""

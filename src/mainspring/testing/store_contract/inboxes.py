@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from mainspring.port.leaving import Leaves, Waiting
 from mainspring.port.records import Committed, Conflict, Ref, Unit
 from mainspring.testing.store_contract.rig import (
     ORDERS,
@@ -258,3 +259,37 @@ class InboxTests(Suite):
         await rig.done(accept("w-1"), step("m-1", status="completed", cancel_all="timers"))
         assert await rig.waiting() == ["w-1"]
         assert await rig.inputs() == ["w-1"]
+
+    @behaviour
+    async def test_an_input_that_a_worker_leaves_to_others_holds_back_what_stands_behind_it_and_nothing_else(
+        self, rig: Rig
+    ) -> None:
+        await rig.done(accept("w-1"), accept("w-2", type="Strange", type_version=2), accept("w-3"))
+        await rig.done(accept("x-1", on="o-2", type="Strange"), accept("y-1", on="o-3"))
+        leaves = Leaves(types=(("Strange", 2), ("Stranger", 1)))
+        assert [row.message_id for row in (await rig.claim(leaves=leaves)).inputs] == ["w-1", "x-1", "y-1"]
+        assert [row.message_id for row in (await rig.claim(leaves=leaves)).inputs] == []
+        assert await rig.inputs() == ["w-2", "w-3"]
+
+    @behaviour
+    async def test_inputs_that_are_left_to_others_take_no_place_of_those_that_are_claimed(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", type="Strange"), accept("w-2", "w-3", "w-4"), accept("x-1", "x-2", on="o-2"))
+        claims = await rig.claim(limit=2, leaves=Leaves(types=(("Strange", 1),)))
+        assert [row.message_id for row in claims.inputs] == ["x-1", "x-2"]
+
+    @behaviour
+    async def test_an_instance_that_a_worker_leaves_to_others_is_not_claimed(self, rig: Rig) -> None:
+        await rig.done(accept("w-1"), accept("x-1", on="o-2"))
+        leaves = Leaves(instances=(order("o-1"), Ref("Others", "o-2")))
+        assert [row.message_id for row in (await rig.claim(leaves=leaves)).inputs] == ["x-1"]
+        assert await rig.inputs(by=rig.other) == ["w-1"]
+
+    @behaviour
+    async def test_what_waits_for_long_is_counted_by_type_and_version(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", "w-2", type="Strange", type_version=2), accept("x-1", on="o-2"))
+        await rig.done(step("m-1", on="o-3", status="suspended"), accept("y-1", on="o-3"))
+        assert await rig.store.waiting(WRITTEN_US) == []
+        found = [Waiting(ORDERS, "Go", 1, 1, WRITTEN_US), Waiting(ORDERS, "Strange", 2, 2, WRITTEN_US)]
+        assert await rig.store.waiting(WRITTEN_US + 1) == found
+        await rig.claim()
+        assert await rig.store.waiting(WRITTEN_US + 1) == []

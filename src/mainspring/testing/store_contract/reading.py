@@ -135,6 +135,21 @@ class ReadingTests(Suite):
         assert {worker.key for worker in await rig.store.workers()} == before
 
     @behaviour
+    async def test_workers_say_what_they_know_and_what_they_hold_back(self, rig: Rig) -> None:
+        before = {worker.key for worker in await rig.store.workers()}
+        key = await rig.store.register_worker("host:4711", 30_000_000, "what it knows")
+
+        async def said() -> list[tuple[str, str]]:
+            return [(each.knows, each.held) for each in await rig.store.workers() if each.key not in before]
+
+        assert await said() == [("what it knows", "")]
+        await rig.store.heartbeat(key, "a destination")
+        assert await said() == [("what it knows", "a destination")]
+        await rig.store.heartbeat(key)
+        assert await said() == [("what it knows", "")]
+        await rig.store.release_worker(key)
+
+    @behaviour
     async def test_stats_count_instances_by_their_status(self, rig: Rig) -> None:
         await rig.done(step("m-1"), step("m-1", on="o-2"), step("m-1", on="o-3", status="completed"))
         counted = (await rig.store.stats()).instances

@@ -13,6 +13,7 @@ from unittest import SkipTest
 
 from msgspec.structs import replace
 
+from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.records import (
     Claims,
     Committed,
@@ -91,8 +92,9 @@ class Rig:
         destinations: Sequence[str] = ALL_DESTINATIONS,
         workflows: Sequence[str] = (ORDERS,),
         limit: int = 1_000,
+        leaves: Leaves = NOTHING,
     ) -> Claims:
-        return await self.store.claim(self.worker if by is None else by, destinations, workflows, limit)
+        return await self.store.claim(self.worker if by is None else by, destinations, workflows, limit, leaves)
 
     async def claimed(self, by: int | None = None) -> list[OutputKey]:
         """Claim whatever there is, and return the outputs."""

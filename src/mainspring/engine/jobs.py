@@ -1,0 +1,116 @@
+"""A command in a worker's hands, and who hears how its attempts end."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
+
+from mainspring.core.messages import Envelope, Kind
+from mainspring.engine.details import read_detail
+from mainspring.engine.handlers import Context, Handler
+from mainspring.engine.pending import Pending, instance_id, moment, read_context
+from mainspring.engine.recorder import answer_id
+from mainspring.port import records
+from mainspring.port.lending import Loan
+from mainspring.port.records import OutputClaim, Ref
+from mainspring.telemetry.observed import Observed
+
+MICROSECONDS: Final = 1_000_000
+NEVER_US: Final = 1 << 62
+
+
+class Job(Struct):
+    """A command in a worker's hands."""
+
+    claim: OutputClaim
+    message: Any
+    context: Context | None = None
+    started_us: int = 0
+    deadline_us: int = NEVER_US
+    era: int = 0
+    observed: Observed | None = None
+
+    @property
+    def ref(self) -> Ref:
+        """The instance that sent it."""
+        return Ref(self.claim.workflow, self.claim.instance)
+
+    @property
+    def id(self) -> str:
+        """The command's id: the idempotency key of every attempt."""
+        return f"{self.claim.workflow}/{self.claim.instance}/{self.claim.output.version}"
+
+
+class Outcomes(Protocol):
+    """Who hears how attempts ended."""
+
+    def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
+        """Take the result back to the instance that asked."""
+        ...
+
+    async def lend(self, handler: Handler) -> Loan:
+        """Open the transaction in which a handler's result will be recorded."""
+        ...
+
+    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
+        """Commit what the handler wrote, and take the result back to the instance that asked."""
+        ...
+
+    def failed(self, handler: Handler, job: Job, error: Exception) -> None:
+        """Try again later, or give up."""
+        ...
+
+    def dropped(self, handler: Handler, job: Job) -> None:
+        """Settle a command whose instance was cancelled: nobody waits for its result."""
+        ...
+
+    async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
+        """Return whether a result is remembered under the command's business key, and which."""
+        ...
+
+
+def as_exception(handler: Handler, error: BaseException) -> Exception:
+    """Return what a handler raised as an error that ends neither a task nor a process."""
+    if isinstance(error, Exception):
+        return error
+    wrapped = RuntimeError(f"{handler.name} raised {type(error).__name__}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def envelope_of(job: Job) -> Envelope[Any]:
+    """Return a command in its envelope."""
+    context = read_context(job.claim.context)
+    return Envelope(
+        job.message,
+        job.id,
+        moment(job.claim.due_us),
+        context.correlation_id,
+        Kind.COMMAND,
+        context.causation_id,
+        instance_id(context.sender) if context.sender else None,
+        context.reply_to,
+        None,
+        context.trace if job.observed is None else job.observed.trace,
+    )
+
+
+def fired(claim: OutputClaim, message: Any, now_us: int) -> Pending:
+    """Return a timer that is due as the input that it becomes."""
+    ref, context = Ref(claim.workflow, claim.instance), read_context(claim.context)
+    return Pending(
+        ref=ref,
+        message=message,
+        type=claim.type,
+        type_version=claim.type_version,
+        body=claim.body,
+        id=answer_id(ref, claim.output.version, Kind.TIMER),
+        kind=Kind.TIMER,
+        # Nobody sent it, so a Reply to it goes to whoever began the instance.
+        context=records.Context(context.correlation_id, context.causation_id, None, None, context.trace),
+        time_us=now_us,
+        cause=claim.output.version,
+        settles=claim.output,
+        timer_key=read_detail(claim.detail).key,
+    )

@@ -1,0 +1,69 @@
+"""What a worker holds back, and why: kept with its heartbeat, for whoever asks why something does not go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import MsgspecError, Struct, json
+
+from mainspring.engine.runners import Runner
+
+MOST_TOLD: Final = 50
+"""So many of a kind are told of: the text is written with a heartbeat."""
+
+
+class OpenBreaker(Struct, frozen=True, omit_defaults=True):
+    """A destination that does not answer. `waiting` commands are in the worker's hands; others may wait for room there.
+
+    The error is told by its type alone: what it says may be secret.
+    """
+
+    destination: str
+    since_us: int
+    failures: int
+    error: str
+    probe_us: int
+    waiting: int = 0
+
+
+class Standing(Struct, frozen=True, omit_defaults=True):
+    """All that a worker holds back. A key that is not known here is one of a newer release.
+
+    >>> written(Standing()), read("")
+    ('', Standing(breakers=()))
+    """
+
+    breakers: tuple[OpenBreaker, ...] = ()
+
+
+def standing_of(runners: Mapping[str, Runner]) -> Standing:
+    """Return what a worker holds back now, by its runners and their destinations."""
+    return Standing(breakers=tuple(_breakers(runners))[:MOST_TOLD])
+
+
+def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:
+    for destination, runner in sorted(runners.items()):
+        gate = runner.gate
+        if gate.is_open:
+            yield OpenBreaker(
+                destination,
+                gate.opened_us,
+                gate.state.failures,
+                gate.error,
+                gate.probe_us,
+                runner.waiting,
+            )
+
+
+def written(standing: Standing) -> str:
+    """Return it as it is kept: nothing, where nothing is held back."""
+    return "" if standing == Standing() else json.encode(standing).decode()
+
+
+def read(text: str) -> Standing:
+    """Return what was kept. What cannot be read is of a release that tells it otherwise: it holds nothing back here."""
+    try:
+        return json.decode(text, type=Standing) if text else Standing()
+    except MsgspecError:
+        return Standing()
