@@ -7,11 +7,13 @@ from datetime import timedelta
 
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
-from mainspring.engine.standing import OpenBreaker, read
+from mainspring.engine.standing import HungCalls, OpenBreaker, read
 from mainspring.port.records import OutputClaim, WorkerRow
 from mainspring.port.store import Store
 
-FIX = "Look at what it calls. They go on by themselves when a call goes well."
+FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
+
+KEEP = "they were given up, and keep a thread each"
 
 
 async def held_back(store: Store) -> dict[str, str]:
@@ -28,11 +30,20 @@ async def held_among(store: Store, outputs: Sequence[OutputClaim]) -> list[str]:
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
     """Return what these workers tell of the destinations that they hold back."""
-    found: dict[str, list[OpenBreaker]] = {}
+    breakers: dict[str, list[OpenBreaker]] = {}
+    hung: dict[str, list[HungCalls]] = {}
     for row in workers:
-        for breaker in read(row.held).breakers:
-            found.setdefault(breaker.destination, []).append(breaker)
-    return {destination: _breaker(each, len(workers), now_us) for destination, each in sorted(found.items())}
+        standing = read(row.held)
+        for breaker in standing.breakers:
+            breakers.setdefault(breaker.destination, []).append(breaker)
+        for calls in standing.hung:
+            hung.setdefault(calls.destination, []).append(calls)
+    told: dict[str, str] = {}
+    for destination in sorted(breakers.keys() | hung.keys()):
+        texts = [_breaker(breakers[destination], len(workers), now_us)] if destination in breakers else []
+        texts += [_hung(hung[destination], len(workers), now_us)] if destination in hung else []
+        told[destination] = "; ".join(texts)
+    return told
 
 
 def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
@@ -45,16 +56,43 @@ def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
     41 commands wait; the next probe in 20 s
     """
     worst = max(found, key=lambda breaker: breaker.failures)
-    where = f" in {len(found)} of {workers} workers" if workers > 1 else ""
+    where = _where(len(found), workers)
     since = _since(min(breaker.since_us for breaker in found), now_us)
-    waiting = sum(breaker.waiting for breaker in found)
     wait_us = min(breaker.probe_us for breaker in found) - now_us
     probe = f"in {duration(timedelta(seconds=wait_us // 1_000_000))}" if wait_us >= 1_000_000 else "now"
     why = f"{worst.error}, {worst.failures:,} in a row"
     return (
         f"{worst.destination} is held back by an open breaker{where} since {since} ({why}); "
-        f"{waiting:,} {'command waits' if waiting == 1 else 'commands wait'}; the next probe {probe}"
+        f"{_waiting(sum(breaker.waiting for breaker in found))}; the next probe {probe}"
     )
+
+
+def _hung(found: Sequence[HungCalls], workers: int, now_us: int) -> str:
+    """Return what is told of calls that hang.
+
+    >>> print(_hung([HungCalls("Charge", 0, 2)], 1, 0))
+    2 calls of Charge hang since 00:00 UTC (they were given up, and keep a thread each)
+    >>> print(_hung([HungCalls("Charge", 0, 128, True, 7)], 1, 0).split("; ", 1)[1])
+    it is held back until some return; 7 commands wait
+    """
+    count = sum(calls.count for calls in found)
+    since = _since(min(calls.since_us for calls in found), now_us)
+    calls = "call" if count == 1 else "calls"
+    hang, keep = ("hangs", "it was given up, and keeps a thread") if count == 1 else ("hang", KEEP)
+    text = f"{count:,} {calls} of {found[0].destination} {hang}{_where(len(found), workers)} since {since} ({keep})"
+    held = [calls for calls in found if calls.held]
+    if not held:
+        return text
+    where = _where(len(held), workers)
+    return f"{text}; it is held back{where} until some return; {_waiting(sum(calls.waiting for calls in held))}"
+
+
+def _where(found: int, workers: int) -> str:
+    return f" in {found} of {workers} workers" if workers > 1 else ""
+
+
+def _waiting(count: int) -> str:
+    return f"{count:,} {'command waits' if count == 1 else 'commands wait'}"
 
 
 def _since(time_us: int, now_us: int) -> str:

@@ -66,6 +66,7 @@ class Engine:
         self.relay = Relay(store, runtime)
         self.claimer.posted = self.relay.wake
         self.waiting = Waiting(store, registry)
+        runtime.hung.on_change = self._hung_changed
         self.works = False
         self._renewing = asyncio.Lock()
         self._renewed_us = 0
@@ -79,6 +80,7 @@ class Engine:
     async def start(self, *, work: bool, name: str, pools: frozenset[str] | None = None) -> None:
         """Register as a worker and begin. Without `work` nothing is claimed and nothing is carried out here."""
         self.works = work
+        self.runtime.hung.quiet = False
         self.dispatcher.pools = pools
         self.dispatcher.closing = not work
         self._name = name
@@ -157,6 +159,7 @@ class Engine:
         deadline_seconds = loop.time() + seconds
         while self._can_go_on() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
+        self.runtime.hung.quiet = True
         for runner in self.dispatcher.runners():
             if runner.active:
                 log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
@@ -187,7 +190,7 @@ class Engine:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
             self.dispatcher.held.clear()
-            held = written(standing_of(self.dispatcher.runners_by_queue()))
+            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung))
             if await self.store.heartbeat(self.committer.worker, held):
                 self._renewed_us = asked_us
                 return
@@ -240,6 +243,11 @@ class Engine:
         self.dispatcher.subscriptions.stop_overdue(now_us)
         if not self.dispatcher.subscriptions.running and not any(runner.active for runner in runners):
             self.dispatcher.busy.clear()
+
+    def _hung_changed(self) -> None:
+        for runner in self.dispatcher.runners():
+            runner.hold(self.runtime.hung.holds(runner.handler.name))
+        self.dispatcher.held.set()
 
     def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
         """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""

@@ -14,6 +14,7 @@ from concurrent.futures import Future
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mainspring.engine.hung import Hung
 from mainspring.port.clock import Clock
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class Call(Future[Any]):
+    """A function that a thread is to call. `left`: nobody waits for it any more, and its thread ends with it."""
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        super().__init__()
+        self.function = function
+        self.left = False
+
+
 class Threads:
     """A few daemon threads for functions that block, started as they are needed.
 
@@ -66,56 +76,74 @@ class Threads:
     def __init__(self, most: int, name: str = THREAD_NAME) -> None:
         self._most = most
         self._name = name
-        self._started = 0
-        self._idle = threading.Semaphore(0)
-        self._calls: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._numbers = count()
+        # Threads and calls that somebody waits for: a call beyond the threads needs one more.
+        self._started = self._open = 0
+        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
 
-    def run(self, function: Callable[[], Any]) -> Future[Any]:
+    def run(self, function: Callable[[], Any]) -> Call:
         """Let a thread call a function, as soon as one is free."""
-        future: Future[Any] = Future()
-        self._calls.put((future, function))
-        if self._started < self._most and not self._idle.acquire(blocking=False):
-            self._started += 1
-            threading.Thread(target=self._work, name=f"{self._name}_{self._started - 1}", daemon=True).start()
-        return future
+        call = Call(function)
+        self._calls.put(call)
+        with self._lock:
+            self._open += 1
+            self._start()
+        return call
+
+    def leave(self, call: Call) -> bool:
+        """Wait for a call no longer. True: it goes on, and another thread takes the place of the one that it keeps."""
+        if call.cancel():
+            return False
+        with self._lock:
+            if call.done() or call.left:
+                return False
+            call.left = True
+            self._started -= 1
+            self._open -= 1
+            self._start()
+        return True
 
     def close(self) -> None:
         """Cancel what has not begun, and let each thread end when it is free."""
         try:
             while call := self._calls.get_nowait():
-                call[0].cancel()
+                call.cancel()
         except queue.Empty:
             pass
         for _ in range(self._started):
             self._calls.put(None)
 
+    def _start(self) -> None:
+        if self._open > self._started and self._started < self._most:
+            name = f"{self._name}_{next(self._numbers)}"
+            threading.Thread(target=self._work, name=name, daemon=True).start()
+            self._started += 1
+
     def _work(self) -> None:
-        while True:
-            try:
-                call = self._calls.get_nowait()
-            except queue.Empty:
-                self._idle.release()
-                call = self._calls.get()
-            if call is None:
-                return
-            _settle(*call)
+        while call := self._calls.get():
+            _settle(call)
+            with self._lock:
+                if call.left:
+                    return
+                self._open -= 1
             # Else the last call's message and result would be kept alive until the next one.
             del call
 
 
-def _settle(future: Future[Any], function: Callable[[], Any]) -> None:
-    if not future.set_running_or_notify_cancel():
+def _settle(call: Call) -> None:
+    if not call.set_running_or_notify_cancel():
         return
     try:
-        result = function()
+        result = call.function()
     except StopIteration as error:
-        future.set_exception(_as_error(error))
+        call.set_exception(_as_error(error))
     except Exception as error:  # noqa: BLE001  a handler may fail in any way
-        future.set_exception(error)
+        call.set_exception(error)
     except BaseException as error:  # noqa: BLE001  sys.exit() in a handler must not end the thread
-        future.set_exception(_as_error(error))
+        call.set_exception(_as_error(error))
     else:
-        future.set_result(result)
+        call.set_result(result)
 
 
 def _as_error(error: BaseException) -> RuntimeError:
@@ -137,6 +165,8 @@ class Runtime:
         self.clock: Clock = clock or SystemClock()
         # How many processes there are at most for handlers that run in them: more than cores would not compute more.
         self.processes = _cores()
+        # Calls in threads that were given up and still run.
+        self.hung = Hung(self.clock.now_us)
         # Who hears of everything, where telemetry is on.
         self.observer: Observer | None = None
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
@@ -193,11 +223,18 @@ class Runtime:
         if tasks:
             await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
 
-    async def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Run a blocking function in a thread."""
+    async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
+        """Run a blocking function in a thread. One with a name is told of when it goes on though nobody waits."""
         if self._threads is None:
             self._threads = Threads(HANDLER_THREADS)
-        return await asyncio.wrap_future(self._threads.run(function))
+        threads = self._threads
+        call = threads.run(function)
+        try:
+            return await asyncio.wrap_future(call)
+        except asyncio.CancelledError:
+            if threads.leave(call) and name:
+                self.hung.add(name, call)
+            raise
 
     async def in_process(self, function: Callable[[Any], Any], message: Any, begun: Callable[[], None]) -> Any:
         """Run a function of a message in a process; `begun` is told when it begins. Who stops waiting kills it."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import MsgspecError, Struct, json
 
+from mainspring.engine.hung import Hung
 from mainspring.engine.runners import Runner
 
 MOST_TOLD: Final = 50
@@ -27,19 +28,33 @@ class OpenBreaker(Struct, frozen=True, omit_defaults=True):
     waiting: int = 0
 
 
+class HungCalls(Struct, frozen=True, omit_defaults=True):
+    """Calls of a plain function that were given up and still run. `held`: there are too many, and it is called no more.
+
+    A subscriber has no destination of its own, and is told of by its name.
+    """
+
+    destination: str
+    since_us: int
+    count: int
+    held: bool = False
+    waiting: int = 0
+
+
 class Standing(Struct, frozen=True, omit_defaults=True):
     """All that a worker holds back. A key that is not known here is one of a newer release.
 
     >>> written(Standing()), read("")
-    ('', Standing(breakers=()))
+    ('', Standing(breakers=(), hung=()))
     """
 
     breakers: tuple[OpenBreaker, ...] = ()
+    hung: tuple[HungCalls, ...] = ()
 
 
-def standing_of(runners: Mapping[str, Runner]) -> Standing:
+def standing_of(runners: Mapping[str, Runner], hung: Hung) -> Standing:
     """Return what a worker holds back now, by its runners and their destinations."""
-    return Standing(breakers=tuple(_breakers(runners))[:MOST_TOLD])
+    return Standing(breakers=tuple(_breakers(runners))[:MOST_TOLD], hung=tuple(_hung(runners, hung))[:MOST_TOLD])
 
 
 def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:
@@ -54,6 +69,16 @@ def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:
                 gate.probe_us,
                 runner.waiting,
             )
+
+
+def _hung(runners: Mapping[str, Runner], hung: Hung) -> Iterable[HungCalls]:
+    for name in hung.names():
+        found = [(destination, runner) for destination, runner in runners.items() if runner.handler.name == name]
+        what = hung.since_us(name), hung.count(name), hung.holds(name)
+        for destination, runner in sorted(found, key=lambda each: each[0]):
+            yield HungCalls(destination, *what, runner.waiting)
+        if not found:
+            yield HungCalls(name, *what)
 
 
 def written(standing: Standing) -> str:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mainspring.engine.dispatch import Dispatcher
 
 PUBLICATIONS_AT_ONCE: Final = 100
+HELD_US: Final = 10 * MICROSECONDS
+"""So long a message waits whose subscriber is held back. Waiting costs no attempt."""
 
 log = logging.getLogger("mainspring.engine")
 
@@ -144,11 +146,18 @@ class Subscriptions:
         job = publication.job
         try:
             failures: list[tuple[Handler, Exception]] = []
+            held = ""
             for handler in publication.subscribers:
+                if self._runtime.hung.holds(handler.name):
+                    held = handler.name
+                    continue
                 error = await self._tell_one(handler, publication)
                 if error is not None:
                     failures.append((handler, error))
-            if failures:
+            if held:
+                attempts = job.claim.attempts + bool(failures)
+                self._dispatcher.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang")
+            elif failures:
                 self._again_or_bury(job.claim, failures)
             else:
                 self._settle(job.claim, job.message, publication.targets, ())
@@ -227,7 +236,7 @@ class Subscriptions:
                 await handler.call(job.message, context)
             else:
                 call = begin_and_call if self._observer is None else self._observer.in_thread(begin_and_call)
-                await self._runtime.in_thread(call)
+                await self._runtime.in_thread(call, handler.name)
         except asyncio.CancelledError:
             if not publication.overdue:
                 raise

@@ -86,7 +86,8 @@ def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_
     (told,) = [line for line in ran.out.splitlines() if "ChargeCard" in line]
     assert re.fullmatch(
         r"wrong: ChargeCard is held back by an open breaker since (\S+ )?\d\d:\d\d UTC \(TimeoutError, 5 in a row\); "
-        r"41 commands wait; the next probe now. Look at what it calls. They go on by themselves when a call goes well.",
+        r"41 commands wait; the next probe now. "
+        r"Look at what it calls. What waits goes on by itself when calls go well again.",
         told,
     )
     (held,) = document["held_back"]

@@ -55,7 +55,7 @@ class VirtualRuntime(Runtime):
         self._tasks: Any = InOrder()
         self._waits = random.Random(seed)  # noqa: S311  no secret
 
-    async def in_thread(self, function: Callable[[], Any]) -> Any:
+    async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
         await asyncio.sleep(self._waits.uniform(0.001, 0.05))
         return function()
 

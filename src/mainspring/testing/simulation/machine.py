@@ -62,7 +62,7 @@ class SimulatedRuntime(Runtime):
         """Tell whether a task is one of the engine's."""
         return task in self._tasks
 
-    async def in_thread(self, function: Callable[[], Any]) -> Any:
+    async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
         called: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._calls.append((function, called))
         return await called
