@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.standing import HungCalls, OpenBreaker, read
-from mainspring.port.records import OutputClaim, WorkerRow
+from mainspring.engine.unread import fleet_of
+from mainspring.port.records import InputRow, OutputClaim, Ref, WorkerRow
 from mainspring.port.store import Store
 
 FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
@@ -22,10 +24,13 @@ async def held_back(store: Store) -> dict[str, str]:
     return told_by([row for row in await store.workers() if row.ends_us > now_us], now_us)
 
 
-async def held_among(store: Store, outputs: Sequence[OutputClaim]) -> list[str]:
-    """Return why some of these outputs wait, if workers hold them back."""
-    held = await held_back(store) if outputs else {}
-    return [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
+async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
+    """Return why some of what an instance waits for waits: workers hold it back, or none can read it."""
+    if not inputs and not outputs:
+        return []
+    held = await held_back(store)
+    told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
+    return told + told_of(await fleet_of(store), ref, inputs, outputs)
 
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:

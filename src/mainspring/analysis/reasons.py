@@ -5,6 +5,7 @@ The store is asked for all of these; what is found first is the cause:
     suspended      an input or a handler failed, or somebody stopped it
     dead letter    a message of it could not be carried out, and nobody has dealt with that
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
+    unread         an input, a command, a timer or its own stream has waited for a minute, and no worker can read it
     failing        a handler is tried again and again, and fails
     inbox          inputs wait that no worker takes
     handler        a command is due, or in a handler's hands
@@ -25,7 +26,9 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.held import held_back
+from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
+from mainspring.engine.unread import Fleet, fleet_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
@@ -34,6 +37,7 @@ Cause: TypeAlias = Literal[
     "suspended",
     "dead letter",
     "held back",
+    "unread",
     "failing",
     "inbox",
     "handler",
@@ -73,18 +77,26 @@ class Reason(Struct, frozen=True):
 _Told: TypeAlias = list[tuple[Cause, str]]
 
 
+class _Workers(Struct, frozen=True):
+    """What the workers that run hold back, by destinations, and what they know."""
+
+    held: Mapping[str, str]
+    fleet: Fleet | None
+
+
 async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     """Return why each of these instances does not go on."""
     if not refs:
         return []
-    letters, held = await _letters(store, set(refs)), await held_back(store)
-    return [await _readable(store, ref, letters.get(ref, []), held) for ref in refs]
+    letters = await _letters(store, set(refs))
+    workers = _Workers(await held_back(store), await fleet_of(store))
+    return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
 
 
-async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: Mapping[str, str]) -> Reason:
+async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers) -> Reason:
     """Return a reason also where one cannot be read: that may well be the reason."""
     try:
-        return await _reason(store, ref, letters, held)
+        return await _reason(store, ref, letters, workers)
     except DamagedRecordError as error:
         return Reason("damaged", (str(error),))
 
@@ -102,7 +114,7 @@ async def _letters(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:
     return found
 
 
-async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: Mapping[str, str]) -> Reason:
+async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers) -> Reason:
     (loaded,) = await store.load([ref], most=1)
     if loaded is None or loaded.row.purged_us is not None:
         return Reason("gone", ("it has been purged meanwhile",))
@@ -112,9 +124,13 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: M
         told.append(("suspended", f"suspended: {row.error or 'no reason was given'}"))
     told += _each("dead letter", (_letter(letter) for letter in letters))
     outputs = await store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
-    told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
-    told += _each("failing", (_failing(claim, now_us) for claim in outputs if claim.attempts))
+    timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
+    held = workers.held
+    told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
+    if row.status != "suspended":
+        told += _each("unread", told_of(workers.fleet, ref, waiting, [*outputs, *timers]))
+    told += _each("failing", (_failing(claim, now_us) for claim in outputs if claim.attempts))
     if waiting and row.status != "suspended":
         more = f", and {len(waiting) - 1:,} more after it" if len(waiting) > 1 else ""
         more = more.replace(" more", " or more") if len(waiting) == INPUTS_LOOKED_AT else more
@@ -123,7 +139,6 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], held: M
     children, asked = await _asked(store, row.key, now_us)
     told += _each("child", children)
     told += _each("task", await _tasks(store, ref, asked, now_us))
-    timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     told += _each("timer", (_timer(claim, now_us) for claim in timers))
     if not told:
         told.append(("nothing", "nothing is under way: only a message from outside can wake it"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from mainspring.app.services import Source
 from mainspring.engine.observer import Observer
 from mainspring.engine.runners import Runner
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.unread import unread_of
 from mainspring.errors import OperationError, SettingError, told
 from mainspring.port.records import EDGE, InstanceFilter, Stats
 from mainspring.telemetry.instruments import Instruments
@@ -112,10 +114,14 @@ class Looks:
         told.oldest_due.set({(): late_us / 1e6})
 
     async def _look_for_what_is_wrong(self) -> None:
-        """Count what waits for code that this app does not have, and what runs longer than its workflow expects."""
+        """Count what waits for code that this app or no worker has, and what runs longer than its workflow expects."""
         orphans, overdue = await orphans_of(self._app), await overdue_of(self._app)
         self._instruments.orphans.set({(type,): count for type, count in orphans.items()})
         self._instruments.overdue.set({(name,): count for name, count in overdue.items()})
+        unread: Counter[tuple[str, ...]] = Counter()
+        for one in await unread_of(self._app.engine.store):
+            unread[one.label,] += one.count
+        self._instruments.unread.set(unread)
 
     async def _lags(self) -> dict[tuple[str, ...], float]:
         sources = self._app.services.sources

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct, field
 
+from mainspring.analysis import unread
 from mainspring.analysis.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.documents import instance_document
@@ -23,6 +24,7 @@ from mainspring.cli.output import counted, distance, visible, write_json, write_
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.runtime import SystemClock
+from mainspring.engine.unread import fleet_of, unread_of
 from mainspring.errors import MainspringError, told
 from mainspring.port.findings import Examination, Examined, Finding, note, problem
 from mainspring.port.records import InstanceFilter, InstanceRow, Stats
@@ -166,6 +168,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
+    strange = await unread_of(store)
+    health.findings += [problem(unread.told(one, health.now_us), unread.FIX) for one in strange]
     health.findings += await _orphans(app)
     health.findings += await _overdue(app)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]
@@ -238,7 +242,9 @@ async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
 
 
 async def _orphans(app: Mainspring) -> list[Finding]:
-    """Return what waits for a handler that this app does not have."""
+    """Return what waits for a handler that this app does not have, where no worker tells what it has."""
+    if await fleet_of(app.engine.store) is not None:
+        return []
     return [
         problem(f"No handler of this app takes {name}: {counted(count, 'message')} waiting", "Register one.")
         for name, count in sorted((await orphans_of(app)).items())

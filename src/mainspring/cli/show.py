@@ -52,7 +52,7 @@ class Waiting(Struct, frozen=True):
     outbox: list[OutputClaim]
     timers: list[OutputClaim]
     held_back: list[str]
-    """Why workers hold some of these commands back."""
+    """Why workers hold some of these back, or cannot read them."""
 
     @property
     def count(self) -> int:
@@ -143,13 +143,10 @@ def _checked(loaded: Loaded, at: int | None) -> int:
 
 async def _waiting(app: Mainspring, ref: Ref) -> Waiting:
     store = app.engine.store
+    inbox = await store.inbox(ref, WAITING)
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
-    return Waiting(
-        await store.inbox(ref, WAITING),
-        outbox,
-        await store.outputs(ref, timers=True, limit=WAITING),
-        await held_among(store, outbox),
-    )
+    timers = await store.outputs(ref, timers=True, limit=WAITING)
+    return Waiting(inbox, outbox, timers, await held_among(store, ref, inbox, [*outbox, *timers]))
 
 
 # ---- for programs

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mainspring.engine import knowledge
 from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
@@ -181,7 +182,8 @@ class Engine:
 
     async def _register(self) -> None:
         asked_us = self.store.now_us()
-        self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6))
+        knows = knowledge.written(knowledge.knowledge_of(self.registry, self.dispatcher.serves))
+        self.committer.worker = await self.store.register_worker(self._name, int(LEASE_SECONDS * 1e6), knows)
         self._renewed_us = asked_us
 
     async def _renew(self) -> None:
@@ -190,7 +192,8 @@ class Engine:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
             self.dispatcher.held.clear()
-            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung))
+            left = self.claimer.strangers.instances_left()
+            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung, left))
             if await self.store.heartbeat(self.committer.worker, held):
                 self._renewed_us = asked_us
                 return

@@ -9,6 +9,7 @@ from msgspec import MsgspecError, Struct, json
 
 from mainspring.engine.hung import Hung
 from mainspring.engine.runners import Runner
+from mainspring.port.records import Ref
 
 MOST_TOLD: Final = 50
 """So many of a kind are told of: the text is written with a heartbeat."""
@@ -41,20 +42,35 @@ class HungCalls(Struct, frozen=True, omit_defaults=True):
     waiting: int = 0
 
 
+class Left(Struct, frozen=True):
+    """An instance that waits for a worker that can read it, and what this one does not know of it."""
+
+    workflow: str
+    id: str
+    why: str
+
+
 class Standing(Struct, frozen=True, omit_defaults=True):
     """All that a worker holds back. A key that is not known here is one of a newer release.
 
     >>> written(Standing()), read("")
-    ('', Standing(breakers=(), hung=()))
+    ('', Standing(breakers=(), hung=(), left=()))
     """
 
     breakers: tuple[OpenBreaker, ...] = ()
     hung: tuple[HungCalls, ...] = ()
+    left: tuple[Left, ...] = ()
 
 
-def standing_of(runners: Mapping[str, Runner], hung: Hung) -> Standing:
-    """Return what a worker holds back now, by its runners and their destinations."""
-    return Standing(breakers=tuple(_breakers(runners))[:MOST_TOLD], hung=tuple(_hung(runners, hung))[:MOST_TOLD])
+def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, str]) -> Standing:
+    """Return what a worker holds back now: by its runners and their destinations, and what it leaves to others."""
+    # Sorted, so that many workers that can tell of some only tell of the same.
+    told = (Left(ref.workflow, ref.id, left[ref]) for ref in sorted(left, key=str)[:MOST_TOLD])
+    return Standing(
+        tuple(_breakers(runners))[:MOST_TOLD],
+        tuple(_hung(runners, hung))[:MOST_TOLD],
+        tuple(told),
+    )
 
 
 def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:

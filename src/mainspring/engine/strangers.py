@@ -19,6 +19,8 @@ INSTANCES_LEFT: Final = 1_000
 INSTANCE_LEFT_SECONDS: Final = 30.0
 WORKFLOW_LEFT_SECONDS: Final = 2.0
 OUTPUT_LEFT_SECONDS: Final = 2.0
+TOLD_ON_SECONDS: Final = 15.0
+"""So much longer an instance is told of as left: in between it is looked at again."""
 
 log = logging.getLogger("mainspring.engine")
 
@@ -37,6 +39,7 @@ class Strangers:
         self._types: dict[tuple[str, int], None] = {}
         # Until when, the next first, and why.
         self._instances: dict[Ref, tuple[int, str]] = {}
+        self._told_until: dict[Ref, tuple[int, str]] = {}
         self._workflows: dict[str, int] = {}
         self._told: set[str] = set()
         self._leaves: Leaves | None = NOTHING
@@ -56,7 +59,10 @@ class Strangers:
         self._forget_old()
         if len(self._instances) < INSTANCES_LEFT or ref in self._instances:
             self._instances.pop(ref, None)
-            self._instances[ref] = (self._now_us() + int(INSTANCE_LEFT_SECONDS * 1e6), why)
+            until_us = self._now_us() + int(INSTANCE_LEFT_SECONDS * 1e6)
+            self._instances[ref] = (until_us, why)
+            self._told_until.pop(ref, None)
+            self._told_until[ref] = (until_us + int(TOLD_ON_SECONDS * 1e6), why)
             self._leaves = None
         else:
             self._leave_workflow(ref.workflow)
@@ -88,11 +94,12 @@ class Strangers:
             del self._instances[next(iter(self._instances))]
             self._leaves = None
 
-    def named(self) -> tuple[list[str], dict[str, str]]:
-        """Return the types that are left to others, and the instances, each with the reason."""
-        self._forget_old()
-        types = [f"{type}@{version}" for type, version in self._types]
-        return types, {str(ref): why for ref, (_, why) in self._instances.items()}
+    def instances_left(self) -> dict[Ref, str]:
+        """Return the instances that are left to others, or were a moment ago, each with the reason."""
+        now_us = self._now_us()
+        while self._told_until and next(iter(self._told_until.values()))[0] <= now_us:
+            del self._told_until[next(iter(self._told_until))]
+        return {ref: why for ref, (_, why) in self._told_until.items()}
 
 
 def told_why(error: NewerTypeError) -> str:

@@ -251,6 +251,9 @@ class Instruments:
             "instances.overdue", "{instance}", "workflow", "Instances that run longer than their workflow expects."
         )
         self.orphans = gauge("orphans", "{message}", "type", "Outputs that wait and that nothing in this app takes.")
+        self.unread = gauge(
+            "unread", "{message}", "type", "What has waited for a minute and no worker that runs can read."
+        )
         self.depths_age = gauge("depths.age", "s", "", "How old what is told of the database is.")
 
     def _counter(self, name: str, unit: str, labels: str, help: str) -> Counter:

@@ -138,13 +138,15 @@ def _waiting(router: APIRouter, served: Served) -> None:
         """Return what an instance waits for: inputs, commands and timers; the next hundred of each."""
         ref, store = Ref(workflow, id), app.engine.store
         await loaded(app, workflow, id, events=0)
+        inbox = await store.inbox(ref, WAITING)
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
+        timers = await store.outputs(ref, timers=True, limit=WAITING)
         return answer(
             {
-                "inbox": fitting(served.shown(input_document(row)) for row in await store.inbox(ref, WAITING)),
+                "inbox": fitting(served.shown(input_document(row)) for row in inbox),
                 "outbox": _outputs(served, outbox),
-                "timers": _outputs(served, await store.outputs(ref, timers=True, limit=WAITING)),
-                "held_back": await held_among(store, outbox),
+                "timers": _outputs(served, timers),
+                "held_back": await held_among(store, ref, inbox, [*outbox, *timers]),
             }
         )
 

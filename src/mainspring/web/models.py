@@ -154,7 +154,9 @@ class WaitingDocument(Document):
     inbox: list[InputDocument]
     outbox: list[OutputDocument]
     timers: list[OutputDocument]
-    held_back: list[str] = Field(description="Why workers hold some of the commands back: what they call is away.")
+    held_back: list[str] = Field(
+        description="Why some of these wait: what a command calls is away, or no worker that runs can read them."
+    )
 
 
 class LetterDocument(Document):

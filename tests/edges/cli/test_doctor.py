@@ -7,6 +7,9 @@ import apsw
 import pytest
 
 from mainspring.cli import doctor
+from mainspring.engine import unread
+from mainspring.engine.knowledge import Knowledge
+from mainspring.engine.knowledge import written as written_knowledge
 from mainspring.engine.runtime import SystemClock
 from mainspring.engine.standing import OpenBreaker, Standing, written
 from mainspring.port.records import Stats
@@ -62,13 +65,13 @@ def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
     }
 
 
-def hold_back(standing: Standing) -> None:
+def hold_back(standing: Standing, knows: str = "") -> None:
     """Leave a living worker behind, which holds something back."""
 
     async def main() -> None:
         store = SqliteStore(Path("orders.db"), SystemClock())
         await store.open()
-        worker = await store.register_worker("charger", 3_600_000_000)
+        worker = await store.register_worker("charger", 3_600_000_000, knows)
         assert await store.heartbeat(worker, written(standing))
         await store.close()
 
@@ -93,6 +96,24 @@ def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_
     (held,) = document["held_back"]
     assert held in told
     assert shown.out.splitlines()[-1] == held
+
+
+def test_what_no_running_worker_knows_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    hold_back(Standing(), written_knowledge(Knowledge(frozenset(), {}, frozenset({"Orders"}))))
+    assert "ChargeCard" not in run("doctor").out
+    monkeypatch.setattr(unread, "UNREAD_SECONDS", 0.0)
+
+    ran, shown = run("doctor"), run("show", "o-1")
+
+    assert ran.code == 1
+    (told,) = [line for line in ran.out.splitlines() if "ChargeCard" in line]
+    assert told.startswith("wrong: No worker that runs knows ChargeCard: 1 has waited for ")
+    assert told.endswith(". Run a worker of the release that knows it, in its pool; or register it, " + ALIAS)
+    assert "ChargeCard was due" in shown.out.splitlines()[-1]
+
+
+ALIAS = "or let the type that took its place have the old name as an alias."
 
 
 def test_messages_that_nobody_here_handles_are_wrong(run: Run, folder: Path) -> None:

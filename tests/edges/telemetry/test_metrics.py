@@ -257,6 +257,27 @@ def test_what_nobody_here_takes_is_told_by_its_type() -> None:
     run(main)
 
 
+def test_what_no_running_worker_knows_is_told_by_its_type_after_a_minute() -> None:
+    clock = VirtualClock()
+    store = MemoryStore(clock)
+    before = shop(Mainspring("memory://", runtime=Runtime(clock), store=store), wired=False)
+    before.external(Charge)
+    before.observe(metrics=True)
+
+    async def main() -> None:
+        async with before:
+            await before.send(PlaceOrder("o-1"))
+            assert ("mainspring_unread", ("Charge",)) not in await scraped(before)
+
+            async def told() -> bool:
+                clock.advance(1)
+                return (await scraped(before)).get(("mainspring_unread", ("Charge",))) == 1
+
+            await until(told)
+
+    run(main)
+
+
 class Impatient(Orders):
     expected_within = timedelta(hours=1)
 

@@ -95,6 +95,7 @@ def test_every_alarm_that_was_promised_is_there() -> None:
         "mainspring_lease_takeovers_total",
         "mainspring_inbox",
         "mainspring_orphans",
+        "mainspring_unread",
     ):
         assert name in about
 
