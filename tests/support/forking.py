@@ -7,6 +7,7 @@ from multiprocessing.context import ForkServerContext
 from typing import Final
 
 IMPORTED: Final = [
+    "tests.engine.releases",
     "tests.proof.broker_faults.worker_process",
     "tests.proof.crash.client_process",
     "tests.proof.crash.rebuild",
