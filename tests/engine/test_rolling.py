@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from mainspring import Mainspring
+from mainspring.port.records import InputRow, Ref, Unit
 from tests.engine.releases import CHANGES, Change, begin, release
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -51,6 +52,35 @@ def test_a_worker_of_the_release_before_leaves_alone_what_it_cannot_read(change:
             await nothing_is_wrong(new)
 
     run(main)
+
+
+@pytest.mark.parametrize(("type", "version"), [("Ridden", 1), ("Walked", 2)], ids=["a new type", "a new version"])
+def test_an_input_that_cannot_be_read_is_claimed_once_and_left_from_then_on(
+    type: str, version: int, make_app: MakeApp
+) -> None:
+    async def main() -> None:
+        async with release(make_app(), None) as old:
+            await accept(old, "t-1", type, version)
+            await accept(old, "t-1", "Walked", 1)
+            await look_twice(old)
+            taken = old.engine.claimer.taken
+            assert old.engine.claimer.strangers.leaves().types == ((type, version),)
+            await look_twice(old)
+            assert old.engine.claimer.taken == taken
+            await accept(old, "t-2", "Walked", 1)
+            await look_twice(old)
+            assert old.engine.claimer.taken == taken + 1
+            assert [row.type for row in await old.engine.store.inbox(Ref("Trip", "t-1"), 9)] == [type, "Walked"]
+
+    run(main)
+
+
+async def accept(app: Mainspring, id: str, type: str, version: int) -> None:
+    """Let an input wait in an inbox, as another process would."""
+    store, body = app.engine.store, f'{{"id": "{id}", "round": 1}}'.encode()
+    names = ("Trip", id, f"{type}-{version}", "command", type)
+    row = InputRow(*names, version, body, store.now_us(), b'{"correlation_id":"c"}')
+    await store.commit(0, [Unit("Trip", id, accepts=(row,))])
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -8,6 +8,7 @@ from tests.mutants.mistake import Mistake
 
 # The third store is the slowest, and these mistakes are not about it.
 _KEYWORD: Final = "not postgres"
+_CLAIMED_ONCE: Final = "test_an_input_that_cannot_be_read_is_claimed_once_and_left_from_then_on"
 
 ENGINE: Final = (
     Mistake(
@@ -29,9 +30,33 @@ ENGINE: Final = (
     Mistake(
         "an input overtakes the one before it whose type this worker does not know",
         "engine/claims.py",
-        "if ref in strange or not self._registry.codec.knows(row.type):",
-        "if not self._registry.codec.knows(row.type):",
+        "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
+        "if not self._registry.codec.reads(row.type, row.type_version):",
         ("tests/engine/test_faults.py::test_what_stands_behind_an_input_of_an_unknown_type_is_given_back_with_it",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "an input of a version that this worker does not know is taken for one that it can read",
+        "engine/claims.py",
+        "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
+        "if ref in strange or not self._registry.codec.knows(row.type):",
+        ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),
+        _KEYWORD,
+    ),
+    Mistake(
+        "what a worker cannot read is claimed again and again",
+        "engine/claims.py",
+        "claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())",
+        "claims = await self._store.claim(worker, wide, workflows, limit)",
+        ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),
+        _KEYWORD,
+    ),
+    Mistake(
+        "what one of the workers that run does not take is told as if none did",
+        "engine/unread.py",
+        "return any(one.takes(claim.destination, claim.type, claim.type_version) for one in self.known)",
+        "return all(one.takes(claim.destination, claim.type, claim.type_version) for one in self.known)",
+        ("tests/engine/test_unread.py::test_what_another_running_worker_takes_is_not_told",),
         _KEYWORD,
     ),
     Mistake(
