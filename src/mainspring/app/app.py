@@ -50,6 +50,7 @@ from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
+from mainspring.port.ids import shown
 from mainspring.port.records import DeadLetter, InstanceRow, OutputClaim, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
@@ -483,7 +484,7 @@ class Mainspring:
 
     async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
         """Return dead letters, oldest first."""
-        return await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))
+        return [shown(row) for row in await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))]
 
     async def retry_dead_letter(self, id: int, message: Any = None, *, actor: str | None = None) -> None:
         """Carry a dead letter out after all, under its old id; or `message` in its place.

@@ -16,6 +16,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of
 from mainspring.errors import DecodeError
+from mainspring.port.ids import plain
 from mainspring.port.records import EDGE, DeadLetter, EventRow, InputRow, InstanceRow, OutputClaim, Ref, Stats
 
 
@@ -38,7 +39,7 @@ def instance_document(row: InstanceRow) -> dict[str, Any]:
 def input_document(row: InputRow) -> dict[str, Any]:
     """Return a waiting input for programs."""
     return {
-        "message_id": row.message_id,
+        "message_id": plain(row.message_id),
         "kind": row.kind,
         "type": row.type,
         "message": Raw(row.body),
@@ -67,7 +68,7 @@ def letter_document(letter: DeadLetter) -> dict[str, Any]:
     return {
         "id": letter.id,
         "instance": f"{letter.workflow}/{letter.instance}",
-        "message_id": letter.message_id,
+        "message_id": plain(letter.message_id),
         "kind": letter.kind,
         "type": letter.type,
         "message": message,

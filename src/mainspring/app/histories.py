@@ -17,6 +17,7 @@ from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
+from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
 
@@ -230,7 +231,7 @@ def _event(row: EventRow) -> Event:
         _raw(row.body),
         _raw(row.detail),
         row.kind,
-        row.message_id,
+        None if row.message_id is None else plain(row.message_id),
         row.cause,
         _raw(row.context),
         row.actor,

@@ -24,6 +24,7 @@ from mainspring.errors import (
     WaitTimeoutError,
 )
 from mainspring.port.attributes import Value
+from mainspring.port.ids import shown
 from mainspring.port.records import InputRow, InstanceRow, OutputClaim, Ref
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Instance(Generic[In, State, Out]):
 
     async def waiting(self) -> list[InputRow]:
         """Return the inputs that wait in the inbox."""
-        return await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)
+        return [shown(row) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
 
     async def outputs(self, *, timers: bool = False) -> list[OutputClaim]:
         """Return what is recorded and not carried out yet: timers, or all but timers."""

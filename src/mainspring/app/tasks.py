@@ -28,6 +28,7 @@ from mainspring.errors import (
     TaskRefusedError,
     shown,
 )
+from mainspring.port.ids import MARK, plain
 from mainspring.port.pages import Page
 from mainspring.port.records import Context, Ref
 from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
@@ -190,6 +191,7 @@ class Tasks:
         assert envelope is not None  # noqa: S101  it was told its instance
         begun = read_context(row.context)
         trace = envelope.context.trace or begun.trace
+        envelope.mark = MARK
         envelope.context = Context(begun.correlation_id, str(row), trace=trace, task=row.key)
         envelope.task_answer = replace(answer, type=envelope.type)
         return envelope
@@ -301,7 +303,8 @@ def _answer_id(row: TaskRow) -> str:
 
 
 def _is_answer(row: TaskRow, message_id: str | None) -> bool:
-    return message_id is not None and (message_id == f"{row}/answer" or message_id.startswith(f"{row}/answer/"))
+    id = plain(message_id or "")
+    return id == f"{row}/answer" or id.startswith(f"{row}/answer/")
 
 
 def _readable(row: TaskRow, now_us: int) -> Task | None:

@@ -18,6 +18,7 @@ from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, given, json_option
 from mainspring.cli.output import clock, counted, visible, write_json, write_lines, write_table
 from mainspring.errors import MainspringError
+from mainspring.port.ids import plain
 from mainspring.port.records import EDGE, DeadLetter
 
 BAR_FROM = 20
@@ -89,7 +90,7 @@ def _write_letter(letter: DeadLetter) -> None:
         "message": f"{letter.type} {body.decode(errors='backslashreplace')}",
         "headers": "" if came is None else ", ".join(f"{name}={value}" for name, value in came.headers.items()),
         "kind": letter.kind,
-        "message id": letter.message_id,
+        "message id": plain(letter.message_id),
         "time (UTC)": clock(letter.time_us),
         "actor": letter.actor or "",
         "attempts": str(letter.attempts),

@@ -35,6 +35,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
+from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
@@ -214,7 +215,9 @@ def _write_state(state: State) -> None:
 
 def _write_waiting(waiting: Waiting, now_us: int) -> None:
     click.echo()
-    rows = [("inbox", row.type, "", f"{row.message_id}, {distance(row.time_us, now_us)}") for row in waiting.inbox]
+    rows = [
+        ("inbox", row.type, "", f"{plain(row.message_id)}, {distance(row.time_us, now_us)}") for row in waiting.inbox
+    ]
     for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
         rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
     write_table(("waits in", "message", "due", "note"), rows)

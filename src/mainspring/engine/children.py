@@ -15,6 +15,7 @@ from mainspring.engine.details import Ending, encode_detail, read_detail
 from mainspring.engine.parts import PartDone, stored
 from mainspring.engine.pending import Pending, instance_id, read_context
 from mainspring.engine.recorder import answer_id
+from mainspring.port.ids import MARK
 from mainspring.port.records import FAN_OUT, Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
 
 CHILDREN_MARK: Final = "+children"
@@ -141,6 +142,7 @@ def outcome(
         # Nobody to reply to has sent it: a Reply to it goes to whoever began the parent.
         context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=time_us,
+        mark=MARK,
         cause=to.version,
         settles=settles,
     )

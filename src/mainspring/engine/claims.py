@@ -19,6 +19,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.strangers import Strangers, told_why
 from mainspring.errors import CodecError, DamagedRecordError, NewerTypeError, StoreError
+from mainspring.port.ids import plain
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
 
@@ -246,7 +247,7 @@ class Claimer:
             try:
                 self._intake.submit(self._intake.from_inbox(row))
             except Exception:
-                log.exception("input %s of %s could not go on", row.message_id, ref)
+                log.exception("input %s of %s could not go on", plain(row.message_id), ref)
 
     def _give_back(self, row: InputRow) -> None:
         """Let a worker that knows its type take an input; from now on it is not even claimed."""
@@ -285,7 +286,6 @@ def _with_own_context(claim: OutputClaim) -> OutputClaim:
         return claim
     ref, cause, context = Ref(claim.workflow, claim.instance), claim.cause, read_context(claim.context)
     id = cause.message_id
-    if id is None:
-        id = answer_id(ref, cause.cause or 0, cause.kind)
+    id = answer_id(ref, cause.cause or 0, cause.kind) if id is None else plain(id)
     own = Context(context.correlation_id, id, str(ref), None, context.trace)
     return replace(claim, context=encode_context(own))

@@ -31,6 +31,7 @@ from mainspring.engine.strangers import OUTPUT_LEFT_SECONDS
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
 from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
+from mainspring.port.ids import MARK
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
     FAN_OUT,
@@ -350,6 +351,7 @@ class Dispatcher:
             kind=Kind.RESULT,
             context=Context(context.correlation_id, own, None, None, trace),
             time_us=self._store.now_us(),
+            mark=MARK,
             cause=claim.output.version,
             settles=claim.output,
             attempt=claim.attempts + 1,
@@ -418,9 +420,9 @@ class Dispatcher:
         text = error_text(error)
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, text, extra=about(job, attempts))
         letter = self.letter(job.claim, "its handler gave up", text, attempts)
-        self._intake.submit(self._failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
+        self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
-    def _failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:
+    def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:
         """Return what the instance learns of a command that became a dead letter."""
         claim, ref, text, attempts = job.claim, job.ref, letter.error or letter.reason, letter.attempts
         entry, undoes = self._registry.workflows.get(claim.workflow), undone_by(claim)
@@ -442,6 +444,7 @@ class Dispatcher:
             kind=Kind.RESULT,
             context=Context(context.correlation_id, job.id, None, None, trace),
             time_us=self._store.now_us(),
+            mark=MARK,
             cause=claim.output.version,
             settles=claim.output,
             attempt=attempts,
@@ -456,7 +459,7 @@ class Dispatcher:
         text = None if error is None else error_text(error)
         letter = self.letter(claim, reason, text, claim.attempts)
         if undone_by(claim) is not None:
-            self._intake.submit(self._failure(Job(claim, None), letter, definite=False))
+            self._intake.submit(self.failure(Job(claim, None), letter, definite=False))
             return
         unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
         self._committer.persist(unit)

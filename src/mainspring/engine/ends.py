@@ -26,6 +26,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
 from mainspring.errors import NewerTypeError
+from mainspring.port.ids import MARK
 from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
 
@@ -108,7 +109,9 @@ class Ends:
             # Only the first begins; the others must not look like one more child of the same name.
             told = context if number == 0 else first.context
             piece = Pending(first.ref, chunk, first.type, first.type_version, body, own, first.kind, told, now_us)
-            rows.append(replace(piece.input_row(claimed=True), message_id=f"{own}/{number}" if number else own))
+            rows.append(
+                replace(piece.input_row(claimed=True), message_id=f"{MARK}{own}/{number}" if number else MARK + own)
+            )
         self._dispatcher.settle(claim, tuple(rows))
 
     # ---- ends

@@ -13,7 +13,7 @@ from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import NEVER_US
+from mainspring.engine.jobs import NEVER_US, Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.operations import Operations
 from mainspring.engine.projector import Projector
@@ -26,7 +26,7 @@ from mainspring.engine.stepper import Stepper
 from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
-from mainspring.port.records import InputRow, OutputClaim, Ref, Status
+from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
 LEASE_SECONDS: Final = 30.0
@@ -107,7 +107,7 @@ class Engine:
             await self._ending
 
     async def _stop(self, drain_seconds: float) -> None:
-        self.dispatcher.closing = True
+        self.dispatcher.closing = self.runtime.hung.quiet = True
         try:
             if self.works:
                 await self.claimer.stop()
@@ -160,7 +160,6 @@ class Engine:
         deadline_seconds = loop.time() + seconds
         while self._can_go_on() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
-        self.runtime.hung.quiet = True
         for runner in self.dispatcher.runners():
             if runner.active:
                 log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
@@ -284,6 +283,10 @@ class Engine:
     def leave(self, ref: Ref, why: str) -> None:
         """Leave an instance to workers that know newer code, for a while."""
         self.claimer.strangers.meet_instance(ref, why)
+
+    def refuse(self, job: Job, letter: DeadLetter) -> None:
+        """Tell the instance that sent a command that it is a dead letter, and was certainly not taken."""
+        self.intake.submit(self.dispatcher.failure(job, letter, definite=True))
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
-from mainspring.port.records import InputRow, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref
 
 
 class Followers(Protocol):
@@ -33,6 +34,10 @@ class Followers(Protocol):
 
     def leave(self, ref: Ref, why: str) -> None:
         """Leave an instance to others for a while."""
+        ...
+
+    def refuse(self, job: Job, letter: DeadLetter) -> None:
+        """Tell the instance that sent a command that it is a dead letter, and was certainly not taken."""
         ...
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:

@@ -16,6 +16,7 @@ from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import CodecError, DamagedRecordError, InvalidIdError, OperationError, WiringError
+from mainspring.port.ids import MARK
 from mainspring.port.records import Context, DeadLetter, InputRow, Ref
 from mainspring.port.store import Store
 
@@ -164,7 +165,8 @@ class Intake(Envelopes):
     def from_inbox(self, row: InputRow) -> Pending:
         """Return a row of the inbox as an input."""
         message, unreadable = read_message(self._registry.codec, row)
-        kind, context = Kind.COMMAND, Context(row.message_id)
+        mark, id = _split(row.message_id)
+        kind, context = Kind.COMMAND, Context(id)
         try:
             kind, context = read_kind(row.kind), read_context(row.context)
         except DamagedRecordError as error:
@@ -175,10 +177,11 @@ class Intake(Envelopes):
             type=row.type,
             type_version=row.type_version,
             body=row.body,
-            id=row.message_id,
+            id=id,
             kind=kind,
             context=context,
             time_us=row.time_us,
+            mark=mark,
             actor=row.actor,
             cause=row.cause,
             position=row.position,
@@ -193,16 +196,18 @@ class Intake(Envelopes):
                 f"Dead letter {letter.id} was sent to {letter.workflow}, which is not part of this app",
                 f"Use the app that has it; this one knows {', '.join(self._registry.workflows) or 'none'}.",
             )
+        mark, id = _split(letter.message_id)
         return Pending(
             ref=Ref(letter.workflow, letter.instance),
             message=self._registry.codec.decode(letter.type, letter.type_version, letter.body),
             type=letter.type,
             type_version=letter.type_version,
             body=letter.body,
-            id=letter.message_id,
+            id=id,
             kind=read_kind(letter.kind),
             context=read_context(letter.context),
             time_us=letter.time_us,
+            mark=mark,
             actor=letter.actor,
             answer=Answer(),
             discards=(letter.id,),
@@ -324,6 +329,11 @@ def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
         return codec.decode(row.type, row.type_version, row.body), None
     except CodecError as error:
         return None, error
+
+
+def _split(stored: str) -> tuple[str, str]:
+    """Return the mark of a stored id, if it has one, and the id."""
+    return (MARK, stored[1:]) if stored[:1] == MARK else ("", stored)
 
 
 def checked_message_id(id: object, what: str = "Message id") -> str:

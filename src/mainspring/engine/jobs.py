@@ -12,6 +12,7 @@ from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.port import records
+from mainspring.port.ids import MARK
 from mainspring.port.lending import Loan
 from mainspring.port.records import OutputClaim, Ref
 from mainspring.telemetry.observed import Observed
@@ -110,6 +111,7 @@ def fired(claim: OutputClaim, message: Any, now_us: int) -> Pending:
         # Nobody sent it, so a Reply to it goes to whoever began the instance.
         context=records.Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=now_us,
+        mark=MARK,
         cause=claim.output.version,
         settles=claim.output,
         timer_key=read_detail(claim.detail).key,

@@ -18,6 +18,7 @@ from mainspring.errors import (
     UnknownOutcomeError,
     shown,
 )
+from mainspring.port.ids import MARK
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
 from mainspring.telemetry.observed import Observed
@@ -127,10 +128,11 @@ class Answer:
 class Pending(Struct):
     """An input with its message at hand, and all that its step will have to commit beside it.
 
-    `settles` is the output that it answers, `position` its place in the inbox if it comes from there. `unreadable` says
-    why its body could not be decoded. `gives_up` is the reason of a command that failed for good in a workflow that
-    does not listen for that, or of a compensation that did; `definite` that it certainly did not happen. `undoes` is
-    the version that a compensation undoes which it answers. `accepts` are inputs of others that its step accepts.
+    `mark` stands before its id in the store where that is derived. `settles` is the output that it answers, `position`
+    its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded. `gives_up` is
+    the reason of a command that failed for good in a workflow that does not listen for that, or of a compensation that
+    did; `definite` that it certainly did not happen. `undoes` is the version that a compensation undoes which it
+    answers. `accepts` are inputs of others that its step accepts.
     `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
     nothing of the same instance that came behind it is taken before it.
     `task_answer` is what the store checks of an answer to a task before it takes it.
@@ -145,6 +147,7 @@ class Pending(Struct):
     kind: Kind
     context: Context
     time_us: int
+    mark: str = ""
     actor: str | None = None
     cause: int | None = None
     settles: OutputKey | None = None
@@ -194,7 +197,7 @@ class Pending(Struct):
         return InputRow(
             workflow=self.ref.workflow,
             instance=self.ref.id,
-            message_id=self.id,
+            message_id=self.mark + self.id,
             kind=self.kind.value,
             type=self.type,
             type_version=self.type_version,
@@ -212,7 +215,7 @@ class Pending(Struct):
         return DeadLetter(
             workflow=self.ref.workflow,
             instance=self.ref.id,
-            message_id=self.id,
+            message_id=self.mark + self.id,
             kind=self.kind.value,
             type=self.type,
             type_version=self.type_version,
@@ -239,5 +242,6 @@ def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: in
         kind=kind,
         context=Context(context.correlation_id, context.causation_id, own, None, context.trace),
         time_us=time_us,
+        mark=MARK,
         settles=claim.output,
     )

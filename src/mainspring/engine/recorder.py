@@ -49,6 +49,7 @@ from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, NewerTypeError
 from mainspring.port.digests import digested
+from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, Ref, Snapshot
 
 PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
@@ -114,7 +115,7 @@ class Recorder:
             pending.body,
             None,
             pending.kind.value,
-            None if derived else pending.id,
+            None if derived else pending.mark + pending.id,
             pending.cause,
             None if derived else encode_context(pending.context),
             pending.actor,
@@ -438,7 +439,7 @@ def message_id_of(ref: Ref, row: EventRow) -> str | None:
     'W/i/3'
     """
     if row.message_id is not None:
-        return row.message_id
+        return plain(row.message_id)
     if row.event in _OUTPUTS:
         return f"{ref.workflow}/{ref.id}/{row.version}"
     if row.kind is not None and row.cause is not None:

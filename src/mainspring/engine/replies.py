@@ -18,6 +18,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, input_of, instance_id, read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.port.ids import MARK
 from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
 from mainspring.port.store import Store
 
@@ -114,11 +115,13 @@ class Replies:
 
     async def _address(self, claim: OutputClaim, message_id: str) -> str:
         rows = await whole_stream(self._store, Ref(claim.workflow, claim.instance))
-        context = next((row.context for row in rows if row.message_id == message_id), None)
+        found = {row.message_id: row.context for row in rows if row.message_id in (message_id, MARK + message_id)}
+        # Of two with the same name, one that somebody chose must not get what is for an instance.
+        context = found.get(MARK + message_id) or found.get(message_id)
         if context is None:
             return ""
-        found = read_context(context)
-        return found.reply_to or (f"{INSTANCE}{found.sender}" if found.sender else "")
+        sent = read_context(context)
+        return sent.reply_to or (f"{INSTANCE}{sent.sender}" if sent.sender else "")
 
     def _to(self, claim: OutputClaim, message: Any, address: str) -> None:
         scheme, _, rest = address.partition(":")

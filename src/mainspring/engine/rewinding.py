@@ -25,6 +25,7 @@ from mainspring.engine.pending import encode_context, moment, read_context, time
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import OperationError
+from mainspring.port.ids import MARK
 from mainspring.port.records import ARMED, Context, EventRow, InputRow, InstanceRow, OutputRow, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
@@ -175,7 +176,7 @@ def _as_input(row: InstanceRow, answer: EventRow, part: int) -> InputRow:
     return InputRow(
         workflow=row.workflow,
         instance=row.id,
-        message_id=answer_id(Ref(row.workflow, row.id), row.version + 1, Kind.RESULT, part),
+        message_id=MARK + answer_id(Ref(row.workflow, row.id), row.version + 1, Kind.RESULT, part),
         kind=answer.kind or Kind.RESULT.value,
         type=answer.type or "",
         type_version=answer.type_version,

@@ -11,6 +11,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.pending import encode_context
 from mainspring.engine.recorder import Recorder, matters_to_ledger
 from mainspring.errors import OperationError
+from mainspring.port.ids import MARK
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref
 
 Doomed: TypeAlias = Literal["all", "forward", "armed"]
@@ -38,7 +39,7 @@ def then_rows(recorder: Recorder, ref: Ref, ledger: Ledger, context: Context, no
         InputRow(
             workflow=ref.workflow,
             instance=ref.id,
-            message_id=id,
+            message_id=MARK + id,
             kind=Kind.COMMAND.value,
             type=encoded.name,
             type_version=encoded.version,

@@ -22,13 +22,14 @@ from mainspring.engine.loader import Loader
 from mainspring.engine.observer import about_input
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.registry import Registry
+from mainspring.engine.repeats import Repeats, not_answered
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.strangers import told_why
 from mainspring.engine.units import Units, error_text
-from mainspring.errors import DuplicateIdError, NewerTypeError, TaskRefusedError
+from mainspring.errors import NewerTypeError
 from mainspring.port.records import Committed, Conflict, Duplicate, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
-from mainspring.port.tasks import RefusalReason, Refused
+from mainspring.port.tasks import Refused
 
 CONFLICTS_BEFORE_QUEUEING: Final = 5
 # Shares of one instance in a commit, so that a burst for it leaves turns and commits to the others: one is under way
@@ -52,6 +53,7 @@ class Stepper:
         self._observer = runtime.observer
         self._followers = followers
         self._units = Units(store, registry, followers)
+        self._repeats = Repeats(self._units, committer, followers)
         self.lanes = Lanes()
         self._paused: dict[int, Pending] = {}
         self._loader = Loader(store, runtime, self.advance, committer.lull)
@@ -396,9 +398,9 @@ class Stepper:
                 # Somebody else took the input, or relieved us of the output that it answers: theirs is the outcome.
                 log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
             case Duplicate(same):
-                self._repeated(pending, same)
+                self._repeats.repeated(pending, same)
             case Refused(reason):
-                self._not_answered(pending, reason)
+                not_answered(pending, reason)
             case _:
                 self._failed(lane, pending, outcome)
 
@@ -415,11 +417,11 @@ class Stepper:
                     else:
                         self._followers.due_at(0)
                 case Duplicate(same):
-                    self._repeated(pending, same)
+                    self._repeats.repeated(pending, same)
                 case Conflict():
                     log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
                 case Refused(reason):
-                    self._not_answered(pending, reason)
+                    not_answered(pending, reason)
                 case _:
                     if pending.answer is not None and not pending.awaits_end_of(outcome):
                         pending.answer.fail(outcome)
@@ -435,22 +437,6 @@ class Stepper:
         """
         unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
         self._later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)), pending)
-
-    def _repeated(self, pending: Pending, same: bool) -> None:
-        if pending.settles is not None or pending.position is not None:
-            self._committer.add(self._units.settled(pending), lambda _: None)
-        if pending.answer is None:
-            return
-        if same:
-            pending.answer.resolve("duplicate")
-        else:
-            pending.answer.fail(DuplicateIdError(str(pending.ref), pending.id))
-
-    def _not_answered(self, pending: Pending, reason: RefusalReason) -> None:
-        if pending.answer is not None and pending.task_answer is not None:
-            pending.answer.fail(
-                TaskRefusedError(f"{pending.ref}/{pending.task_answer.version}", reason, pending.task_answer.actor)
-            )
 
     def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
         """The store is in trouble: callers learn of it; what came from the store itself is tried again."""

@@ -163,7 +163,7 @@ class Units:
             outputs=tuple(written.outputs),
             cancels=tuple(written.cancels),
             cancel_all="timers" if ended else None,
-            dedupe=pending.id if pending.cause is None else None,
+            dedupe=pending.mark + pending.id if pending.cause is None else None,
             direct=pending.position is None,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
@@ -276,7 +276,7 @@ class Units:
             context=lane.context or encode_context(pending.context),
             accepts=pending.accepts if pending.position is not None else (pending.input_row(), *pending.accepts),
             # What waits in the inbox was no duplicate when it came there, and must not be taken for its own now.
-            dedupe=None if pending.position is not None or pending.cause is not None else pending.id,
+            dedupe=None if pending.position is not None or pending.cause is not None else pending.mark + pending.id,
             consumes=None,
             releases=() if pending.position is None else (pending.position,),
         )
@@ -341,7 +341,7 @@ class Units:
             self.settled(pending),
             dead_letters=() if pending.discards else (pending.as_dead_letter(reason),),
             discards=(),
-            dedupe=pending.id if pending.cause is None else None,
+            dedupe=pending.mark + pending.id if pending.cause is None else None,
         )
 
     def refused(self, pending: Pending, reason: str) -> Unit:
@@ -374,7 +374,7 @@ class Units:
             error=lane.error,
             definition_version=lane.entry.definition.version,
             context=lane.context,
-            dedupe=pending.id if pending.cause is None else None,
+            dedupe=pending.mark + pending.id if pending.cause is None else None,
             direct=pending.position is None,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),

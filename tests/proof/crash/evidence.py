@@ -59,6 +59,11 @@ GROUP BY i.key HAVING i.version <> count(e.version) OR i.version <> max(e.versio
 """
 
 
+def _plain(id: str) -> str:
+    """Return an id as its sender knows it: in the database a derived one bears a mark."""
+    return id.removeprefix("\u00a0")
+
+
 @dataclass(frozen=True)
 class Recorded:
     """One event of a stream, as it stands in the table."""
@@ -204,8 +209,8 @@ def read(place: Place, *, pays: bool = True) -> Evidence:
         return Evidence(
             streams=_streams(found),
             instances={ref: (version, status, state) for ref, version, status, state in found.rows(_INSTANCES)},
-            dead_letters=[DeadLetter(*row) for row in found.rows(_DEAD_LETTERS)],
-            inbox=[Waiting(*row) for row in found.rows(_INBOX)],
+            dead_letters=[DeadLetter(ref, _plain(id), *row) for ref, id, *row in found.rows(_DEAD_LETTERS)],
+            inbox=[Waiting(ref, _plain(id), *row) for ref, id, *row in found.rows(_INBOX)],
             outbox=[Owed(*row) for row in found.rows(_OUTBOX)],
             asked=read_ledger(place),
             effects=read_lines(place.effects),
@@ -228,8 +233,9 @@ def _streams(found: Tables) -> dict[str, list[Recorded]]:
     for ref, version, position, event, type, body, detail, kind, id, cause, context, *rest in found.rows(_EVENTS):
         details = json.decode(detail) if detail else {}
         contexts = json.decode(context) if context else {}
+        own = None if id is None else _plain(id)
         streams[ref].append(
-            Recorded(ref, version, position, event, type, body, details, kind, id, cause, contexts, *rest)
+            Recorded(ref, version, position, event, type, body, details, kind, own, cause, contexts, *rest)
         )
     return dict(streams)
 

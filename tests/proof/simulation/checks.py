@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
+from mainspring.port.ids import plain
 from mainspring.port.records import ENDED
 from tests.proof.crash.checker import Fault
 from tests.proof.crash.evidence import INPUTS, Recorded
@@ -41,7 +42,7 @@ class Case:
             for c in world.database.commits
             for output in c.unit.outputs
         }
-        self.letters = Counter(letter.message_id for letter in world.database.letters)
+        self.letters = Counter(plain(letter.message_id) for letter in world.database.letters)
         self.asked = {
             (asked.to, asked.id): json.decode(asked.body, type=TYPES[asked.type])
             for asked in reversed(world.clients.asked)
@@ -75,7 +76,8 @@ def _waited(world: World) -> dict[str, dict[str, Any]]:
     for commit in world.database.commits:
         for row in commit.unit.accepts:
             if row.workflow == "Gauge":
-                found[f"{row.workflow}/{row.instance}"][row.message_id] = json.decode(row.body, type=TYPES[row.type])
+                id = plain(row.message_id)
+                found[f"{row.workflow}/{row.instance}"][id] = json.decode(row.body, type=TYPES[row.type])
     return found
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
+from mainspring.port.ids import plain
 from mainspring.port.records import EventRow
 from tests.proof.crash.evidence import DeadLetter, Evidence, Owed, Recorded, Waiting
 
@@ -26,7 +27,7 @@ def recorded(ref: str, row: EventRow, position: int) -> Recorded:
         row.body,
         json.decode(row.detail) if row.detail else {},
         row.kind,
-        row.message_id,
+        None if row.message_id is None else plain(row.message_id),
         row.cause,
         json.decode(row.context) if row.context else {},
         row.state,
@@ -67,7 +68,7 @@ def evidence_of(world: World, workflows: Container[str]) -> Evidence:
         dead_letters=[
             DeadLetter(
                 f"{letter.workflow}/{letter.instance}",
-                letter.message_id,
+                plain(letter.message_id),
                 letter.kind,
                 letter.type,
                 letter.body,
@@ -79,7 +80,7 @@ def evidence_of(world: World, workflows: Container[str]) -> Evidence:
             if letter.workflow in workflows
         ],
         inbox=[
-            Waiting(f"{row.workflow}/{row.instance}", row.message_id, row.position, row.type, row.body)
+            Waiting(f"{row.workflow}/{row.instance}", plain(row.message_id), row.position, row.type, row.body)
             for row in database.waiting
             if row.workflow in workflows
         ],

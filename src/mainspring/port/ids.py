@@ -1,0 +1,35 @@
+"""Ids in the store: those that mainspring derives bear a mark, so that no id that somebody gives can be one of them.
+
+An input that comes of a stream (a message from instance to instance, a result, a timer, an answer to a task) has an id
+that follows from its place there, as `Transfer/t9/3`, and anybody may give that very text as the id of a message of
+their own. In the store a derived one begins with a no-break space, which is not printable, and an id that is given must
+be. Handlers, workflows, other services and people see it without the mark: what was a key yesterday is one tomorrow.
+
+What an older release has stored has no mark, and is read as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from mainspring.port.records import DeadLetter, InputRow
+
+MARK: Final = "\u00a0"
+
+R = TypeVar("R", InputRow, DeadLetter)
+
+
+def plain(id: str) -> str:
+    r"""Return an id as everybody but the store knows it.
+
+    >>> plain("\u00a0Transfer/t9/3"), plain("m-1")
+    ('Transfer/t9/3', 'm-1')
+    """
+    return id.removeprefix(MARK)
+
+
+def shown(row: R) -> R:
+    """Return a row as people are to see it."""
+    return replace(row, message_id=plain(row.message_id)) if row.message_id.startswith(MARK) else row
