@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.projections import Checkpoint, Document
 from mainspring.port.records import (
     Claims,
@@ -95,8 +96,10 @@ class Database(MemoryStore):
             self._befores.append(before)
         return refusal
 
-    async def claim(self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int) -> Claims:
-        claims = await super().claim(worker, destinations, workflows, limit)
+    async def claim(
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+    ) -> Claims:
+        claims = await super().claim(worker, destinations, workflows, limit, leaves)
         self.timers_taken += [(self.now_us(), claim.output) for claim in claims.outputs if claim.kind == "timer"]
         return claims
 
