@@ -102,8 +102,8 @@ class _Renumbered:
             for letter in await self._store.dead_letters(limit)
         ]
 
-    async def restore_output(self, dead_letter: int) -> bool:
-        return await self._store.restore_output(self._letters.theirs(dead_letter))
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
+        return await self._store.restore_output(self._letters.theirs(dead_letter), expected_version)
 
     async def holds(self, worker: int) -> list[OutputKey]:
         return [self._output(output) for output in await self._store.holds(worker)]

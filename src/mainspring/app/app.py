@@ -486,13 +486,14 @@ class Mainspring:
         """Return dead letters, oldest first."""
         return [shown(row) for row in await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))]
 
-    async def retry_dead_letter(self, id: int, message: Any = None, *, actor: str | None = None) -> None:
-        """Carry a dead letter out after all, under its old id; or `message` in its place.
+    async def retry_dead_letter(
+        self, id: int, message: Any = None, *, actor: str | None = None, force: bool = False
+    ) -> None:
+        """Carry a dead letter out after all, under its old id; or `message`, recorded as Resent, in its place.
 
-        A command that was corrected so is recorded in the stream as Resent, with an id of its own. After a compensation
-        that failed, what remained is undone too.
+        A command whose instance has ended, was compensated or has taken its failure is refused unless it is forced.
         """
-        await letters.retry(self.engine, self.services.edges, id, message, actor)
+        await letters.retry(self.engine, self.services.edges, id, message, actor, force=force)
 
     async def discard_dead_letter(self, id: int) -> None:
         """Remove a dead letter for good."""

@@ -14,6 +14,7 @@ from mainspring.core.messages import type_of
 from mainspring.engine.destinations import command
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
+from mainspring.engine.retrying import Since, refuse
 from mainspring.errors import NoSuchInstanceError, OperationError, shown
 from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
 
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
     from mainspring.engine.registry import WorkflowEntry
 
 
-async def retry(engine: Engine, edges: Mapping[str, Edge], id: int, message: Any, actor: str | None) -> None:
-    """Carry a dead letter out after all: as it is, or with another message in its place."""
+async def retry(
+    engine: Engine, edges: Mapping[str, Edge], id: int, message: Any, actor: str | None, *, force: bool = False
+) -> None:
+    """Carry a dead letter out after all: as it is, or with another message in its place.
+
+    What its instance has gone on without is refused, unless it is forced.
+    """
     checked_actor(actor)
     letter = await _letter(engine, id)
     if letter.workflow == EDGE:
@@ -32,11 +38,10 @@ async def retry(engine: Engine, edges: Mapping[str, Edge], id: int, message: Any
         await discard(engine, id)
         return
     if letter.output is not None:
-        await Operations(engine).before_retry(letter, actor, edited=message is not None)
         if message is None:
-            await engine.store.restore_output(id)
+            await _restore(engine, letter, actor, force=force)
         else:
-            await _resend(engine, letter, message, actor)
+            await _resend(engine, letter, message, actor, force=force)
         engine.due_at(0)
         return
     pending = engine.intake.from_dead_letter(letter if message is None else _edited(engine, letter, message))
@@ -63,11 +68,34 @@ def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
     return replace(letter, type=encoded.name, type_version=encoded.version, body=encoded.body)
 
 
-async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str | None) -> None:
+async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, force: bool) -> None:
+    """Let a worker carry it out, if nothing has happened to its instance since that was found to be right."""
+    since = _since(engine, letter)
+    for _ in range(CONFLICTS):
+        version = None if force else await refuse(engine.store, letter, since)
+        await Operations(engine).before_retry(letter, actor, edited=False, force=force)
+        if await engine.store.restore_output(letter.id, version):
+            return
+        if not await engine.store.dead_letters(1, 0, [letter.id]):
+            return  # somebody else was first
+    raise _restless(Ref(letter.workflow, letter.instance))
+
+
+def _since(engine: Engine, letter: DeadLetter) -> Since:
+    entry = engine.registry.workflows.get(letter.workflow)
+    ignores = entry is not None and any(each.definition.unknown_transition == "ignore" for each in entry.versions)
+    return Since(0 if letter.output is None else letter.output.version, ignores=ignores)
+
+
+async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str | None, *, force: bool) -> None:
     """Record a corrected command in the stream of its instance, and let it be carried out.
 
     It is another message, so it has an id, and an idempotency key, of its own.
     """
+    since = _since(engine, letter)
+    if not force:
+        await refuse(engine.store, letter, since)
+    await Operations(engine).before_retry(letter, actor, edited=True, force=force)
     entry = engine.registry.workflows.get(letter.workflow)
     ref = Ref(letter.workflow, letter.instance)
     if entry is None:
@@ -83,6 +111,9 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
             raise NoSuchInstanceError(str(ref))
         # Behind the load: whoever has corrected it before has moved the instance, or is seen here.
         await _letter(engine, letter.id)
+        looked_at = None if force else await refuse(engine.store, letter, since)
+        if looked_at is not None and looked_at != loaded.row.version:
+            continue
         row, version = loaded.row, loaded.row.version + 1
         event = entry.recorder.row(Resent(message, compensation), version, engine.store.now_us(), actor)
         unit = Unit(
@@ -103,7 +134,11 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
         engine.stepper.forget(ref)
         if isinstance(outcome, Committed):
             return
-    raise OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
+    raise _restless(ref)
+
+
+def _restless(ref: Ref) -> OperationError:
+    return OperationError(str(ref), f"moved on {CONFLICTS} times meanwhile", "Suspend it first, or try again.")
 
 
 async def _compensation(engine: Engine, entry: WorkflowEntry, letter: DeadLetter) -> Any:

@@ -191,7 +191,9 @@ def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
         found.append(problem(what, "`mainspring show ID` says why; then retry, skip or cancel."))
     if stats.dead_letters:
         what = f"{counted(stats.dead_letters, 'message')} could not be carried out"
-        found.append(problem(what, "See `mainspring dead-letters list`; then retry or discard."))
+        found.append(
+            problem(what, "See `mainspring dead-letters list`; then retry them, or discard what nobody needs.")
+        )
     due = stats.oldest_due_us
     waits = stats.inbox > 0 or (due is not None and due <= now_us)
     if waits and not stats.workers:

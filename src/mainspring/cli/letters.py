@@ -23,6 +23,8 @@ from mainspring.port.records import EDGE, DeadLetter
 
 BAR_FROM = 20
 
+force_option = click.option("--force", is_flag=True, help="Also what its instance has gone on without.")
+
 
 @click.group(epilog=examples("mainspring dead-letters list", "mainspring dead-letters retry 17"))
 def dead_letters() -> None:
@@ -107,18 +109,22 @@ def _write_letter(letter: DeadLetter) -> None:
 )
 @click.argument("ids", metavar="[ID]...", type=int, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="All that there are now.")
+@force_option
 @actor_option
 @json_option
 @app_option
-def retry_letters(ids: tuple[int, ...], everything: bool, actor: str | None, as_json: bool, address: str) -> int:
+def retry_letters(
+    ids: tuple[int, ...], everything: bool, force: bool, actor: str | None, as_json: bool, address: str
+) -> int:
     """Carry dead letters out after all, under their old ids.
 
-    Commands go back to a worker; inputs are taken at once, and stay dead letters if still no instance takes them (exit
-    code 1).
+    Commands go back to a worker; inputs are taken at once, and stay dead letters if still no instance takes them. What
+    its instance has gone on without (it has ended, was compensated, or has taken the failure) is refused and named,
+    unless it is forced. Exit code 1 says that some were refused, or are dead letters still.
     """
 
     async def again(app: Mainspring, id: int) -> bool:
-        await app.retry_dead_letter(id, actor=actor)
+        await app.retry_dead_letter(id, actor=actor, force=force)
         return not await app.engine.store.dead_letters(1, 0, [id])
 
     return _each(address, ids, everything, as_json, ("retried", "is a dead letter still"), again)
@@ -133,10 +139,11 @@ def retry_letters(ids: tuple[int, ...], everything: bool, actor: str | None, as_
 )
 @click.argument("id", type=int)
 @click.argument("body", metavar="JSON")
+@force_option
 @actor_option
 @json_option
 @app_option
-def edit_letter(id: int, body: str, actor: str | None, as_json: bool, address: str) -> int:
+def edit_letter(id: int, body: str, force: bool, actor: str | None, as_json: bool, address: str) -> int:
     """Correct a dead letter's message and carry it out. JSON may be - for standard input.
 
     A corrected input is taken under its old id. A corrected command is recorded in its instance's stream as Resent,
@@ -147,7 +154,7 @@ def edit_letter(id: int, body: str, actor: str | None, as_json: bool, address: s
         letter = await _letter(app, id)
         text = given(body)
         message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
-        await app.retry_dead_letter(id, message, actor=actor)
+        await app.retry_dead_letter(id, message, actor=actor, force=force)
         left = bool(await app.engine.store.dead_letters(1, 0, [id]))
         outcome = "is a dead letter still" if left else "corrected and retried"
         if as_json:
@@ -203,7 +210,8 @@ def _each(
                 elif not everything or problem is not None:
                     click.echo(f"dead letter {id}: {visible(outcome)}")
         if everything and not as_json:
-            click.echo(f"{counted(len(chosen) - failed, 'dead letter')} {words[0]}")
+            left = f", {failed:,} not" if failed else ""
+            click.echo(f"{counted(len(chosen) - failed, 'dead letter')} {words[0]}{left}")
         return REFUSED if failed else 0
 
     return with_app(address, use)

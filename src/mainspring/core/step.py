@@ -49,6 +49,9 @@ Out = TypeVar("Out")
 
 OUTPUTS_PER_STEP: Final = 2_000
 
+# What is decided where decide has no case. It is told apart from an author's own empty list by being this very object.
+_NO_CASE: Final[list[Any]] = []
+
 
 class Output(Struct, Generic[In, Out], frozen=True, gc=False):
     """A recorded decision that is still to be carried out, and the version at which it stands in the stream.
@@ -65,6 +68,8 @@ class Output(Struct, Generic[In, Out], frozen=True, gc=False):
 class Step(Struct, Generic[In, State, Out], frozen=True, gc=False):
     """The outcome of a step: what to append, the state after it, and what to carry out.
 
+    `no_case` says that decide had none for the input, and that this is no mistake: it is recorded, and nothing follows.
+
     >>> Step((), None, 0).outputs
     []
     """
@@ -72,6 +77,7 @@ class Step(Struct, Generic[In, State, Out], frozen=True, gc=False):
     events: Sequence[Event[In, Out]]
     state: State
     version: int
+    no_case: bool = False
 
     @property
     def outputs(self) -> list[Output[In, Out]]:
@@ -106,7 +112,7 @@ def step(
     events = translate(begins, envelope.message, decisions, envelope.task)
     if definition.history == "state":
         check_unkept(definition.name, events)
-    return Step(events, fold(workflow, state, events), version + len(events))
+    return Step(events, fold(workflow, state, events), version + len(events), decisions is _NO_CASE)
 
 
 def _check_input(definition: Definition, message: object, state: object, begins: bool) -> None:
@@ -133,7 +139,7 @@ def _decide(
         return decisions
     # A timer that lost its race is no mistake of the author's: it is recorded, and nothing follows.
     if definition.unknown_transition == "ignore" or envelope.kind is Kind.TIMER:
-        return []
+        return _NO_CASE
     raise UnknownTransitionError(definition.name, envelope.message, state)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
@@ -112,6 +113,8 @@ class Observer:
             workflow = pending.ref.workflow
             self._instruments.steps.add((workflow, became))
             if type(outcome) is Committed:
+                if status == "stepped" and _is_left(pending, unit):
+                    self._instruments.buried.add((workflow,))
                 took_us = max(0, self.now_us() - observed.begun_us)
                 self._instruments.step_duration.observe(took_us / MICROSECONDS, (workflow,))
         if self._tracing is not None and observed.spanned is not None:
@@ -133,7 +136,10 @@ class Observer:
                 instruments.refusals.add((_refusal(outcome),))
                 continue
             for letter in unit.dead_letters:
-                self.buried(letter)
+                if not _waits(unit, letter):
+                    self.buried(letter)
+            if unit.handles:
+                instruments.handled.add((unit.workflow,), len(unit.handles))
             if unit.events:
                 if unit.events[0].event == "Began":
                     instruments.began.add((unit.workflow,))
@@ -309,6 +315,18 @@ def _context(job: Job) -> Context:
         return read_context(job.claim.context)
     except DamagedRecordError:
         return Context(job.id)  # whoever needs the rest of it will say so
+
+
+def _waits(unit: Unit, letter: DeadLetter) -> bool:
+    """Tell whether what a letter tells of waits to be taken, as an input: only then it is known to need somebody."""
+    output = letter.output
+    return output is not None and any(row.cause == output.version for row in unit.accepts)
+
+
+def _is_left(pending: Pending, unit: Unit) -> bool:
+    """Tell whether a failure that had to wait was taken by no case: its dead letter stays."""
+    failed = pending.position is not None and pending.cause is not None and isinstance(pending.message, SendFailed)
+    return failed and not unit.handles
 
 
 def _trace(context: bytes | None) -> str | None:

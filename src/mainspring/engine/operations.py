@@ -178,7 +178,7 @@ class Operations:
         self._engine.cancelled(ref)
         self._engine.tell_end(ref, "terminated", reason)
 
-    async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool) -> None:
+    async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool, force: bool = False) -> None:
         """Refuse to carry out again what was undone, and let the rest be undone after a failed compensation.
 
         A compensation that was dropped is armed before anything is done that it may have to undo.
@@ -188,9 +188,11 @@ class Operations:
         ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref, engine.committer.lull)
         version = letter.output.version if letter.output is not None else 0
         known = version in ledger.armed or version in ledger.dropped
-        if version in ledger.undone or (ledger.begun is not None and known):
+        if not force and (version in ledger.undone or (ledger.begun is not None and known)):
             raise OperationError(
-                f"Dead letter {letter.id}", f"cannot be retried: {ref} was compensated for it", "Discard it."
+                f"Dead letter {letter.id}",
+                f"cannot be retried: {ref} was compensated for it",
+                "Discard it; or force it, if it is to be carried out all the same.",
             )
         if ledger.stuck and version == ledger.under:
             if edited:

@@ -111,6 +111,7 @@ class _Recurring(Workflow[Any, State, Any]):
     begins = Declare
     # One that was cancelled can be declared once more, if differently, as one that was removed can.
     again = "anew"
+    unknown_transition = "ignore"
     initial_state = Undeclared()
     made: Callable[[datetime], Any]
 
@@ -149,6 +150,8 @@ class _Recurring(Workflow[Any, State, Any]):
                 return _next_tick(calendar, era + 1, envelope.time, envelope.time)
             case RunNow(), Active(calendar) | Paused(calendar) | Removed(calendar):
                 return [Send(self._message(calendar, envelope.time))]
+            case SendFailed(), _:
+                return None  # a schedule goes on, and somebody has to look at the dead letter
             case _:
                 return []
 

@@ -28,7 +28,7 @@ from mainspring.core.events import (
     Suspended,
     TaskClosed,
 )
-from mainspring.core.failures import ChildFailed
+from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.saga import Ledger
 from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
@@ -47,6 +47,7 @@ from mainspring.port.records import (
     ARMED,
     ENDED,
     Context,
+    DeadLetter,
     EventRow,
     OutputClaim,
     OutputKey,
@@ -167,7 +168,8 @@ class Units:
             direct=pending.position is None,
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
-            dead_letters=() if pending.dead_letter is None else (pending.dead_letter,),
+            dead_letters=() if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
+            handles=() if pending.cause is None or taken.no_case else _handled(pending),
             remembers=pending.remembers,
             discards=pending.discards,
             accepts=pending.accepts,
@@ -466,6 +468,16 @@ def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | No
 
 def _answer(pending: Pending) -> TaskWork | None:
     return None if pending.task_answer is None else TaskWork(pending.task_answer)
+
+
+def _unhandled(letter: DeadLetter, taken: Step[Any, Any, Any]) -> tuple[DeadLetter, ...]:
+    """A failure that a case has taken is settled by that; but not what another instance could not take."""
+    return (letter,) if taken.no_case or letter.output is None else ()
+
+
+def _handled(pending: Pending) -> tuple[int, ...]:
+    """Return the version of the command whose failure was taken. If that had to wait, there is a letter since then."""
+    return (pending.cause,) if pending.cause is not None and isinstance(pending.message, SendFailed) else ()
 
 
 def _return_address(context: Context) -> str | None:

@@ -237,8 +237,8 @@ class Unit(Struct, frozen=True, gc=False):
     instance is compensated: all timers, and the sends with the key ARMED that no worker holds. `accepts` go into the
     inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a Duplicate;
     so is a unit that buries its own input where that is a dead letter already. `discards` are ids of dead letters to
-    remove. `tasks` is what becomes of its tasks. `attributes` are all that the instance has from now on; None leaves
-    them as they are.
+    remove, `handles` versions of the instance's outputs whose dead letters go, where there are any. `tasks` is what
+    becomes of its tasks. `attributes` are all that the instance has from now on; None leaves them as they are.
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
@@ -271,6 +271,7 @@ class Unit(Struct, frozen=True, gc=False):
     accepts: tuple[InputRow, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
     discards: tuple[int, ...] = ()
+    handles: tuple[int, ...] = ()
     remembers: tuple[Remembered, ...] = ()
     snapshot: Snapshot | None = None
     tasks: TaskWork | None = None

@@ -182,8 +182,11 @@ class Store(Protocol):
         """Return dead letters in the order of their arrival."""
         ...
 
-    async def restore_output(self, dead_letter: int) -> bool:
-        """Put a dead letter that came from an outbox back there, due now, with no attempts made. False: it is gone."""
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
+        """Put a dead letter that came from an outbox back there, due now, with no attempts made.
+
+        False: it is gone, or its instance is at another version than the expected one.
+        """
         ...
 
     async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:

@@ -219,7 +219,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
             timer = waiting.row.timer_key
             if timer is not None and (timer in unit.cancels or unit.cancel_all in ("timers", "forward")):
                 self._drop_input(instance, position)
-        for id in unit.discards:
+        for id in (*unit.discards, *memory_tables.handled(unit, self._dead)):
             self._dead.pop(id, None)
         return settled
 
@@ -257,9 +257,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
 
     def _pinned(self, ref: Ref, instance: Instance) -> set[int]:
         """Return the versions of the outputs of an instance that are not carried out, or are dead letters."""
-        letters = (
-            letter for letter, _ in self._dead.values() if (letter.workflow, letter.instance) == (ref.workflow, ref.id)
-        )
+        letters = memory_tables.letters_of(self._dead, ref)
         pinned = {key.version for key in instance.outbox}
         return pinned | {letter.output.version for letter in letters if letter.output is not None}
 
@@ -357,9 +355,11 @@ class MemoryStore(ProjectionTables, NothingToLend):
             timeout.cancel()
         self._news.clear()
 
-    async def restore_output(self, dead_letter: int) -> bool:
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
         letter, output = self._dead.get(dead_letter, (None, None))
         if letter is None or letter.output is None or output is None:
+            return False
+        if not self._at(output.ref).is_at(expected_version):
             return False
         del self._dead[dead_letter]
         self._put_output(letter.output, Output(output.ref, output.row, self.now_us(), None))
@@ -493,8 +493,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
     def _is_done(self, ref: Ref) -> bool:
         """Tell whether nothing is kept for an instance: no input, no output, no dead letter."""
         instance = self._at(ref)
-        dead = any((letter.workflow, letter.instance) == (ref.workflow, ref.id) for letter, _ in self._dead.values())
-        return not (instance.inbox or instance.outbox or dead)
+        return not (instance.inbox or instance.outbox or memory_tables.letters_of(self._dead, ref))
 
     def _at(self, ref: Ref) -> Instance:
         return self._instances.get(ref) or Instance()

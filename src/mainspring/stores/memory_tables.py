@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -103,6 +103,10 @@ class Instance:
         elif self.ended_us is None:
             self.ended_us = row.updated_us
 
+    def is_at(self, version: int | None) -> bool:
+        """Tell whether it is there, and at this version, if one is expected."""
+        return version is None or (self.row is not None and self.row.version == version)
+
     def bury(self, now_us: int) -> None:
         """Make a tombstone: of the row its identity, version, status and times are left."""
         if self.row is not None:
@@ -121,6 +125,17 @@ class Worker:
     ends_us: int
     knows: str = ""
     held: str = ""
+
+
+def letters_of(letters: Mapping[int, tuple[DeadLetter, Output | None]], ref: Ref) -> list[DeadLetter]:
+    """Return the dead letters of an instance."""
+    return [letter for letter, _ in letters.values() if (letter.workflow, letter.instance) == (ref.workflow, ref.id)]
+
+
+def handled(unit: Unit, letters: Mapping[int, tuple[DeadLetter, Output | None]]) -> list[int]:
+    """Return the ids of the dead letters of outputs whose failure a unit's step has taken."""
+    own = letters_of(letters, Ref(unit.workflow, unit.instance)) if unit.handles else []
+    return [letter.id for letter in own if letter.output is not None and letter.output.version in unit.handles]
 
 
 def place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:

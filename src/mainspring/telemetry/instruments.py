@@ -224,6 +224,7 @@ class Instruments:
         self.commit_duration = seconds("commit.duration", "s", "", "How long commits took.")
         self.refusals = counter("commit.refusals", "{unit}", "reason", "Units that a commit did not take.")
         self.buried = counter("dead_letters.made", "{message}", "workflow", "Messages that became dead letters.")
+        self.handled = counter("failures.handled", "{message}", "workflow", "Failed commands that a workflow took.")
         self.timer_lag = self._histogram(
             "timer.lag", "s", "workflow", "From when a timer was due to when it fired.", LAG_SECONDS
         )

@@ -21,6 +21,7 @@ from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page
 LARGEST_ID: Final = 2**63 - 1
 
 LetterId = Annotated[int, Path(ge=1, le=LARGEST_ID, description="The id of a dead letter.")]
+Force = Annotated[bool, Query(description="Carry it out although its instance has gone on without it.")]
 CORRECTION: Final[dict[str, Any]] = {
     "requestBody": {
         "required": False,
@@ -68,12 +69,15 @@ def routes(served: Served) -> APIRouter:
         responses={200: {"model": models.Settled}, **responses(401, 403, 409, 422, 503)},
         openapi_extra=CORRECTION,
     )
-    async def retry(request: Request, id: LetterId, actor: Actor) -> Response:
-        """Carry a dead letter out after all, as it is or corrected. `left` says that it is a dead letter still."""
+    async def retry(request: Request, id: LetterId, actor: Actor, force: Force = False) -> Response:
+        """Carry a dead letter out after all, as it is or corrected. `left` says that it is a dead letter still.
+
+        A command whose instance has ended, was compensated or has taken its failure is refused unless it is forced.
+        """
         found = await _letter(served, id)
         body = served.restored(found.type, await request.body(), _stored(found))
         message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
-        await app.retry_dead_letter(id, message, actor=actor)
+        await app.retry_dead_letter(id, message, actor=actor, force=force)
         return answer({"id": id, "left": bool(await app.engine.store.dead_letters(1, 0, [id]))})
 
     @router.delete(

@@ -42,6 +42,7 @@ class Order(BaseModel):
     ids: list[Id] | None = Field(default=None, min_length=1, max_length=AT_ONCE)
     kind: str | None = Field(default=None, max_length=2 * KIND_BYTES, description="As /api/dead-letter-kinds names it.")
     dry_run: bool = True
+    force: bool = Field(default=False, description="Retry also what its instance has gone on without.")
 
 
 def alike(error: str) -> str:
@@ -135,7 +136,7 @@ async def _operated(served: Served, operation: Operation, order: Order, actor: s
     for id in () if order.dry_run else chosen:
         try:
             if operation == "retry":
-                await app.retry_dead_letter(id, actor=actor)
+                await app.retry_dead_letter(id, actor=actor, force=order.force)
             else:
                 await app.discard_dead_letter(id)
             done += 1

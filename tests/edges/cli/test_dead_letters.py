@@ -56,7 +56,7 @@ def test_one_that_is_named_twice_is_discarded_once(run: Run) -> None:
 def test_who_retries_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     actors: list[str | None] = []
 
-    async def retry_dead_letter(app: Mainspring, id: int, *, actor: str | None = None) -> None:
+    async def retry_dead_letter(app: Mainspring, id: int, *, actor: str | None = None, force: bool = False) -> None:
         actors.append(actor)
 
     monkeypatch.setattr(Mainspring, "retry_dead_letter", retry_dead_letter)

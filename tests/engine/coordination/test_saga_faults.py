@@ -88,7 +88,7 @@ def test_a_process_that_dies_at_any_commit_leaves_nothing_half_undone(kind: str,
             with pytest.raises(InstanceFailedError, match="no tour"):
                 await app.instance(Trip, "t-1").result()
             assert world.effects == [*booked(STEPS[:3]), *cancelled(STEPS[2::-1])]
-            assert [letter.type for letter in await app.dead_letters()] == ["Book"]
+            assert await app.dead_letters() == []
             assert await app.instance(Trip, "t-1").outputs() == []
         return lived
 

@@ -49,6 +49,8 @@ class Checker:
         self.seen = 0
         self.outputs = {e.output_id: e for e in evidence.events() if e.event in OUTPUTS}
         self.letters = Counter((letter.ref, letter.message_id) for letter in evidence.dead_letters)
+        # Commands that failed for good, and whose failure a case of decide has taken.
+        self.handled = {f"{e.ref}/{e.cause}" for e in evidence.events() if e.is_failure_taken}
 
     def verdicts(self, chosen: Collection[Check] | None = None) -> list[Verdict]:
         """Judge by all checks, or by those that were chosen."""
@@ -282,7 +284,7 @@ def late_inputs(checker: Checker) -> Iterable[Fault]:
 
 
 def carried_out(checker: Checker) -> Iterable[Fault]:
-    """At rest every recorded output was carried out once, cancelled or dead-lettered."""
+    """At rest every recorded output was carried out once, cancelled, dead-lettered, or its failure was taken."""
     evidence = checker.evidence
     results = Counter((e.ref, e.cause) for e in evidence.events() if e.kind in ("result", "timer"))
     made = Counter(line["effect"] for line in evidence.effects if "effect" in line) + Counter(evidence.payments)
@@ -291,6 +293,7 @@ def carried_out(checker: Checker) -> Iterable[Fault]:
     for output in checker.outputs.values():
         checker.seen += 1
         letters = checker.letters[output.ref, output.output_id]
+        failed = letters + (output.output_id in checker.handled)
         text = f"{output.event} {output.type} at version {output.version}"
         if output.event == "Scheduled":
             yield from _timer(checker, output, results[output.ref, output.version])
@@ -309,10 +312,10 @@ def carried_out(checker: Checker) -> Iterable[Fault]:
             count = results[output.ref, output.version]
             if count != 1:
                 yield Fault(11 if count > 1 else 3, f"{text} has {count} results", output.ref, output.time_us)
-            if letters + made[output.output_id] != 1:
-                yield Fault(3, f"{text}: {made[output.output_id]} effects, {letters} dead letters", output.ref)
-        elif made[output.output_id] + letters != 1:
-            yield Fault(3, f"{text}: {made[output.output_id]} effects, {letters} dead letters", output.ref)
+            if failed + made[output.output_id] != 1:
+                yield Fault(3, f"{text}: {made[output.output_id]} effects, {failed} failures", output.ref)
+        elif made[output.output_id] + failed != 1:
+            yield Fault(3, f"{text}: {made[output.output_id]} effects, {failed} failures", output.ref)
 
 
 def _timer(checker: Checker, output: Recorded, fired: int) -> Iterable[Fault]:
@@ -436,13 +439,17 @@ def dead_letters(checker: Checker) -> Iterable[Fault]:
         if output is None:
             continue
         checker.seen += 1
+        if letter.message_id in checker.handled:
+            yield Fault(12, f"{letter.message_id} is a dead letter, and its failure was taken", letter.ref)
         if letter.body != output.body or letter.type != output.type:
             yield Fault(12, f"the dead letter of {letter.message_id} is not what was sent", letter.ref)
         if letter.attempts != checker.workload.caps.get(letter.type):
             yield Fault(12, f"{letter.message_id} was given up after {letter.attempts} attempts", letter.ref)
     for output in checker.outputs.values():
-        if output.type in checker.workload.hopeless and checker.letters[output.ref, output.output_id] != 1:
-            yield Fault(12, f"{output.output_id} cannot work and is no dead letter", output.ref, output.time_us)
+        hopeless = output.type in checker.workload.hopeless
+        checker.seen += hopeless
+        if hopeless and not checker.letters[output.ref, output.output_id] and output.output_id not in checker.handled:
+            yield Fault(12, f"{output.output_id} cannot work, and nobody knows of it", output.ref, output.time_us)
 
 
 def at_rest(checker: Checker) -> Iterable[Fault]:
@@ -468,7 +475,7 @@ CHECKS: Final[tuple[tuple[int, str, Check], ...]] = (
     (1, "nothing is there that nobody asked for", nothing_unasked),
     (2, "versions are 1..n", versions),
     (2, "what was read at a kill is a prefix of the end", prefixes),
-    (3, "every recorded output was carried out, cancelled or dead-lettered", carried_out),
+    (3, "every recorded output was carried out, cancelled, dead-lettered, or its failure taken", carried_out),
     (3, "every effect belongs to a recorded output and was made once", effects),
     (4, "the same id gets the same answer", same_id_same_answer),
     (5, "steps are whole at every kill", whole_steps),
@@ -482,7 +489,7 @@ CHECKS: Final[tuple[tuple[int, str, Check], ...]] = (
     (10, "late inputs are answered and kept", late_inputs),
     (11, "no command is called twice at once or after its result", calls),
     (11, "what a handler wrote with its result is there once, and not without it", payments),
-    (12, "attempts within the cap, then one dead letter", dead_letters),
+    (12, "attempts within the cap, then one dead letter, or a failure that was taken", dead_letters),
     (17, "all that should end came to rest", at_rest),
     (0, "no process logged an unexpected error", logs),
 )

@@ -89,6 +89,11 @@ class Recorded:
         return f"{self.ref}/{self.version}"
 
     @property
+    def is_failure_taken(self) -> bool:
+        """Whether it says that a case of decide has taken the failure of a command."""
+        return self.event == "Received" and self.kind == "result" and self.type == "SendFailed"
+
+    @property
     def input_id(self) -> str:
         """The id of an input; where none is stored it follows from the output that it answers."""
         if self.message_id is not None:

@@ -282,12 +282,29 @@ def a_command_was_tried_too_often(db: apsw.Connection, place: Place) -> None:
 
 @plants(12)
 def a_dead_letter_is_not_what_was_sent(db: apsw.Connection, place: Place) -> None:
-    db.execute("UPDATE dead_letters SET body = x'7b7d' WHERE type = 'Despair'")
+    db.execute("UPDATE events SET event = 'Kept' WHERE event = 'Received' AND type = 'SendFailed'")
+    _bury_despair(db, "x'7b7d'")
 
 
 @plants(12)
-def a_command_that_cannot_work_has_no_dead_letter(db: apsw.Connection, place: Place) -> None:
-    db.execute("DELETE FROM dead_letters WHERE type = 'Despair'")
+def a_command_that_cannot_work_is_no_dead_letter_and_nobody_took_its_failure(db: apsw.Connection, place: Place) -> None:
+    db.execute("UPDATE events SET event = 'Kept' WHERE event = 'Received' AND type = 'SendFailed'")
+
+
+@plants(12)
+def a_command_whose_failure_was_taken_is_a_dead_letter(db: apsw.Connection, place: Place) -> None:
+    _bury_despair(db, "e.body")
+
+
+def _bury_despair(db: apsw.Connection, body: str) -> None:
+    """Make dead letters of all commands that cannot work."""
+    db.execute(
+        "INSERT INTO dead_letters (workflow, instance, message_id, kind, type, type_version, body, time_us, context, "
+        "reason, attempts, checksum, output_instance, output_version) "
+        "SELECT i.workflow, i.id, i.workflow || '/' || i.id || '/' || e.version, 'send', e.type, e.type_version, "
+        f"{body}, 0, x'7b7d', 'its handler gave up', 2, 0, i.key, e.version "
+        "FROM events AS e JOIN instances AS i ON i.key = e.instance WHERE e.event = 'Sent' AND e.type = 'Despair'"
+    )
 
 
 @plants(17)

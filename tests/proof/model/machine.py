@@ -170,8 +170,9 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(seed=SEEDS)
     def restore_a_dead_letter(self, seed: int) -> None:
-        id = _dice(seed).choice([*self.model.letters, 10**9])
-        _agree(self._ask("restore_output", id), self.model.restore(id))
+        random = _dice(seed)
+        id, version = random.choice([*self.model.letters, 10**9]), random.choice((None, *range(4)))
+        _agree(self._ask("restore_output", id, version), self.model.restore(id, version))
 
     @precondition(lambda self: self.stand.durable)
     @rule()

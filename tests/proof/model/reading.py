@@ -71,9 +71,11 @@ class Model(Tables):
     def holds(self, worker: int) -> set[OutputKey]:
         return {key for key, one in self.outbox.items() if one.owner == worker}
 
-    def restore(self, id: int) -> bool:
+    def restore(self, id: int, expected_version: int | None) -> bool:
         letter, output = self.letters.get(id, (None, None))
         if letter is None or letter.output is None or output is None:
+            return False
+        if expected_version is not None and self.instances[output.ref].version != expected_version:
             return False
         del self.letters[id]
         self.outbox[letter.output] = Recorded(output.ref, output.row, self.clock.now_us(), None)

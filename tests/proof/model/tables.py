@@ -248,6 +248,9 @@ class Tables:
                 del self.inbox[position]
         for id in unit.discards:
             self.letters.pop(id, None)
+        if unit.handles:
+            self.letters = {id: one for id, one in self.letters.items() if not _handles(unit, one[0])}
+            self.buried = [one for one in self.buried if not _handles(unit, one[0])]
 
     def _retry(self, retry: Retry) -> None:
         output = self.outbox[retry.output]
@@ -370,6 +373,11 @@ class Tables:
 
 def _content(one: EventRow | InputRow | DeadLetter) -> tuple[str | None, bytes | None]:
     return one.type, one.body
+
+
+def _handles(unit: Unit, letter: DeadLetter) -> bool:
+    own = (letter.workflow, letter.instance) == (unit.workflow, unit.instance)
+    return own and letter.output is not None and letter.output.version in unit.handles
 
 
 def _same(one: DeadLetter, other: DeadLetter) -> bool:

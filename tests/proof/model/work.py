@@ -45,7 +45,20 @@ STATUSES: tuple[Status, ...] = (
 SECOND_US = 1_000_000
 
 # What a unit may consist of. Each meaning is a list of parts, and any other part may come on top.
-PARTS = ("settle", "retry", "accept", "bury", "cancel", "consume", "release", "remember", "discard", "tasks", "direct")
+PARTS = (
+    "settle",
+    "retry",
+    "accept",
+    "bury",
+    "cancel",
+    "consume",
+    "release",
+    "remember",
+    "discard",
+    "tasks",
+    "direct",
+    "handle",
+)
 MEANINGS: dict[str, tuple[str, ...]] = {
     "step": ("step",),
     "direct step": ("step", "direct"),
@@ -62,6 +75,7 @@ MEANINGS: dict[str, tuple[str, ...]] = {
     "nobody takes it": ("bury",),
     "remembering": ("remember",),
     "discard": ("discard",),
+    "step that handles": ("step", "handle"),
     "giving back": ("release",),
 }
 
@@ -239,6 +253,11 @@ class Work:
 
     def _discard(self, ref: Ref) -> dict[str, Any]:
         return {"discards": (self.random.choice([*self._tables.letters, 10**9]),)}
+
+    def _handle(self, ref: Ref) -> dict[str, Any]:
+        letters = [letter for letter, _ in self._tables.letters.values() if letter.output is not None]
+        own = [one for one in letters if (one.workflow, one.instance) == (ref.workflow, ref.id)] or letters
+        return {"handles": tuple(one.output.version for one in own[:2] if one.output is not None)}
 
     def _direct(self, ref: Ref) -> dict[str, Any]:
         return {"direct": True}

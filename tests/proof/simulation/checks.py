@@ -209,6 +209,24 @@ def results(case: Case) -> Iterable[Fault]:
                 yield Fault(11, f"what was sent at version {version} has {count} results", ref)
 
 
+def failures(case: Case) -> Iterable[Fault]:
+    """What failed for good is a dead letter, or its failure was taken, and never both; nobody retries it too late."""
+    restored = set(case.world.database.restored)
+    for ref, stream in case.streams.items():
+        told = {e.cause: e.event for _, e in stream if e.type == "SendFailed" and e.kind == "result"}
+        for at_us, event in stream:
+            key = event.output_id
+            if event.event not in ("Sent", "Resent") or event.type not in HANDLED:
+                continue
+            case.saw()
+            if told.get(event.version) == "Received" and case.letters[key]:
+                yield Fault(12, f"{key} is a dead letter, and its failure was taken", ref, at_us)
+            if told.get(event.version) == "Kept" and not case.letters[key] and key not in restored:
+                yield Fault(12, f"nobody has taken the failure of {key}, and it is no dead letter", ref, at_us)
+    for key, why in case.world.database.restored_late:
+        yield Fault(12, f"{key} was retried although {why}", key.rpartition("/")[0])
+
+
 def effects(case: Case) -> Iterable[Fault]:
     """Every effect and every call belongs to a recorded output, and every effect is made once."""
     made = Counter(line["effect"] for line in case.world.outside.lines if "effect" in line)

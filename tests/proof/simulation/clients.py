@@ -326,7 +326,8 @@ class Clients:
         for letter in await self._world.database.dead_letters(100):
             if letter.workflow in OPERATED:
                 node = await self._node()
-                await self.at(node, lambda app: app.retry_dead_letter(letter.id, actor="olga"))  # noqa: B023
+                again = lambda app: app.retry_dead_letter(letter.id, actor="olga")  # noqa: B023, E731
+                await self._try("retry", lambda: self.at(node, again))  # noqa: B023
 
     def _rows(self) -> list[InstanceRow]:
         return list(self._world.database.rows.values())
@@ -338,6 +339,8 @@ class Clients:
         for row in self._rows():
             if row.status == "suspended":
                 await self._try("resume", lambda: self._operate(Ref(row.workflow, row.id), "resume"))  # noqa: B023
+        if self.operated:
+            await self._try("letters", self._retry_letters)
         for task in await self._tasks():
             await self._answer_twice(task)
 

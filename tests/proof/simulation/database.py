@@ -9,6 +9,7 @@ from typing import Any
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.projections import Checkpoint, Document
 from mainspring.port.records import (
+    ENDED,
     Claims,
     Committed,
     DeadLetter,
@@ -83,6 +84,8 @@ class Database(MemoryStore):
         self.sessions: dict[int, str] = {}
         # Commands that operators took back from the dead letters, by their ids.
         self.restored: list[str] = []
+        # Those of them that their instances had gone on without, with the reason.
+        self.restored_late: list[tuple[str, str]] = []
         # When each timer was taken to be fired.
         self.timers_taken: list[tuple[int, OutputKey]] = []
         self._befores: list[Before] = []
@@ -119,12 +122,25 @@ class Database(MemoryStore):
             self.payments.extend(writes)
         return outcome
 
-    async def restore_output(self, dead_letter: int) -> bool:
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
         letter = next((letter for letter in self.letters if letter.id == dead_letter), None)
-        restored = await super().restore_output(dead_letter)
+        restored = await super().restore_output(dead_letter, expected_version)
         if restored and letter is not None:
             self.restored.append(letter.message_id)
+            if why := self._gone_on(letter):
+                self.restored_late.append((letter.message_id, why))
         return restored
+
+    def _gone_on(self, letter: DeadLetter) -> str | None:
+        """Return why nobody waits any more for a command of an instance, as its rows say now."""
+        instance = self._at(Ref(letter.workflow, letter.instance))
+        if letter.kind != "send" or letter.output is None or instance.row is None:
+            return None
+        if instance.row.status in (*ENDED, "compensating"):
+            return f"its instance was {instance.row.status}"
+        answers = [row for row in instance.events.values() if row.cause == letter.output.version]
+        taken = any(row.event == "Received" and row.type == "SendFailed" for row in answers)
+        return "its instance had taken its failure" if taken else None
 
     def end_session(self, name: str) -> None:
         """Know that a process is gone: whoever looks relieves its workers."""

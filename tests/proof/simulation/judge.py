@@ -55,6 +55,7 @@ OWN_CHECKS: Final[tuple[Callable[[checks.Case], Iterable[Fault]], ...]] = (
     moments.subscribers,
     checks.ends,
     checks.results,
+    checks.failures,
     checks.effects,
     checks.calls,
     checks.carried_out,

@@ -189,6 +189,26 @@ def no_dead_letter(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Dispatcher, "_give_up", lambda self, job, error: self.settle(job.claim))
 
 
+@plant("a command whose failure was taken is a dead letter too")
+def letter_although_handled(patch: pytest.MonkeyPatch) -> None:
+    stepped = Units.stepped
+
+    def buried(self: Units, lane: Any, pending: Any, taken: Any, **named: Any) -> Any:
+        unit, outputs = stepped(self, lane, pending, taken, **named)
+        letters = () if pending.dead_letter is None else (pending.dead_letter,)
+        return replace(unit, dead_letters=letters, handles=()), outputs
+
+    patch.setattr(Units, "stepped", buried)
+
+
+@plant("a dead letter is carried out for an instance that has ended")
+def retried_after_the_end(patch: pytest.MonkeyPatch) -> None:
+    async def not_refused(*_: Any) -> None:
+        return None
+
+    patch.setattr("mainspring.app.letters.refuse", not_refused)
+
+
 @plant("every attempt has an idempotency key of its own")
 def key_per_attempt(patch: pytest.MonkeyPatch) -> None:
     id = cast("Any", Job.id).fget

@@ -25,7 +25,7 @@ from mainspring.stores.postgres.facts import PLACE_BITS, Known, OutputFact, Spot
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.sql import digest, packed
 from mainspring.stores.postgres.transaction import Transaction
-from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values
+from mainspring.stores.rows import dead_letter_values, input_values, snapshot_values, unhandled
 
 PARKED: Final = -1
 _CANCELS: Final = {"timers": "cancel_timers", "unclaimed": "cancel_unclaimed", "forward": "cancel_forward"}
@@ -91,6 +91,7 @@ class Changes:
         self._receivers: dict[bytes, Known] = {}
         self.discarded: list[int] = []
         self._dead_letters: list[tuple[Any, ...]] = []
+        self._handled: list[tuple[str, str, int]] = []
         self.results: dict[str, Remembered] = {}
         self.snapshots: dict[int, Snapshot] = {}
         self.renewed: dict[int, tuple[int, bytes]] = {}
@@ -171,6 +172,10 @@ class Changes:
         row = None if output is None else (output.kind, output.destination, output.priority, output.key)
         self._dead_letters.append(dead_letter_values(replace(letter, error=clean(letter.error)), row))
 
+    def handle(self, unit: Unit) -> None:
+        self._handled += [(unit.workflow, unit.instance, version) for version in unit.handles]
+        self._dead_letters = unhandled(self._dead_letters, unit)
+
     def _tell(self, due_us: int) -> None:
         if due_us - self.now_us < SOON_US:
             self.news = True
@@ -220,6 +225,8 @@ class Changes:
             await transaction.rows("cancel_fired", *_columns(self._fired))
         if self.discarded:
             await transaction.rows("delete_dead_letters", self.discarded)
+        if self._handled:
+            await transaction.rows("delete_handled", *_columns(self._handled))
 
     async def _lock_work(self, transaction: Transaction) -> None:
         """Hold still what may be cancelled, against claims."""

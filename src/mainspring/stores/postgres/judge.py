@@ -183,6 +183,8 @@ class Judge:
                     self._letters[letter.workflow, letter.instance, letter.message_id] = (letter.type, letter.body)
         if unit.discards:
             changes.discarded += unit.discards
+        if unit.handles:
+            changes.handle(unit)
         for result in unit.remembers:
             changes.results[result.key] = result
         return Committed(0 if unit.expected_version is None else known.key, positions, tuple(unclaimed))

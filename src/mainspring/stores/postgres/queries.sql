@@ -376,6 +376,17 @@ DELETE FROM mainspring.inbox WHERE ctid = ANY (ARRAY(
 -- Discarded.
 DELETE FROM mainspring.dead_letters WHERE id = ANY ($1::bigint[]);
 
+-- name: delete_handled
+-- Of workflows, instances and versions: dead letters of outputs whose failure was taken.
+DELETE FROM mainspring.dead_letters WHERE id = ANY (ARRAY(
+    SELECT d.id FROM unnest($1::text[], $2::text[], $3::bigint[]) AS n (workflow, instance, version)
+    CROSS JOIN LATERAL (
+        SELECT id, workflow, instance, output_version FROM mainspring.dead_letters
+        WHERE hashtextextended(instance, 0) = hashtextextended(n.instance, 0) OFFSET 0
+    ) AS d
+    WHERE d.workflow = n.workflow AND d.instance = n.instance AND d.output_version = n.version
+));
+
 -- name: await_instances
 -- Inputs wait for instances of these names, which have not begun. Whoever begins one meanwhile violates the index, and
 -- tries again.
@@ -704,6 +715,12 @@ FROM (
     OFFSET 0
 ) AS n
 WHERE b.ctid = n.at;
+
+-- name: hold_instance
+-- Hold the instance of a dead letter still, and return its version. Before the letter itself, as a step does that removes
+-- it: whoever locked the two in another order could wait for one who waits for them.
+SELECT version FROM mainspring.instances
+WHERE key = (SELECT output_instance FROM mainspring.dead_letters WHERE id = $1) FOR NO KEY UPDATE;
 
 -- name: dead_output
 -- The outbox row that a dead letter was.

@@ -214,9 +214,9 @@ class PostgresStore:
         async with self._translated():
             return await relay.relay(limit)
 
-    async def restore_output(self, dead_letter: int) -> bool:
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
         now_us = self._given_us()
-        restored = await self._transact(lambda t: work.restore_output(t, dead_letter, now_us))
+        restored = await self._transact(lambda t: work.restore_output(t, dead_letter, expected_version, now_us))
         if restored:
             self._open().tell()
         return restored

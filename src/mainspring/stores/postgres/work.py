@@ -79,8 +79,14 @@ async def _claim_inputs(
     return inputs
 
 
-async def restore_output(transaction: Transaction, dead_letter: int, now_us: int | None) -> bool:
+async def restore_output(
+    transaction: Transaction, dead_letter: int, expected_version: int | None, now_us: int | None
+) -> bool:
     """Make a dead letter the output again that it was."""
+    if expected_version is not None:
+        held = await transaction.rows("hold_instance", dead_letter)
+        if not held or held[0][0] != expected_version:
+            return False
     found = await transaction.rows("dead_output", dead_letter)
     if not found:
         return False

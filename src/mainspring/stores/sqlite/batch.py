@@ -228,6 +228,8 @@ class Segment:
             self._bury(unit, born)
         if unit.discards:
             changes.discard(unit.discards)
+        if unit.handles:
+            changes.handle(unit)
         for result in unit.remembers:
             changes.remember(result)
         return Committed(0 if unit.expected_version is None else known.key, positions, tuple(unclaimed))

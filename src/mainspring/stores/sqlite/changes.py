@@ -29,6 +29,7 @@ from mainspring.stores.rows import (
     moved_checksum,
     output_checksum,
     snapshot_values,
+    unhandled,
 )
 from mainspring.stores.sqlite.facts import Known, Name, Spot
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, scalar
@@ -76,7 +77,8 @@ class Changes:
         self._receivers: set[Name] = set()
         self._first_position = 0
         self.discarded: list[int] = []
-        self._dead_letters: list[Any] = []
+        self._handled: list[tuple[str, str, int]] = []
+        self._dead_letters: list[tuple[Any, ...]] = []
         self._results: dict[str, tuple[Any, ...]] = {}
         self._snapshots: dict[int, tuple[Any, ...]] = {}
         self.renewed: set[Known] = set()
@@ -166,7 +168,11 @@ class Changes:
         self.discarded += ids
 
     def bury(self, letter: DeadLetter, output: Sequence[Any] | None) -> None:
-        self._dead_letters += dead_letter_values(letter, output)
+        self._dead_letters.append(dead_letter_values(letter, output))
+
+    def handle(self, unit: Unit) -> None:
+        self._handled += [(unit.workflow, unit.instance, version) for version in unit.handles]
+        self._dead_letters = unhandled(self._dead_letters, unit)
 
     def remember(self, result: Remembered) -> None:
         self._results[result.key] = (result.key, result.type, result.type_version, result.body, result.expires_us)
@@ -186,6 +192,7 @@ class Changes:
             ("delete_inputs", list(self.consumed)),
             ("cancel_fired", self._fired),
             ("delete_dead_letters", self.discarded),
+            ("delete_handled", self._handled),
         ):
             if values:
                 change(connection, query, packed(values))
@@ -193,7 +200,7 @@ class Changes:
         _EVENTS.insert(connection, self.events)
         _OUTPUTS.insert(connection, _flat(self.outputs.values()))
         self._write_inputs(connection)
-        _DEAD_LETTERS.insert(connection, self._dead_letters)
+        _DEAD_LETTERS.insert(connection, _flat(self._dead_letters))
         _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
         self.tasks.write(connection, self.now_us)
         if self.attributes:

@@ -185,6 +185,14 @@ DELETE FROM inbox WHERE position IN (
 -- Of ids: discarded.
 DELETE FROM dead_letters WHERE id IN (SELECT value FROM json_each(?1));
 
+-- name: delete_handled
+-- Of [workflow, instance, version]: dead letters of outputs whose failure was taken.
+DELETE FROM dead_letters WHERE id IN (
+    SELECT d.id FROM json_each(?1) AS j CROSS JOIN dead_letters AS d INDEXED BY dead_letters_by_instance
+    ON d.workflow = j.value ->> 0 AND d.instance = j.value ->> 1
+    WHERE d.output_version = j.value ->> 2
+);
+
 -- name: insert_endings
 -- Of [key, workflow]: ended now, and not before. To be asked before the instances are written.
 INSERT OR IGNORE INTO endings (workflow, ended_us, instance)
@@ -393,9 +401,10 @@ ORDER BY b.position LIMIT ?3;
 UPDATE inbox SET owner = ?2 WHERE position IN (SELECT value FROM json_each(?1));
 
 -- name: dead_output
--- The outbox row that a dead letter was.
+-- The outbox row that a dead letter was, if its instance is at a version; at any, where none is expected.
 SELECT output_instance, output_version, output_kind, output_destination, output_priority, output_key
-FROM dead_letters WHERE id = ?1 AND output_kind IS NOT NULL;
+FROM dead_letters WHERE id = ?1 AND output_kind IS NOT NULL
+    AND (?2 IS NULL OR ?2 = (SELECT version FROM instances WHERE key = output_instance));
 
 
 -- ---------------------------------------------------------------- workers

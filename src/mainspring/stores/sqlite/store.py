@@ -165,8 +165,8 @@ class SqliteStore:
     async def relay(self, limit: int) -> Relayed:
         return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us
 
-    async def restore_output(self, dead_letter: int) -> bool:
-        return await self._write(lambda transaction: work.restore_output(transaction, dead_letter))
+    async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
+        return await self._write(lambda transaction: work.restore_output(transaction, dead_letter, expected_version))
 
     async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
         return await self._write(lambda t: tasks.hand(t.connection, ref, version, hand, t.now_us))

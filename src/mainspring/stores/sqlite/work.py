@@ -83,10 +83,10 @@ def _claim_inputs(
     return inputs
 
 
-def restore_output(transaction: Transaction, dead_letter: int) -> bool:
+def restore_output(transaction: Transaction, dead_letter: int, expected_version: int | None) -> bool:
     """Make a dead letter the output again that it was."""
     connection = transaction.connection
-    found = rows(connection, "dead_output", dead_letter)
+    found = rows(connection, "dead_output", dead_letter, expected_version)
     if not found:
         return False
     instance, version, kind, destination, priority, key = found[0]

@@ -173,6 +173,39 @@ class DeadLetterTests(Suite):
         assert (left.message_id, left.id > kept.id) == ("m-1", True)
 
     @behaviour
+    async def test_an_output_is_restored_if_its_instance_is_at_the_expected_version(self, rig: Rig) -> None:
+        output, kept = await self._died(rig)
+        assert not await rig.store.restore_output(kept.id, output.version + 1)
+        assert await rig.store.dead_letters(10) == [kept]
+        assert await rig.store.restore_output(kept.id, output.version)
+        assert await rig.store.dead_letters(10) == []
+
+    @behaviour
+    async def test_the_dead_letter_of_what_was_handled_is_gone(self, rig: Rig) -> None:
+        output, kept = await self._died(rig)
+        others = (replace(letter("m-1"), instance="o-2"), letter("m-2"))
+        await rig.done(_dead(*others))
+        await rig.done(Unit(ORDERS, "o-2", handles=(output.version,)), Unit(ORDERS, "o-1", handles=(99,)))
+        assert (await rig.store.dead_letters(10))[0] == kept
+        await rig.done(Unit(ORDERS, "o-1", handles=(output.version,)))
+        assert [one.message_id for one in await rig.store.dead_letters(10)] == ["m-1", "m-2"]
+        assert not await rig.store.restore_output(kept.id)
+
+    @behaviour
+    async def test_what_died_in_the_same_batch_is_handled_too(self, rig: Rig) -> None:
+        (output,) = await rig.begun(send(claimed=True))
+        died = letter("Orders/o-1/3", output=output)
+        await rig.done(settle(output, dead_letters=(died,)), Unit(ORDERS, "o-1", handles=(output.version,)))
+        assert await rig.store.dead_letters(10) == []
+
+    @behaviour
+    async def test_what_dies_behind_the_handling_of_its_like_is_kept(self, rig: Rig) -> None:
+        (output,) = await rig.begun(send(claimed=True))
+        died = letter("Orders/o-1/3", output=output)
+        await rig.done(Unit(ORDERS, "o-1", handles=(output.version,)), settle(output, dead_letters=(died,)))
+        assert len(await rig.store.dead_letters(10)) == 1
+
+    @behaviour
     async def test_discarding_what_is_gone_is_no_error(self, rig: Rig) -> None:
         await rig.done(Unit(ORDERS, "o-1", discards=(4_711,)))
 
