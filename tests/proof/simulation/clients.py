@@ -25,6 +25,7 @@ from mainspring.port.tasks import TaskFilter
 from tests.proof.crash.evidence import Asked
 from tests.proof.crash.journey import Deposit, Note, Start
 from tests.proof.simulation import score, workflows
+from tests.proof.simulation.evidence import GIVEN
 
 if TYPE_CHECKING:
     from tests.proof.simulation.node import Node
@@ -91,6 +92,9 @@ class Clients:
     async def _journey(self, id: str, random: Random) -> None:
         await self._soon(random)
         account = f"a-{random.randrange(2)}"
+        if self._plan.random(f"chosen/{id}").random() < 0.5:
+            # The very id that its question to the account is about to have.
+            await self.send(Deposit(account, 50), f"Account/{account}", f"{GIVEN}Journey/{id}/5")
         await self.send(Start(id, account, random.random() < 0.4), f"Journey/{id}", f"{id}-start")
         await asyncio.gather(
             *(self._note(id, n, random.random() * 3) for n in range(random.randrange(4))),
@@ -180,7 +184,7 @@ class Clients:
         async def call(app: Mainspring) -> str:
             if request:
                 return await self._request(app, message, to, id)
-            return (await app.send(message, id=id)).status
+            return (await app.send(message, id=id.removeprefix(GIVEN))).status
 
         answer, status = "unknown", None
         try:

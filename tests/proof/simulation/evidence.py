@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
-from mainspring.port.ids import plain
+from mainspring.port.ids import MARK, plain
 from mainspring.port.records import EventRow
 from tests.proof.crash.evidence import DeadLetter, Evidence, Owed, Recorded, Waiting
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
     from tests.proof.simulation.world import World
+
+
+GIVEN: Final = "given:"
+"""Before an id that a client has chosen to be that of another message, wherever it is not on its way."""
+
+
+def known_as(id: str) -> str:
+    """Return the id of an input as the judge knows it: a derived one without its mark, and apart from those like it."""
+    return plain(id) if id.startswith(MARK) else f"{GIVEN}{id}" if id.startswith("Journey/") else id
 
 
 def recorded(ref: str, row: EventRow, position: int) -> Recorded:
@@ -27,7 +36,7 @@ def recorded(ref: str, row: EventRow, position: int) -> Recorded:
         row.body,
         json.decode(row.detail) if row.detail else {},
         row.kind,
-        None if row.message_id is None else plain(row.message_id),
+        None if row.message_id is None else known_as(row.message_id),
         row.cause,
         json.decode(row.context) if row.context else {},
         row.state,
@@ -68,7 +77,7 @@ def evidence_of(world: World, workflows: Container[str]) -> Evidence:
         dead_letters=[
             DeadLetter(
                 f"{letter.workflow}/{letter.instance}",
-                plain(letter.message_id),
+                known_as(letter.message_id) if letter.output is None else letter.message_id,
                 letter.kind,
                 letter.type,
                 letter.body,
@@ -80,7 +89,7 @@ def evidence_of(world: World, workflows: Container[str]) -> Evidence:
             if letter.workflow in workflows
         ],
         inbox=[
-            Waiting(f"{row.workflow}/{row.instance}", plain(row.message_id), row.position, row.type, row.body)
+            Waiting(f"{row.workflow}/{row.instance}", known_as(row.message_id), row.position, row.type, row.body)
             for row in database.waiting
             if row.workflow in workflows
         ],

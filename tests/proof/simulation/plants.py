@@ -26,12 +26,15 @@ from mainspring.engine.folding import Folding
 from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Pending
+from mainspring.engine.repeats import Repeats
 from mainspring.engine.replies import Replies
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import Units
+from mainspring.port.ids import MARK, plain
 from mainspring.port.records import Unit
 from mainspring.stores.memory import MemoryStore
+from mainspring.stores.memory_tables import Instance
 from tests.proof.simulation import app
 from tests.proof.simulation.planting import Plants
 from tests.proof.simulation.plants_of_stores import STORE_PLANTS
@@ -41,6 +44,21 @@ plant = ENGINE_PLANTS.plant
 
 
 # ---- steps
+
+
+@plant("an id that somebody chose is taken for that of another instance's command")
+def chosen_id_swallows_a_derived_one(patch: pytest.MonkeyPatch) -> None:
+    known = Instance.known
+
+    def confused(self: Instance, message_id: str, besides: int | None = None) -> Any:
+        forms = (message_id, plain(message_id), MARK + plain(message_id))
+        return next((found for id in forms if (found := known(self, id, besides)) is not None), None)
+
+    def silent(self: Repeats, pending: Pending) -> None:
+        self._committer.add(self._units.settled(pending), lambda _: None)
+
+    patch.setattr(Instance, "known", confused)
+    patch.setattr(Repeats, "_clashed", silent)
 
 
 @plant("the caller is told before the commit")

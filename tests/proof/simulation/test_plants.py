@@ -17,6 +17,7 @@ SAMPLE: Final = (
     "snapshot-trusted-across-versions",
     "settled-without-result",
     "checkpoint-too-far",
+    "chosen-id-swallows-a-derived-one",
 )
 
 
