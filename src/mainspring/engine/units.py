@@ -133,7 +133,7 @@ class Units:
         self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
     ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
         """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
-        before = lane.version
+        before, cause = lane.version, pending.cause
         state_name = lane.entry.definition.states[type(taken.state)]
         if before == 0 or anew:
             lane.context = encode_context(pending.context)
@@ -169,7 +169,8 @@ class Units:
             consumes=pending.position,
             settles=() if pending.settles is None else (pending.settles,),
             dead_letters=() if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
-            handles=() if pending.cause is None or taken.no_case else _handled(pending),
+            # A failure that had to wait has a dead letter since then.
+            handles=() if cause is None or taken.no_case or _type(pending.message) is not SendFailed else (cause,),
             remembers=pending.remembers,
             discards=pending.discards,
             accepts=pending.accepts,
@@ -473,11 +474,6 @@ def _answer(pending: Pending) -> TaskWork | None:
 def _unhandled(letter: DeadLetter, taken: Step[Any, Any, Any]) -> tuple[DeadLetter, ...]:
     """A failure that a case has taken is settled by that; but not what another instance could not take."""
     return (letter,) if taken.no_case or letter.output is None else ()
-
-
-def _handled(pending: Pending) -> tuple[int, ...]:
-    """Return the version of the command whose failure was taken. If that had to wait, there is a letter since then."""
-    return (pending.cause,) if pending.cause is not None and isinstance(pending.message, SendFailed) else ()
 
 
 def _return_address(context: Context) -> str | None:
