@@ -290,10 +290,10 @@ def test_a_worker_that_holds_nothing_asks_for_strays_only_after_it_has_worked(
                 asked += 1
                 return await holds(worker)
 
-            async def counted_heartbeat(worker: int) -> bool:
+            async def counted_heartbeat(worker: int, held: str) -> bool:
                 nonlocal beats
                 beats += 1
-                return await heartbeat(worker)
+                return await heartbeat(worker, held)
 
             async def some_beats() -> int:
                 """Return how often the store was asked within a few beats."""

@@ -147,7 +147,9 @@ def test_a_compensation_waits_for_the_breaker_though_others_fail_fast(make_app: 
             await app.send(PlanTrip("t-1", ("flight", "hotel")))
             runner = app.engine.dispatcher.runner(app.registry.handlers["CancelBooking"], "CancelBooking")
             await until(lambda: _was_tried(app))
-            clock.advance(0.01)  # its second attempt is due
+            await until(
+                lambda: clock.advance(0.01) or runner.waiting
+            )  # its second attempt, when that is known to be due
             await resting(runner)
             with pytest.raises(InstanceFailedError, match="its breaker is open"):
                 await (await app.send(Free("f-1"))).result()

@@ -31,6 +31,7 @@ SCANS = {
     "depths",
     "free_outputs",
     "holds",
+    "lose_outputs",
     "status_counts",
     "tally",
     "worker_leases",

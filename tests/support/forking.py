@@ -8,6 +8,7 @@ from typing import Final
 
 IMPORTED: Final = [
     "tests.engine.releases",
+    "tests.engine.fatal_process",
     "tests.proof.broker_faults.worker_process",
     "tests.proof.crash.client_process",
     "tests.proof.crash.rebuild",

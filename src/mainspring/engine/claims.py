@@ -71,6 +71,7 @@ class Claimer:
         self.posted: Callable[[], None] | None = None
         self.came: Callable[[int], None] | None = None
         self.strangers = Strangers(store.now_us)
+        self._resting = False
         # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
         self._left = False
@@ -91,6 +92,15 @@ class Claimer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def rest(self, resting: bool) -> None:
+        """Claim nothing, or claim again."""
+        self._resting = resting
+        self._hint.set()
+
+    def take(self, claims: Claims) -> None:
+        """Begin with what was claimed by somebody else for this worker."""
+        self._take(claims)
 
     def due_at(self, due_us: int) -> None:
         """Know that something becomes due: now, or at a moment that wakes the claims then."""
@@ -133,8 +143,8 @@ class Claimer:
             self._hint.clear()
             self._claiming = True
             try:
-                more = True
-                while more:
+                more = not self._resting
+                while more and not self._resting:
                     self.rounds += 1
                     more = await self._claim(worker())
             except Exception as error:
@@ -156,6 +166,10 @@ class Claimer:
     def oldest_round(self) -> int:
         """The number of the round that is under way, or of the next one."""
         return self.rounds if self._claiming else self.rounds + 1
+
+    def destinations(self) -> list[str]:
+        """Return all that this worker carries out, as the outbox calls it."""
+        return self._places(queue for queue in self._registry.queues() if self._dispatcher.serves(queue))
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
@@ -228,7 +242,7 @@ class Claimer:
             self.posted()
         self.taken += len(claims.outputs) + len(claims.inputs)
         for claim in claims.outputs:
-            message, own, error = _read(self._registry.codec, claim)
+            message, own, error = read(self._registry.codec, claim)
             if error is None:
                 self._dispatcher.begin(own, message)
             elif isinstance(error, NewerTypeError):
@@ -270,7 +284,7 @@ class Claimer:
         self._dispatcher.leave(claim, error)
 
 
-def _read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:
+def read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:
     """Return an output's message and its claim with its own context, or why they cannot be read."""
     try:
         own = _with_own_context(claim)

@@ -90,6 +90,8 @@ class Dispatcher:
         self._undoing: set[OutputKey] = set()
         self.came: Callable[[OutputKey], None] = _nobody_hears
         self.closing = False
+        # Nothing new comes into hand: something is tried alone.
+        self.resting = False
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
         self.busy = asyncio.Event()
         # Set when what is held back has changed; whoever tells of it clears it.
@@ -115,7 +117,7 @@ class Dispatcher:
 
     def room(self, destination: str) -> int:
         """Return how many outputs for this destination may come into this worker's hands."""
-        if self.closing:
+        if self.closing or self.resting:
             return 0
         queue = self._queue_at.get(destination)
         if queue is None:
@@ -261,7 +263,7 @@ class Dispatcher:
         try:
             inputs, remembers = self._results(handler, job, result, duration_us)
         except MainspringError as error:
-            self._give_up(job, error)
+            self.give_up(job, error)
             return
         if len(inputs) == 1:
             inputs[0].remembers = remembers
@@ -303,7 +305,7 @@ class Dispatcher:
             inputs, remembers = self._results(handler, job, result, duration_us)
         except MainspringError as error:
             await loan.roll_back()
-            self._give_up(job, error)
+            self.give_up(job, error)
             return
         rows = tuple(pending.input_row(claimed=True) for pending in inputs)
         claim = job.claim
@@ -397,7 +399,7 @@ class Dispatcher:
             log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
             self.retry(job.claim, attempts, delay_us, error_text(error))
         else:
-            self._give_up(job, error)
+            self.give_up(job, error)
 
     def dropped(self, handler: Handler, job: Job) -> None:
         """Settle a command whose instance was cancelled."""
@@ -414,12 +416,12 @@ class Dispatcher:
         """Leave an output to a worker that can read all of it. That is no attempt."""
         self.retry(claim, claim.attempts, int(OUTPUT_LEFT_SECONDS * MICROSECONDS), error_text(error))
 
-    def _give_up(self, job: Job, error: Exception) -> None:
+    def give_up(self, job: Job, error: Exception, reason: str = "its handler gave up") -> None:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
         attempts = job.claim.attempts + 1
         text = error_text(error)
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, text, extra=about(job, attempts))
-        letter = self.letter(job.claim, "its handler gave up", text, attempts)
+        letter = self.letter(job.claim, reason, text, attempts)
         self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
     def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mainspring.engine import knowledge
+from mainspring.engine.alone import Loner
 from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
@@ -61,6 +62,9 @@ class Engine:
         self.strays = Strays(store, self.committer, self.claimer, self.dispatcher, self.stepper, self.due_at)
         self.dispatcher.came = self.strays.output_came
         self.claimer.came = self.strays.input_came
+        self.alone = Loner(
+            store, registry, self.committer, self.dispatcher, self.claimer, self.strays, self.intake, runtime
+        )
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
@@ -191,8 +195,8 @@ class Engine:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
             self.dispatcher.held.clear()
-            left = self.claimer.strangers.instances_left()
-            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung, left))
+            left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
+            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung, left, alone=alone))
             if await self.store.heartbeat(self.committer.worker, held):
                 self._renewed_us = asked_us
                 return
@@ -211,6 +215,7 @@ class Engine:
                 log.warning("relieved a dead worker")
                 self._took_over(dead)
                 self.due_at(0)
+            await self.alone.look()
             await self._tell_cancelled()
         except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
             log.warning("looking for dead workers failed: %s", error)

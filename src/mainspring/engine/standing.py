@@ -54,15 +54,17 @@ class Standing(Struct, frozen=True, omit_defaults=True):
     """All that a worker holds back. A key that is not known here is one of a newer release.
 
     >>> written(Standing()), read("")
-    ('', Standing(breakers=(), hung=(), left=()))
+    ('', Standing(breakers=(), hung=(), left=(), alone=False))
     """
 
     breakers: tuple[OpenBreaker, ...] = ()
     hung: tuple[HungCalls, ...] = ()
     left: tuple[Left, ...] = ()
+    alone: bool = False
+    """Whether it claims nothing, to try by itself what was lost with others."""
 
 
-def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, str]) -> Standing:
+def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, str], *, alone: bool = False) -> Standing:
     """Return what a worker holds back now: by its runners and their destinations, and what it leaves to others."""
     # Sorted, so that many workers that can tell of some only tell of the same.
     told = (Left(ref.workflow, ref.id, left[ref]) for ref in sorted(left, key=str)[:MOST_TOLD])
@@ -70,6 +72,7 @@ def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, st
         tuple(_breakers(runners))[:MOST_TOLD],
         tuple(_hung(runners, hung))[:MOST_TOLD],
         tuple(told),
+        alone,
     )
 
 

@@ -59,6 +59,18 @@ class Strays:
         if self._looking:
             self._came.add(position)
 
+    def in_hand(self, what: OutputKey | int) -> bool:
+        """Tell whether an output, or an input by its position, is in this worker's hands."""
+        if isinstance(what, OutputKey):
+            return what in self._outputs_in_hand()
+        return what in self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is in this worker's hands, or on its way there."""
+        under_way = self._dispatcher.in_hand or self._stepper.lanes.busy()
+        return not under_way and self._committer.idle and self._claimer.idle
+
     def forget(self) -> None:
         """Know nothing of what was missing: this worker goes on under a new key, and others may have had all of it."""
         self._outputs.clear()

@@ -42,6 +42,7 @@ MainspringError
 │   └── BreakerOpenError        a command was not carried out: the breaker of its handler is open and fails fast
 ├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a transaction that was lent cannot be used or committed
+├── WorkersLostError            worker after worker was lost while it held this
 ├── PostingError                a message cannot be posted through this connection
 └── StoreError                  the database could not do what it was asked; nothing was changed
     ├── StoreClosedError        the store is not open
@@ -106,6 +107,7 @@ from mainspring.errors.running import (
     TaskRefusedError,
     WaitTimeoutError,
     WiringError,
+    WorkersLostError,
 )
 from mainspring.errors.storing import (
     DamagedRecordError,
@@ -179,6 +181,7 @@ __all__ = [
     "UnknownTypeError",
     "WaitTimeoutError",
     "WiringError",
+    "WorkersLostError",
     "names",
     "shown",
     "told",

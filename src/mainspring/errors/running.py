@@ -205,6 +205,23 @@ class LendingError(MainspringError):
         super().__init__(f"{problem}. {fix}")
 
 
+class WorkersLostError(MainspringError):
+    """Worker after worker was lost while it held this; it is not tried again by itself.
+
+    >>> str(WorkersLostError("Charge (Orders/o-1/3)", 5))
+    'Charge (Orders/o-1/3) was lost with 5 workers, the last times tried alone. Find out why they ended (out of \
+memory, a crash, a loop that never ends), mend that, and retry or resume it.'
+    """
+
+    def __init__(self, name: str, lost: int) -> None:
+        self.name = name
+        self.lost = lost
+        super().__init__(
+            f"{name} was lost with {lost} workers, the last times tried alone. Find out why they ended (out of memory, "
+            "a crash, a loop that never ends), mend that, and retry or resume it."
+        )
+
+
 class PostingError(MainspringError):
     """A message cannot be posted through this connection, or in its present state.
 

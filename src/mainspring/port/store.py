@@ -31,6 +31,7 @@ from mainspring.port.records import (
     WorkerRow,
 )
 from mainspring.port.searching import AttributeName, Found
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 
 SOON_US: Final = 1_000_000
@@ -76,7 +77,25 @@ class Store(Protocol):
         ...
 
     async def relieve(self) -> int:
-        """Give back what dead workers hold, and forget them. Return how many were found dead or out of their lease."""
+        """Give back what dead workers hold, and forget them. Return how many were found dead or out of their lease.
+
+        What they held is counted as lost, but for those that tried something alone: then that alone. What was lost
+        `SUSPECT` times is set aside. A retry, and the resumption of its instance, begin the count anew.
+        """
+        ...
+
+    async def suspects(self, limit: int) -> list[Suspect]:
+        """Return what was lost `SUSPECT` times or more with its workers, what was lost most first.
+
+        No inputs of suspended instances: these wait for a person.
+        """
+        ...
+
+    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+        """Take one thing that was set aside, what was lost least first; it is blamed alone if the worker is lost.
+
+        Nothing to take ends that: what the worker holds is counted again.
+        """
         ...
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

@@ -38,19 +38,20 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
-    WorkerRow,
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
+from mainspring.port.suspects import Alone
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores import memory_tables
 from mainspring.stores.memory_lending import NothingToLend
 from mainspring.stores.memory_projections import ProjectionTables
-from mainspring.stores.memory_tables import Input, Instance, Output, Worker, cancels, matches, outline, place, urgency
+from mainspring.stores.memory_tables import ASIDE, Input, Instance, Output, cancels, matches, outline, place, urgency
 from mainspring.stores.memory_tasks import MemoryTasks
+from mainspring.stores.memory_workers import WorkerTables
 
 
-class MemoryStore(ProjectionTables, NothingToLend):
+class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
     """A store that forgets everything with its process.
 
     >>> from mainspring.testing.clock import VirtualClock
@@ -66,16 +67,11 @@ class MemoryStore(ProjectionTables, NothingToLend):
         self._instances: dict[Ref, Instance] = {}
         self._begun: list[Ref] = []
         self._feed: list[tuple[int, Ref, EventRow]] = []
-        # All work once more, beside that of each instance: what is claimed is looked for across instances.
-        self._inbox: dict[int, Input] = {}
-        self._outbox: dict[OutputKey, Output] = {}
         # A dead letter keeps the outbox row that it was, so that it can become one again.
         self._dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         self._remembered: dict[str, Remembered] = {}
         self._tasks = MemoryTasks()
-        self._workers: dict[int, Worker] = {}
-        self._inputs_accepted = self._letters_died = self._workers_registered = self._events_fed = 0
-        self._news = asyncio.Event()
+        self._inputs_accepted = self._letters_died = self._events_fed = 0
 
     async def open(self) -> None:
         self._news = asyncio.Event()  # it belongs to one event loop, and a test may open the store in several
@@ -84,41 +80,6 @@ class MemoryStore(ProjectionTables, NothingToLend):
 
     def now_us(self) -> int:
         return self._clock.now_us()
-
-    # ---- workers
-
-    async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
-        self._workers_registered += 1
-        self._workers[self._workers_registered] = Worker(name, lease_us, self.now_us() + lease_us, knows)
-        return self._workers_registered
-
-    async def heartbeat(self, worker: int, held: str = "") -> bool:
-        if known := self._workers.get(worker):
-            known.ends_us, known.held = self.now_us() + known.lease_us, held
-        return known is not None
-
-    async def release_worker(self, worker: int) -> None:
-        self._workers.pop(worker, None)
-        for held in (*self._outbox.values(), *self._inbox.values()):
-            if held.owner == worker:
-                held.owner = None
-        self._news.set()
-
-    async def relieve(self) -> int:
-        dead = [key for key, worker in self._workers.items() if worker.ends_us <= self.now_us()]
-        for worker in dead:
-            await self.release_worker(worker)
-        return len(dead)
-
-    async def workers(self) -> list[WorkerRow]:
-        return [WorkerRow(key, **vars(each)) for key, each in self._workers.items()]
-
-    async def holds(self, worker: int) -> list[OutputKey]:
-        return [key for key, output in self._outbox.items() if output.owner == worker]
-
-    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
-        held = [waiting.row for waiting in self._inbox.values() if waiting.owner == worker]
-        return [(Ref(row.workflow, row.instance), row.position) for row in held]
 
     # ---- commit
 
@@ -203,11 +164,11 @@ class MemoryStore(ProjectionTables, NothingToLend):
             self._drop_input(instance, unit.consumes)
         for position in unit.releases:
             if (waiting := instance.inbox.get(position)) and waiting.owner == worker:
-                waiting.owner = None
+                waiting.give_back()
                 self._news.set()
         for retry in unit.retries:
             output = self._outbox[retry.output]
-            output.owner, output.attempts, output.error = None, retry.attempts, retry.error
+            output.owner, output.lost, output.attempts, output.error = None, 0, retry.attempts, retry.error
             output.due_us = self.now_us() + retry.after_us
             if not retry.after_us:
                 self._news.set()
@@ -237,6 +198,9 @@ class MemoryStore(ProjectionTables, NothingToLend):
             self._feed.append((self._events_fed, ref, event))
             if event.message_id is not None:
                 instance.taken[event.message_id] = event
+        if instance.suspended and unit.status != "suspended":
+            for waiting in instance.inbox.values():
+                waiting.lost, waiting.owner = 0, None if waiting.free else waiting.owner
         told: dict[str, Any] = {"status": unit.status, "state": unit.state, "error": unit.error}
         if unit.renews:
             told |= {"definition_version": unit.definition_version, "context": unit.context or b"{}"}
@@ -250,7 +214,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
         for output in unit.outputs:
             due_us = now_us + output.after_us if output.at_us is None else output.at_us
             owner = self._owner(worker, claimed=output.claimed)
-            self._put_output(OutputKey(instance.row.key, output.version), Output(ref, output, due_us, owner))
+            self._put_output(OutputKey(instance.row.key, output.version), Output(ref, output, due_us, owner=owner))
         if instance.inbox and not instance.suspended:
             self._news.set()  # resumed, or the next input is free now
         return instance.row.key
@@ -274,7 +238,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
         self._inputs_accepted += 1
         position = self._inputs_accepted
         owner = self._owner(worker, claimed=row.claimed and ref in owned)
-        self._inbox[position] = instance.inbox[position] = Input(replace(row, position=position), owner)
+        self._inbox[position] = instance.inbox[position] = Input(replace(row, position=position), owner=owner)
         return position
 
     def _owner(self, worker: int, *, claimed: bool) -> int | None:
@@ -309,6 +273,35 @@ class MemoryStore(ProjectionTables, NothingToLend):
             held.owner = worker
         next_due_us = min((output.due_us for _, output in free if output.owner is None), default=None)
         return Claims([self._claimed(*item) for item in due], [i.row for i in inputs], next_due_us)
+
+    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+        if worker not in self._workers:
+            return None
+        self._alone.pop(worker, None)
+        waiting = min(self._suspected(workflows), key=lambda one: one.lost, default=None)
+        output = self._next_alone(set(destinations))
+        if output is not None and (waiting is None or output[1].lost <= waiting.lost):
+            output[1].owner, self._alone[worker] = worker, output[0]
+            return Alone(output[1].lost, output=self._claimed(*output))
+        if waiting is None:
+            return None
+        waiting.owner, self._alone[worker] = worker, waiting.row.position
+        return Alone(waiting.lost, input=waiting.row)
+
+    def _suspected(self, workflows: Sequence[str]) -> Iterator[Input]:
+        """Return inputs that are set aside, and first in their queues."""
+        seen: set[Ref] = set()
+        for waiting in self._inbox.values():
+            ref = Ref(waiting.row.workflow, waiting.row.instance)
+            first, _ = ref not in seen, seen.add(ref)
+            if first and waiting.owner == ASIDE and ref.workflow in workflows and not self._at(ref).suspended:
+                yield waiting
+
+    def _type(self, output: OutputKey) -> str:
+        return self._at(self._outbox[output].ref).events[output.version].type or ""
+
+    def _parked(self, waiting: Input) -> bool:
+        return waiting.free and self._at(Ref(waiting.row.workflow, waiting.row.instance)).suspended
 
     def _steppable(self, worker: int, workflows: Sequence[str], leaves: Leaves) -> Iterator[Input]:
         blocked: set[Ref] = set(leaves.instances)
@@ -362,7 +355,7 @@ class MemoryStore(ProjectionTables, NothingToLend):
         if not self._at(output.ref).is_at(expected_version):
             return False
         del self._dead[dead_letter]
-        self._put_output(letter.output, Output(output.ref, output.row, self.now_us(), None))
+        self._put_output(letter.output, Output(output.ref, output.row, self.now_us()))
         self._news.set()
         return True
 

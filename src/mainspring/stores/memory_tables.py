@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -29,25 +30,44 @@ from mainspring.port.records import (
 )
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
 from mainspring.port.store import Tally
+from mainspring.port.suspects import SUSPECT
 from mainspring.port.trimming import trim_after
 
+ASIDE: Final = -2
+"""The owner of what is to be tried alone."""
+
 
 @dataclass
-class Input:
-    """An input that waits, and who holds it."""
+class Work:
+    """Who holds something, and how often it was lost with its worker."""
+
+    owner: int | None = field(default=None, kw_only=True)
+    lost: int = field(default=0, kw_only=True)
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody holds it."""
+        return self.owner in (None, ASIDE)
+
+    def give_back(self) -> None:
+        """Let nobody hold it; one that is suspected is set aside."""
+        self.owner = ASIDE if self.lost >= SUSPECT else None
+
+
+@dataclass
+class Input(Work):
+    """An input that waits."""
 
     row: InputRow
-    owner: int | None
 
 
 @dataclass
-class Output:
-    """An output that is not carried out yet, and who holds it."""
+class Output(Work):
+    """An output that is not carried out yet."""
 
     ref: Ref
     row: OutputRow
     due_us: int
-    owner: int | None
     attempts: int = 0
     error: str | None = None
 
@@ -148,9 +168,9 @@ def cancels(unit: Unit, output: Output) -> bool:
     match unit.cancel_all:
         case "timers" | "forward" if output.row.kind == "timer":
             return True
-        case "forward" if output.owner is None and output.row.key == ARMED:
+        case "forward" if output.free and output.row.key == ARMED:
             return True
-        case "unclaimed" if output.owner is None:
+        case "unclaimed" if output.free:
             return True
         case _:
             return output.row.key in unit.cancels

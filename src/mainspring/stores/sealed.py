@@ -31,6 +31,7 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.store import Store, TaskSpot
+from mainspring.port.suspects import Alone
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.sealing.seals import ERASED, About, Seal
 
@@ -206,6 +207,14 @@ class SealedStore:
     ) -> Claims:
         claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
         return Claims(self._held(claims.outputs), self._held(claims.inputs), claims.next_due_us, claims.posted)
+
+    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+        taken = await self._store.claim_alone(worker, destinations, workflows)
+        if taken is None:
+            return None
+        outputs = self._held([taken.output]) if taken.output is not None else [None]
+        inputs = self._held([taken.input]) if taken.input is not None else [None]
+        return Alone(taken.lost, outputs[0], inputs[0])
 
     async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
         found = await self._store.load(refs, most)

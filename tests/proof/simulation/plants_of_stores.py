@@ -142,7 +142,7 @@ def outbox_after_commit(patch: pytest.MonkeyPatch) -> None:
             for row in rows:
                 due_us = self.now_us() + row.after_us if row.at_us is None else row.at_us
                 owner = self._owner(worker, claimed=row.claimed)
-                self._put_output(OutputKey(key, row.version), Output(ref, row, due_us, owner))
+                self._put_output(OutputKey(key, row.version), Output(ref, row, due_us, owner=owner))
 
     patch.setattr(FaultyStore, "call", in_two)
     patch.setattr(Database, "write_outputs", write_outputs, raising=False)

@@ -310,7 +310,8 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: cancel_unclaimed
--- All outputs of these instances that nobody holds; said so that the index of all that nobody holds is no way to them.
+-- All outputs of these instances that nobody holds, those that are set aside (-2) too; said so that the index of all that
+-- nobody holds is no way to them.
 DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
     FROM unnest($1::bigint[]) AS n (instance)
@@ -334,7 +335,8 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 -- name: retry_outputs
 -- Free again, and due later. Returns how many there were.
 WITH retried AS (
-    UPDATE mainspring.outbox AS o SET owner = NULL, due_us = n.due_us, attempts = n.attempts, last_error = n.error
+    UPDATE mainspring.outbox AS o
+    SET owner = NULL, lost = 0, due_us = n.due_us, attempts = n.attempts, last_error = n.error
     FROM (
         SELECT u.*, (
             SELECT ctid FROM mainspring.outbox
@@ -412,8 +414,9 @@ SELECT * FROM unnest(
 );
 
 -- name: release_inputs
--- Given back by the worker that held them: to anybody, or, where the new owner says so, to nobody until a resumption.
-UPDATE mainspring.inbox AS b SET owner = n.owner
+-- Given back by the worker that held them: to anybody, or, where the new owner says so, to nobody until a resumption. What
+-- was lost too often is set aside.
+UPDATE mainspring.inbox AS b SET owner = coalesce(n.owner, CASE WHEN b.lost >= 2 THEN -2 END)
 FROM (
     SELECT u.owner, (
         SELECT ctid FROM mainspring.inbox WHERE name = u.name AND position = u.position AND owner = $4::bigint
@@ -435,12 +438,14 @@ UPDATE mainspring.inbox SET owner = -1 WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: unpark_inputs
--- Not suspended any more.
-UPDATE mainspring.inbox SET owner = NULL WHERE ctid = ANY (ARRAY(
+-- Not suspended any more. What was lost is tried anew.
+UPDATE mainspring.inbox SET owner = NULL, lost = 0 WHERE ctid = ANY (ARRAY(
     SELECT o.ctid
     FROM unnest($1::bytea[]) AS n (name)
     CROSS JOIN LATERAL (
-        SELECT ctid FROM mainspring.inbox WHERE name = n.name AND owner = -1 OFFSET 0
+        SELECT ctid FROM mainspring.inbox
+        WHERE name = n.name AND (owner < 0 OR (lost > 0 AND coalesce(owner, -2) = -2))
+        OFFSET 0
     ) AS o
 ));
 
@@ -666,8 +671,7 @@ WITH picked AS MATERIALIZED (
         WHERE b.owner IS NULL AND b.workflow = w.workflow
             AND (
                 SELECT h.position FROM mainspring.inbox AS h
-                WHERE h.name = b.name AND h.position < b.position AND h.owner IS NOT NULL AND h.owner > -1
-                    AND h.owner <> $1::bigint
+                WHERE h.name = b.name AND h.position < b.position AND h.owner <> -1 AND h.owner <> $1::bigint
                 LIMIT 1
             ) IS NULL
             AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
@@ -796,15 +800,71 @@ ORDER BY key FOR UPDATE SKIP LOCKED;
 
 -- name: delete_workers
 -- Forget them; their keys are never given again. First of all: it waits for what they are about to commit.
-DELETE FROM mainspring.workers WHERE key = ANY ($1::bigint[]) RETURNING key, pg_current_xact_id()::text::bigint;
+DELETE FROM mainspring.workers WHERE key = ANY ($1::bigint[]) RETURNING key, alone, pg_current_xact_id()::text::bigint;
+
+-- name: lose_outputs
+-- These workers are gone: count what each held, or only what it tried alone. A scan, like free_outputs.
+UPDATE mainspring.outbox AS o SET lost = o.lost + 1
+FROM unnest($1::bigint[], $2::text[]) AS w (key, alone)
+WHERE o.owner = w.key AND (w.alone IS NULL OR w.alone = o.instance || '/' || o.version);
+
+-- name: lose_inputs
+-- These workers are gone: count what each held, or only what it tried alone.
+UPDATE mainspring.inbox AS b SET lost = b.lost + 1
+FROM unnest($1::bigint[], $2::text[]) AS w (key, alone)
+WHERE b.owner = w.key AND (w.alone IS NULL OR w.alone = b.position::text);
 
 -- name: free_outputs
--- Give back what these workers hold. They are few and rarely gone: a scan is cheaper than an index at every step.
-UPDATE mainspring.outbox SET owner = NULL WHERE owner = ANY ($1::bigint[]);
+-- Give back what these workers hold; what was lost too often is set aside. They are few and rarely gone: a scan is cheaper
+-- than an index at every step.
+UPDATE mainspring.outbox SET owner = CASE WHEN lost >= 2 THEN -2 END WHERE owner = ANY ($1::bigint[]);
 
 -- name: free_inputs
--- Give back what these workers hold.
-UPDATE mainspring.inbox SET owner = NULL WHERE owner = ANY ($1::bigint[]);
+-- Give back what these workers hold; what was lost too often is set aside.
+UPDATE mainspring.inbox SET owner = CASE WHEN lost >= 2 THEN -2 END WHERE owner = ANY ($1::bigint[]);
+
+-- name: output_alone
+-- The output for these destinations that is set aside and was lost least; what another worker is about to take is left.
+SELECT instance, version, lost FROM mainspring.outbox
+WHERE lost >= 2 AND owner = -2 AND destination = ANY ($1::text[])
+ORDER BY lost, due_us LIMIT 1 FOR UPDATE SKIP LOCKED;
+
+-- name: input_alone
+-- The input of these workflows that is set aside, first in its queue, and was lost least; none of suspended instances.
+SELECT b.name, b.position, b.lost FROM mainspring.inbox AS b
+WHERE b.lost >= 2 AND b.owner = -2 AND b.workflow = ANY ($1::text[])
+    AND NOT EXISTS (SELECT 1 FROM mainspring.inbox AS e WHERE e.name = b.name AND e.position < b.position)
+    AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
+ORDER BY b.lost, b.position LIMIT 1 FOR UPDATE OF b SKIP LOCKED;
+
+-- name: own_output
+-- Now this worker's, or nobody's.
+UPDATE mainspring.outbox SET owner = $3::bigint WHERE instance = $1 AND version = $2;
+
+-- name: own_input
+-- Now this worker's, or nobody's.
+UPDATE mainspring.inbox SET owner = $3::bigint WHERE name = $1 AND position = $2
+RETURNING
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum;
+
+-- name: try_alone
+-- What a worker tries alone; NULL: nothing.
+UPDATE mainspring.workers SET alone = $2 WHERE key = $1;
+
+-- name: suspects
+-- What was lost with its workers, what was lost most first; but for inputs of suspended instances.
+SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, coalesce(o.owner = -2, false)
+FROM mainspring.outbox AS o
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = o.instance OFFSET 0) AS i
+LEFT JOIN LATERAL (
+    SELECT type FROM mainspring.events WHERE instance = o.instance AND version = o.version OFFSET 0
+) AS e ON true
+WHERE o.lost >= 2
+UNION ALL
+SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', coalesce(b.owner = -2, false) FROM mainspring.inbox AS b
+WHERE b.lost >= 2 AND b.owner IS DISTINCT FROM -1
+ORDER BY 5 DESC LIMIT $1;
 
 -- name: notify
 -- Tell other processes that there is work which nobody holds.

@@ -132,6 +132,8 @@ CREATE INDEX inbox_free ON mainspring.inbox USING btree (workflow, "position") W
 
 CREATE INDEX inbox_held ON mainspring.inbox USING btree (name, "position", owner) WHERE (owner IS NOT NULL);
 
+CREATE INDEX inbox_lost ON mainspring.inbox USING btree (lost) WHERE (lost >= 2);
+
 CREATE UNIQUE INDEX inbox_by_message ON mainspring.inbox USING btree (name, message);
 
 CREATE UNIQUE INDEX inbox_pkey ON mainspring.inbox USING btree (name, "position");
@@ -175,6 +177,8 @@ CREATE TABLE mainspring.outbox (
     last_error text COLLATE "C",
     lost bigint NOT NULL
 );
+
+CREATE INDEX outbox_lost ON mainspring.outbox USING btree (lost) WHERE (lost >= 2);
 
 CREATE INDEX outbox_unclaimed ON mainspring.outbox USING btree (destination, priority, due_us, instance, version) WHERE (owner IS NULL);
 

@@ -35,6 +35,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores.postgres import projections, purge, reads, searching, tasks, work, workers
 from mainspring.stores.postgres.address import Address
@@ -177,6 +178,9 @@ class PostgresStore:
     async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
         return await reads.holds_inputs(self._ask, worker)
 
+    async def suspects(self, limit: int) -> list[Suspect]:
+        return [Suspect(*row) for row in await self._ask("suspects", limit)]
+
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -208,6 +212,9 @@ class PostgresStore:
         if presence := self._open().presence:
             presence.came(in_vain=not claims.outputs and not claims.inputs)
         return claims
+
+    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+        return await self._transact(lambda t: work.claim_alone(t, worker, destinations, workflows))
 
     async def relay(self, limit: int) -> Relayed:
         relay = self._open().relay

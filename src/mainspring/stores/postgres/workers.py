@@ -23,7 +23,7 @@ async def register(
     return key
 
 
-async def release(transaction: Transaction, workers: list[int]) -> list[int]:
+async def release(transaction: Transaction, workers: list[int], *, lost: bool = False) -> list[int]:
     """Give back what workers hold and forget them. Return those that were still known.
 
     The rows go first: that waits for what the workers are about to commit, and keeps them from committing more.
@@ -31,15 +31,19 @@ async def release(transaction: Transaction, workers: list[int]) -> list[int]:
     found = await transaction.rows("delete_workers", workers)
     if not found:
         return []
-    transaction.xid = found[0][1]
+    transaction.xid = found[0][-1]
     gone = [row[0] for row in found]
+    if lost:
+        alone = [row[1] for row in found]
+        await transaction.rows("lose_outputs", gone, alone)
+        await transaction.rows("lose_inputs", gone, alone)
     await transaction.rows("free_outputs", gone)
     await transaction.rows("free_inputs", gone)
     return gone
 
 
 async def relieve(transaction: Transaction, own: list[int], now_us: int | None) -> list[int]:
-    """Release all workers that are gone or out of their lease. Return them."""
+    """Release all workers that are gone or out of their lease, and count what they held as lost. Return them."""
     life: str = await transaction.value("life", None, None)
     rows = await transaction.rows("gone_workers", now_us, life, transaction.lock_class, own)
-    return await release(transaction, [key for (key,) in rows]) if rows else []
+    return await release(transaction, [key for (key,) in rows], lost=True) if rows else []

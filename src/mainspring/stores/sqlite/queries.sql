@@ -108,7 +108,7 @@ SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1;
 -- name: retry_outputs
 -- Of [instance, version, due_us, attempts, error, checksum]: free again, and due later.
 UPDATE outbox SET
-    owner = NULL, due_us = r.due_us, attempts = r.attempts, last_error = r.error, checksum = r.checksum
+    owner = NULL, lost = 0, due_us = r.due_us, attempts = r.attempts, last_error = r.error, checksum = r.checksum
 FROM (
     SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS due_us, value ->> 3 AS attempts,
         value ->> 4 AS error, value ->> 5 AS checksum
@@ -132,18 +132,18 @@ DELETE FROM outbox WHERE (instance, version) IN (
 DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND kind = 'timer';
 
 -- name: cancel_unclaimed
--- Of instances: all their outputs that nobody holds.
-DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND owner IS NULL;
+-- Of instances: all their outputs that nobody holds; also those that are set aside.
+DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (owner IS NULL OR owner = -2);
 
 -- name: cancel_forward
 -- Of instances: all their timers, and those sends with a compensation that nobody holds.
-DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (kind = 'timer' OR (key = '' AND owner IS NULL));
+DELETE FROM outbox WHERE instance IN (SELECT value FROM json_each(?1)) AND (kind = 'timer' OR (key = '' AND (owner IS NULL OR owner = -2)));
 
 -- name: release_inputs
 -- Of [position, worker]: given back by the worker that held them.
-UPDATE inbox SET owner = (
+UPDATE inbox SET owner = coalesce((
     SELECT -1 FROM instances AS i WHERE i.workflow = inbox.workflow AND i.id = inbox.instance AND i.status = 'suspended'
-)
+), CASE WHEN lost >= 2 THEN -2 END)
 WHERE (position, owner) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
 
 -- name: park_inputs
@@ -154,12 +154,12 @@ UPDATE inbox SET owner = -1 WHERE position IN (
     CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1 AND i.status = 'suspended'
     CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
     ON b.workflow = i.workflow AND b.instance = i.id AND b.position >= ?2
-    WHERE b.owner IS NULL
+    WHERE b.owner IS NULL OR b.owner = -2
 );
 
 -- name: unpark_inputs
--- Of [workflow, instance]: not suspended any more.
-UPDATE inbox SET owner = NULL WHERE position IN (
+-- Of [workflow, instance]: not suspended any more. What was lost is tried anew.
+UPDATE inbox SET owner = NULL, lost = 0 WHERE position IN (
     SELECT b.position
     FROM json_each(?1) AS j
     CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
@@ -376,8 +376,11 @@ ORDER BY j.key;
 -- The oldest free inputs of these workflows, except those behind another's input. Those of suspended instances are parked.
 -- And but for what the worker leaves to others: inputs of [type, version] with all behind them, and [workflow, instance].
 WITH others (workflow, instance, first) AS MATERIALIZED (
-    SELECT workflow, instance, min(position)
-    FROM inbox INDEXED BY inbox_by_owner WHERE owner >= 0 AND owner <> ?2
+    SELECT workflow, instance, min(position) FROM (
+        SELECT workflow, instance, position FROM inbox INDEXED BY inbox_by_owner WHERE owner >= 0 AND owner <> ?2
+        UNION ALL
+        SELECT workflow, instance, position FROM inbox INDEXED BY inbox_by_owner WHERE owner = -2
+    )
     GROUP BY 1, 2
 )
 SELECT
@@ -438,15 +441,67 @@ WHERE o.owner IS NULL AND o.kind <> 'timer' AND o.due_us > ?1 AND e.time_us > ?1
 UPDATE outbox SET due_us = ?3, checksum = ?4 WHERE instance = ?1 AND version = ?2;
 
 -- name: free_outputs
--- Give back what these workers hold. They are few and rarely gone: a scan is cheaper than an index at every step.
-UPDATE outbox SET owner = NULL WHERE owner IN (SELECT value FROM json_each(?1));
+-- Give back what these workers hold; what was lost too often is set aside. They are few and rarely gone: a scan is cheaper
+-- than an index at every step.
+UPDATE outbox SET owner = CASE WHEN lost >= 2 THEN -2 END WHERE owner IN (SELECT value FROM json_each(?1));
 
 -- name: free_inputs
--- Give back what these workers hold.
-UPDATE inbox SET owner = (
+-- Give back what these workers hold; what was lost too often is set aside.
+UPDATE inbox SET owner = coalesce((
     SELECT -1 FROM instances AS i WHERE i.workflow = inbox.workflow AND i.id = inbox.instance AND i.status = 'suspended'
-)
+), CASE WHEN lost >= 2 THEN -2 END)
 WHERE owner IN (SELECT value FROM json_each(?1));
+
+-- name: lose_outputs
+-- These workers are gone: count what each held, or only what it tried alone. A scan, like free_outputs.
+UPDATE outbox SET lost = lost + 1 WHERE owner IN (SELECT value FROM json_each(?1)) AND (
+    SELECT w.alone IS NULL OR w.alone = outbox.instance || '/' || outbox.version FROM workers AS w WHERE w.key = outbox.owner
+);
+
+-- name: lose_inputs
+-- These workers are gone: count what each held, or only what it tried alone.
+UPDATE inbox SET lost = lost + 1 WHERE owner IN (SELECT value FROM json_each(?1)) AND (
+    SELECT w.alone IS NULL OR w.alone = CAST(inbox.position AS TEXT) FROM workers AS w WHERE w.key = inbox.owner
+);
+
+-- name: output_alone
+-- The output for these destinations that is set aside and was lost least.
+SELECT instance, version, lost FROM outbox INDEXED BY outbox_lost
+WHERE lost >= 2 AND owner = -2 AND destination IN (SELECT value FROM json_each(?1))
+ORDER BY lost, due_us LIMIT 1;
+
+-- name: input_alone
+-- The input of these workflows that is set aside, first in its queue, and was lost least. Those of suspended instances are
+-- parked.
+SELECT b.position, b.lost FROM inbox AS b INDEXED BY inbox_lost
+WHERE b.lost >= 2 AND b.owner = -2 AND b.workflow IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (
+    SELECT 1 FROM inbox AS e INDEXED BY inbox_by_instance
+    WHERE e.workflow = b.workflow AND e.instance = b.instance AND e.position < b.position
+)
+ORDER BY b.lost, b.position LIMIT 1;
+
+-- name: input_at
+-- An input.
+SELECT
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+FROM inbox WHERE position = ?1;
+
+-- name: try_alone
+-- What a worker tries alone; NULL: nothing.
+UPDATE workers SET alone = ?2 WHERE key = ?1;
+
+-- name: suspects
+-- What was lost with its workers, what was lost most first; but for inputs of suspended instances.
+SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, o.owner IS -2
+FROM outbox AS o INDEXED BY outbox_lost
+CROSS JOIN instances AS i ON i.key = o.instance
+LEFT JOIN events AS e ON e.instance = o.instance AND e.version = o.version
+WHERE o.lost >= 2
+UNION ALL
+SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', b.owner IS -2 FROM inbox AS b INDEXED BY inbox_lost
+WHERE b.lost >= 2 AND b.owner IS NOT -1
+ORDER BY 5 DESC LIMIT ?1;
 
 -- name: delete_workers
 -- Forget them; their keys are never given again.

@@ -28,6 +28,7 @@ from mainspring.port.records import (
     WorkerRow,
 )
 from mainspring.port.store import Tally
+from mainspring.port.suspects import Suspect
 from mainspring.stores.rows import (
     check_behind,
     check_complete,
@@ -167,6 +168,11 @@ def holds(connection: apsw.Connection, worker: int) -> list[OutputKey]:
 def holds_inputs(connection: apsw.Connection, worker: int) -> list[tuple[Ref, int]]:
     """Return the inputs that a worker holds, in their order."""
     return [(Ref(workflow, id), position) for workflow, id, position in rows(connection, "holds_inputs", worker)]
+
+
+def suspects(connection: apsw.Connection, limit: int) -> list[Suspect]:
+    """Return what was lost with its workers."""
+    return [Suspect(*row, aside=bool(aside)) for *row, aside in rows(connection, "suspects", limit)]
 
 
 def stats(connection: apsw.Connection, now_us: int) -> Stats:

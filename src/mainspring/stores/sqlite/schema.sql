@@ -116,6 +116,8 @@ CREATE INDEX inbox_by_owner ON inbox (owner) WHERE owner IS NOT NULL;
 
 CREATE INDEX inbox_free ON inbox (owner) WHERE owner IS NULL;
 
+CREATE INDEX inbox_lost ON inbox (lost) WHERE lost >= 2;
+
 CREATE UNIQUE INDEX inbox_by_message ON inbox (workflow, instance, message_id);
 
 CREATE TABLE instances (
@@ -164,6 +166,8 @@ CREATE TABLE outbox (
     last_error TEXT, checksum INTEGER, lost INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (instance, version)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX outbox_lost ON outbox (lost) WHERE lost >= 2;
 
 CREATE INDEX outbox_unclaimed ON outbox (destination, priority, due_us) WHERE owner IS NULL;
 

@@ -39,6 +39,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores.sqlite import projections, purge, reads, searching, tasks, work
 from mainspring.stores.sqlite.connection import Place
@@ -149,6 +150,9 @@ class SqliteStore:
     async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
         return await self._read(lambda connection: reads.holds_inputs(connection, worker))
 
+    async def suspects(self, limit: int) -> list[Suspect]:
+        return await self._read(lambda connection: reads.suspects(connection, limit))
+
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -161,6 +165,9 @@ class SqliteStore:
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
     ) -> Claims:
         return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
+
+    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+        return await self._write(lambda t: work.claim_alone(t, worker, destinations, workflows))
 
     async def relay(self, limit: int) -> Relayed:
         return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us

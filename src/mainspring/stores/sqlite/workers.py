@@ -110,6 +110,8 @@ class Workers:
         transaction.when_rolled_back += [self._unlocker(key) for key in seized]
         gone = [key for key, ends_us in leases if key in seized or ends_us <= transaction.now_us]
         if gone:
+            change(transaction.connection, "lose_outputs", packed(gone))
+            change(transaction.connection, "lose_inputs", packed(gone))
             self.release(transaction, gone)
         # Not each time: it looks at all that waits.
         if gone or not self._knows_the_time:

@@ -26,6 +26,7 @@ from mainspring.testing.store_contract.reading import ReadingTests
 from mainspring.testing.store_contract.searching import SearchTests
 from mainspring.testing.store_contract.settlements import SettlementTests
 from mainspring.testing.store_contract.streams import StreamTests
+from mainspring.testing.store_contract.suspects import SuspectTests
 from mainspring.testing.store_contract.tasks import TaskTests
 from mainspring.testing.store_contract.timers import TimerTests
 from mainspring.testing.store_contract.trimming import TrimmingTests
@@ -44,6 +45,7 @@ class StoreContract(
     TimerTests,
     TaskTests,
     WorkerTests,
+    SuspectTests,
     DeadLetterTests,
     ReadingTests,
     SearchTests,

@@ -3,6 +3,8 @@
 -- How often work was lost with the worker that held it.
 ALTER TABLE mainspring.outbox ADD COLUMN lost bigint NOT NULL DEFAULT 0;
 ALTER TABLE mainspring.inbox ADD COLUMN lost bigint NOT NULL DEFAULT 0;
+CREATE INDEX outbox_lost ON mainspring.outbox (lost) WHERE lost >= 2;
+CREATE INDEX inbox_lost ON mainspring.inbox (lost) WHERE lost >= 2;
 
 -- What a worker can read, what it holds back, and what it tries by itself, if anything. `life` is that of the server in
 -- which its session was last seen: another server, or the same one started anew, knows nothing of sessions before.

@@ -5,6 +5,10 @@ ALTER TABLE outbox ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 
 ALTER TABLE inbox ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
 
+CREATE INDEX outbox_lost ON outbox (lost) WHERE lost >= 2;
+
+CREATE INDEX inbox_lost ON inbox (lost) WHERE lost >= 2;
+
 ALTER TABLE workers ADD COLUMN knows TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE workers ADD COLUMN held TEXT NOT NULL DEFAULT '';

@@ -1,0 +1,101 @@
+"""What ends the process of whoever takes it: tried alone after a while, and given up at last. Nobody else pays for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.engine.alone import MAX_LOST
+from mainspring.port.records import Unit
+from mainspring.port.suspects import SUSPECT
+from mainspring.testing.store_contract.rig import input_row
+from tests.engine.fatal_process import Begin, fragile, main
+from tests.support.forking import fork_server
+from tests.support.postgres.schemas import clean_schema
+from tests.support.running import run
+from tests.support.waiting import until
+
+WORKERS = 2
+NEIGHBOURS = 20
+
+
+class Fleet:
+    """Some workers, each of which is started again when it has died."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._workers: list[BaseProcess] = [self._start() for _ in range(WORKERS)]
+        self.deaths = 0
+
+    def _start(self) -> BaseProcess:
+        process = fork_server().Process(target=main, args=(self._url,), daemon=True)
+        process.start()
+        return process
+
+    def mend(self) -> None:
+        for number, process in enumerate(self._workers):
+            if not process.is_alive():
+                self.deaths += 1
+                self._workers[number] = self._start()
+
+    def stop(self) -> None:
+        for process in self._workers:
+            process.kill()
+            process.join()
+
+
+@contextmanager
+def a_store(kind: str, tmp_path: Path) -> Generator[str]:
+    with clean_schema() if kind == "postgres" else nullcontext(f"sqlite:///{tmp_path / 'test.db'}") as url:
+        yield url
+
+
+async def suspended(app: Mainspring, fleet: Fleet) -> str:
+    """Wait for the one instance that is suspended, and all its neighbours, and return its error."""
+
+    async def over() -> str | None:
+        fleet.mend()
+        errors = [row.error or "" for row in await app.instances(status="suspended")]
+        done = (await app.stats()).instances.get("completed", 0) == NEIGHBOURS
+        return errors[0] if done and errors else None
+
+    return await until(over)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("what", ["fatal", "poked", "timer"])
+def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str, kind: str, tmp_path: Path) -> None:
+    async def body(url: str) -> None:
+        app = fragile(Mainspring(url))
+        await app.start(work=False)
+        try:
+            await app.send(Begin(f"{what}-1"))
+            if what == "poked":
+                # Not sent: that would be stepped here.
+                poke = input_row("p-1", "poked-1", workflow="Fragile", type="Poke", body=b'{"id":"poked-1"}')
+                await app.engine.committer.commit(Unit("Fragile", "poked-1", accepts=(poke,)))
+            await app.send_many([Begin(f"n-{n}") for n in range(NEIGHBOURS)])
+            fleet = Fleet(url)
+            try:
+                error = await suspended(app, fleet)
+            finally:
+                fleet.stop()
+            letters = await app.dead_letters()
+            assert f"was lost with {SUSPECT + MAX_LOST} workers" in error
+            assert fleet.deaths == SUSPECT + MAX_LOST
+            assert [(letter.type, letter.reason) for letter in letters] == (
+                [("Do", "it was lost with its workers")] if what == "fatal" else []
+            )
+            assert await app.engine.store.suspects(10) == []
+        finally:
+            await app.stop()
+
+    with a_store(kind, tmp_path) as url:
+        run(lambda: body(url))
