@@ -1,4 +1,4 @@
-"""What ends the process of whoever takes it: tried alone after a while, and given up at last. Nobody else pays for it."""
+"""What ends the process of whoever takes it is tried alone after a while, and given up at last; the others go on."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
@@ -30,7 +31,8 @@ async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs
         return []
     held = await held_back(store)
     told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
-    return told + told_of(await fleet_of(store), ref, inputs, outputs)
+    lost = (await suspected(store)).get(ref, [])
+    return lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
 
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:

@@ -4,6 +4,7 @@ The store is asked for all of these; what is found first is the cause:
 
     suspended      an input or a handler failed, or somebody stopped it
     dead letter    a message of it could not be carried out, and nobody has dealt with that
+    lost           a command or an input of it was lost with one worker after the other, and may be why they ended
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
     unread         an input, a command, a timer or its own stream has waited for a minute, and no worker can read it
     failing        a handler is tried again and again, and fails
@@ -26,6 +27,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.held import held_back
+from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
 from mainspring.engine.unread import Fleet, fleet_of
@@ -36,6 +38,7 @@ from mainspring.port.store import Store
 Cause: TypeAlias = Literal[
     "suspended",
     "dead letter",
+    "lost",
     "held back",
     "unread",
     "failing",
@@ -82,6 +85,7 @@ class _Workers(Struct, frozen=True):
 
     held: Mapping[str, str]
     fleet: Fleet | None
+    suspected: Mapping[Ref, Sequence[str]]
 
 
 async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
@@ -89,7 +93,7 @@ async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     if not refs:
         return []
     letters = await _letters(store, set(refs))
-    workers = _Workers(await held_back(store), await fleet_of(store))
+    workers = _Workers(await held_back(store), await fleet_of(store), await suspected(store))
     return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
 
 
@@ -127,6 +131,7 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
     timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
     held = workers.held
+    told += _each("lost", workers.suspected.get(ref, ()))
     told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
     if row.status != "suspended":
         told += _each("unread", told_of(workers.fleet, ref, waiting, [*outputs, *timers]))

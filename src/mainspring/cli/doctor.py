@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct, field
 
-from mainspring.analysis import unread
+from mainspring.analysis import suspected, unread
 from mainspring.analysis.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.documents import instance_document
@@ -168,6 +168,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     health.findings += queue_findings(health.stats, health.now_us)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
+    lost = [text for texts in (await suspected.suspected(store)).values() for text in texts]
+    health.findings += [problem(text, suspected.FIX) for text in lost[:SHOWN]]
     strange = await unread_of(store)
     health.findings += [problem(unread.told(one, health.now_us), unread.FIX) for one in strange]
     health.findings += await _orphans(app)

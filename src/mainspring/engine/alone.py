@@ -33,6 +33,8 @@ EMPTY_HANDS_SECONDS: Final = 30.0
 ALONE_SECONDS: Final = 10.0
 """So long it waits for that to end, before it takes other work again."""
 CHECK_SECONDS: Final = 0.02
+LOOKS: Final = 10
+"""Of so many looks for dead workers one looks for what was set aside by others."""
 REASON: Final = "it was lost with its workers"
 SUSPECTS_LOOKED_AT: Final = 100
 
@@ -62,10 +64,15 @@ class Loner:
         self._intake = intake
         self._runtime = runtime
         self._trying = False
+        self._looks = 0
 
-    async def look(self) -> None:
-        """Begin to try what is set aside, if there is something that this worker can do and no other is about to."""
-        if self._trying or self._dispatcher.closing:
+    async def look(self, *, relieved: bool) -> None:
+        """Begin to try what is set aside, if there is something that this worker can do and no other is about to.
+
+        Mostly there is nothing, and who has relieved a worker knows first.
+        """
+        self._looks += 1
+        if self._trying or self._dispatcher.closing or not (relieved or self._looks % LOOKS == 1):
             return
         found = [suspect for suspect in await self._store.suspects(SUSPECTS_LOOKED_AT) if self._can_try(suspect)]
         if not found or await self._another_tries():

@@ -209,7 +209,8 @@ class Dispatcher:
         self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + UNDO_PAUSE_US))
 
     def _send(self, claim: OutputClaim, message: Any) -> None:
-        handler = self._registry.handlers.get(queue := self._registry.queue_of(claim.destination))
+        queue = self._queue_at.get(claim.destination) or self._registry.queue_of(claim.destination)
+        handler = self._registry.handlers.get(queue)
         if handler is not None:
             self.runner(handler, queue).put(Job(claim, message))
             return

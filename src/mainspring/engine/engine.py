@@ -20,7 +20,7 @@ from mainspring.engine.operations import Operations
 from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.relay import Relay
-from mainspring.engine.runtime import Runtime
+from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.sagas import Doomed
 from mainspring.engine.standing import standing_of, written
 from mainspring.engine.stepper import Stepper
@@ -94,6 +94,8 @@ class Engine:
             return
         self._took_over(await self.store.relieve())
         await self._register()
+        if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
+            self.runtime.watch.start()
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
             self.committer.heard = self.claimer.heard = self.projector.wake
@@ -120,6 +122,7 @@ class Engine:
             await self._drain(drain_seconds)
             await self.committer.drained()
         finally:
+            self.runtime.watch.stop()
             # Also when whoever waits for the stop has lost patience: no task may outlive the store.
             await self.runtime.cancel_tasks()
             self.committer.close()
@@ -215,7 +218,7 @@ class Engine:
                 log.warning("relieved a dead worker")
                 self._took_over(dead)
                 self.due_at(0)
-            await self.alone.look()
+            await self.alone.look(relieved=dead > 0)
             await self._tell_cancelled()
         except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
             log.warning("looking for dead workers failed: %s", error)

@@ -15,6 +15,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mainspring.engine.hung import Hung
+from mainspring.engine.watch import StepWatch
 from mainspring.port.clock import Clock
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class Runtime:
         self.processes = _cores()
         # Calls in threads that were given up and still run.
         self.hung = Hung(self.clock.now_us)
+        self.watch = StepWatch()
         # Who hears of everything, where telemetry is on.
         self.observer: Observer | None = None
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets

@@ -50,6 +50,7 @@ class Stepper:
         self._registry = registry
         self._committer = committer
         self._runtime = runtime
+        self._watch = runtime.watch
         self._observer = runtime.observer
         self._followers = followers
         self._units = Units(store, registry, followers)
@@ -251,7 +252,8 @@ class Stepper:
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
         try:
             envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
-            taken = step(lane.entry.workflow, lane.state, lane.version, envelope, anew or lane.version == 0)
+            begins = anew or lane.version == 0
+            taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
             if type(taken.events[-1]) is Compensating:
                 self._undo(lane, pending, taken, anew=anew)
                 return

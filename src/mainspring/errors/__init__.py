@@ -42,6 +42,7 @@ MainspringError
 │   └── BreakerOpenError        a command was not carried out: the breaker of its handler is open and fails fast
 ├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a transaction that was lent cannot be used or committed
+├── SlowStepError               a step did not end, and was ended
 ├── WorkersLostError            worker after worker was lost while it held this
 ├── PostingError                a message cannot be posted through this connection
 └── StoreError                  the database could not do what it was asked; nothing was changed
@@ -70,6 +71,7 @@ from mainspring.errors.authoring import (
     InvalidStateError,
     LeftError,
     RouteError,
+    SlowStepError,
     StepError,
     TooManyOutputsError,
     UndeclaredInputError,
@@ -164,6 +166,7 @@ __all__ = [
     "RouteError",
     "SettingError",
     "SimulationError",
+    "SlowStepError",
     "StepError",
     "StoreBusyError",
     "StoreClosedError",

@@ -241,3 +241,21 @@ class ImpureCallError(MainspringError):
         self.line = line
         self.fix = fix
         super().__init__(f"{where} called {call} ({file}, line {line}). {fix}")
+
+
+class SlowStepError(MainspringError):
+    """A step did not end, and was ended: decide and evolve have to return within milliseconds.
+
+    >>> print(SlowStepError("Orders/o-1", "PlaceOrder", 10.0))
+    Orders/o-1: its step for PlaceOrder had not ended after 10 s. Look for a loop without an end in decide or evolve; \
+then resume the instance.
+    """
+
+    def __init__(self, instance: str, message_type: str, seconds: float) -> None:
+        self.instance = instance
+        self.message_type = message_type
+        self.seconds = seconds
+        super().__init__(
+            f"{instance}: its step for {message_type} had not ended after {seconds:g} s. "
+            "Look for a loop without an end in decide or evolve; then resume the instance."
+        )

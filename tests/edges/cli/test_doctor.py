@@ -1,6 +1,7 @@
 import asyncio
 import re
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -16,6 +17,7 @@ from mainspring.port.records import Stats
 from mainspring.stores.migrations import Migration
 from mainspring.stores.sqlite import examine, schema
 from mainspring.stores.sqlite.store import SqliteStore
+from mainspring.testing.clock import VirtualClock
 from tests.edges.cli.conftest import Run, order
 
 
@@ -96,6 +98,38 @@ def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_
     (held,) = document["held_back"]
     assert held in told
     assert shown.out.splitlines()[-1] == held
+
+
+def lose(times: int) -> None:
+    """Let a command be lost with so many workers."""
+
+    async def main() -> None:
+        clock = VirtualClock(datetime.now(UTC))
+        store = SqliteStore(Path("orders.db"), clock)
+        await store.open()
+        for _ in range(times):
+            worker = await store.register_worker("charger", 1_000_000)
+            claims = await store.claim(worker, ["ChargeCard"], [], 10)
+            assert claims.outputs or await store.claim_alone(worker, ["ChargeCard"], []) is not None
+            clock.advance(2)
+            assert await store.relieve() == 1
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_what_takes_workers_down_is_wrong_and_an_instance_says_so(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    lose(1)
+    assert "ChargeCard" not in run("doctor").out
+    lose(2)
+
+    ran, shown = run("doctor"), run("show", "o-1")
+
+    assert ran.code == 1
+    told = "takes workers down: 3 were lost with it, 1 of them tried nothing else; it waits to be tried alone"
+    assert re.search(rf"wrong: ChargeCard \(Orders/o-1/\d\) {told}\. Find out why the workers ended", ran.out)
+    assert told in shown.out
 
 
 def test_what_no_running_worker_knows_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

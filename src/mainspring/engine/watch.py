@@ -1,0 +1,104 @@
+"""The watch over steps: a decide or an evolve that does not return holds up all that its worker has in hand.
+
+It stands in a thread of its own, for the event loop is what stands still. It says which instance it is, and ends the
+step if that is Python that runs; a call into C that never returns cannot be ended, and costs the worker its lease.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from mainspring.engine.pending import Pending
+from mainspring.errors import SlowStepError
+
+STEP_SECONDS: Final = 10.0
+"""A step that takes longer is told of, and ended where it can be."""
+CHECKS: Final = 10
+"""So often within that time it is looked whether the same step is still under way."""
+
+TURNS: Final = 100
+
+T = TypeVar("T")
+
+log = logging.getLogger("mainspring.engine")
+
+
+class _Ended(BaseException):
+    """Raised in a step that takes too long. No Exception, so that no `except Exception` of its author keeps it."""
+
+
+class StepWatch:
+    """Knows which step is under way.
+
+    >>> StepWatch().call(None, divmod, 7, 2)
+    (3, 1)
+    """
+
+    def __init__(self) -> None:
+        self._now: Pending | None = None
+        self._ended: Pending | None = None
+        self._ending = threading.Lock()
+        self._over = threading.Event()
+
+    def call(self, pending: Pending | None, function: Callable[..., T], *args: Any) -> T:
+        """Call what takes an input, and raise a SlowStepError where it had to be ended."""
+        self._now = pending
+        try:
+            try:
+                return function(*args)
+            finally:
+                with self._ending:
+                    self._now = None
+                if pending is not None and self._ended is pending:
+                    # What was not raised in the step is raised here, at the turn of a loop, and never later.
+                    for _ in range(TURNS):
+                        pass
+        except BaseException as error:
+            if pending is None or self._ended is not pending or isinstance(error, KeyboardInterrupt):
+                raise
+            raise SlowStepError(str(pending.ref), pending.type, STEP_SECONDS) from None
+
+    def start(self) -> None:
+        """Watch the steps of the calling thread."""
+        self._over.clear()
+        watched = threading.get_ident()
+        threading.Thread(target=lambda: self._watch(watched), name="mainspring-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._over.set()
+
+    def _watch(self, watched: int) -> None:
+        seen, times = None, 0
+        while not self._over.wait(STEP_SECONDS / CHECKS):
+            now = self._now
+            times = times + 1 if now is not None and now is seen else 0
+            seen = now
+            if now is not None and times and times % CHECKS == 0:
+                self._end(now, watched, first=times == CHECKS)
+
+    def _end(self, pending: Pending, watched: int, *, first: bool) -> None:
+        if first:
+            what = "%s: %s is being decided on for %.0f s; nothing else goes on in this worker"
+            log.error(what, pending.ref, pending.type, STEP_SECONDS)
+        if _is_debugged(watched):
+            return
+        with self._ending:
+            if self._now is pending:
+                self._ended = pending
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(watched), ctypes.py_object(_Ended))
+
+
+def _is_debugged(watched: int) -> bool:
+    """Tell whether somebody goes through a thread step by step, and takes the time that it takes."""
+    frame = sys._current_frames().get(watched)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  there is no other way
+    while frame is not None:
+        if frame.f_trace is not None:
+            return True
+        frame = frame.f_back
+    return False

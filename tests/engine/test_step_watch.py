@@ -1,0 +1,156 @@
+"""A decide that does not return: the worker says so, ends it if it can, and goes on with the others."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from mainspring import Complete, Decisions, Event, Workflow
+from mainspring.engine import watch
+from mainspring.engine.watch import StepWatch
+from mainspring.errors import SlowStepError
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
+
+
+@dataclass(frozen=True)
+class Ask:
+    id: str
+
+
+@dataclass(frozen=True)
+class Thinking:
+    pass
+
+
+@dataclass(frozen=True)
+class Told:
+    """Nobody is."""
+
+
+class Endless(Workflow[Ask, Thinking, Told]):
+    """Thinks about some questions for ever."""
+
+    begins = Ask
+    initial_state = Thinking()
+
+    def route(self, message: Ask) -> str | None:
+        return message.id
+
+    def evolve(self, state: Thinking, event: Event[Ask, Told]) -> None:
+        return None
+
+    def decide(self, message: Ask, state: Thinking) -> Decisions[Ask, Told] | None:
+        while message.id.startswith("hard"):
+            try:
+                _think()
+            except Exception:  # noqa: BLE001, S112  as authors do
+                continue
+        return [Complete()]
+
+
+def _think() -> None:
+    """Do nothing of use."""
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:  # pyright: ignore[reportUnusedFunction]
+    monkeypatch.setattr(watch, "STEP_SECONDS", 0.2)
+
+
+def test_a_step_without_an_end_is_ended_and_its_instance_suspended(
+    make_app: MakeApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Endless())
+        async with app:
+            receipt = await app.send(Ask("hard-1"))
+            assert receipt.status == "suspended"
+            await (await app.send(Ask("easy-1"))).result()
+            (row,) = await app.instances(status="suspended")
+            assert row.id == "hard-1"
+            assert "its step for Ask had not ended after 0.2 s" in (row.error or "")
+
+    run(main)
+    (said,) = [
+        record for record in caplog.records if record.name == "mainspring.engine" and "decided" in record.message
+    ]
+    assert said.levelno == logging.ERROR
+    assert said.message.startswith("Endless/hard-1: Ask is being decided on for 0 s")
+
+
+def _pending() -> Any:
+    return type("Pending", (), {"ref": "W/i", "type": "Ask"})()
+
+
+def test_a_step_that_ends_by_itself_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may end just when it is to be ended: nothing is raised in what comes after it."""
+    monkeypatch.setattr(watch, "STEP_SECONDS", 0.02)
+    stepped = StepWatch()
+    stepped.start()
+    try:
+        for _ in range(20):
+            end = time.monotonic() + 0.02
+            with suppress(SlowStepError):  # it was ended first
+                stepped.call(_pending(), lambda end=end: [None for _ in iter(lambda: time.monotonic() < end, False)])
+            for _ in range(1_000):
+                _think()
+    finally:
+        stepped.stop()
+
+
+class Heard(logging.Handler):
+    """Signals when something is said."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = threading.Event()
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+        self.first.set()
+
+
+def test_whoever_goes_through_it_step_by_step_may_take_the_time() -> None:
+    stepped, heard = StepWatch(), Heard()
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        return trace
+
+    def debugged() -> str:
+        assert heard.first.wait(30)
+        return "done"
+
+    before = sys.gettrace()
+    logging.getLogger("mainspring.engine").addHandler(heard)
+    stepped.start()
+    sys.settrace(trace)
+    try:
+        assert stepped.call(_pending(), debugged) == "done"
+    finally:
+        sys.settrace(before)
+        stepped.stop()
+        logging.getLogger("mainspring.engine").removeHandler(heard)
+    assert heard.texts[0].startswith("W/i: Ask is being decided on")
+
+
+def test_nobody_watches_when_the_worker_has_stopped(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Endless())
+        async with app:
+            assert "mainspring-watch" in [thread.name for thread in threading.enumerate()]
+        await until(lambda: "mainspring-watch" not in [thread.name for thread in threading.enumerate()])
+
+    run(main)
