@@ -331,8 +331,10 @@ def test_a_result_that_waits_to_be_queued_once_more_is_not_lost(
             await until(lambda: refused == ["the step", "the inbox"] and app.engine.committer.idle)
             await look(app, 3)
             monkeypatch.setattr(store, "commit", commit)
-            clock.advance(1)
-            await receipt.result()
+            result = asyncio.ensure_future(receipt.result())
+            # More than once: nothing tells when the wait of a second has begun.
+            await until(lambda: clock.advance(1) or result.done())
+            await result
 
     run(main)
     assert calls == ["j-1"]
