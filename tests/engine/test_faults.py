@@ -182,18 +182,20 @@ def test_a_worker_that_stood_still_while_its_heart_beat_does_not_relieve_itself(
 
     async def main() -> None:
         async with job(make_app(clock), work) as app:
-            engine, heartbeat = app.engine, app.engine.store.heartbeat
+            engine, heartbeat, stood = app.engine, app.engine.store.heartbeat, asyncio.Event()
 
-            async def stand_still(worker: int) -> bool:
-                lives = await heartbeat(worker)
+            async def stand_still(worker: int, held: str) -> bool:
+                lives = await heartbeat(worker, held)
                 monkeypatch.setattr(engine.store, "heartbeat", heartbeat)
                 clock.advance(LEASE_SECONDS + 1)
+                stood.set()
                 return lives
 
             receipt = await app.send(Start("j-1"))
             await begun.wait()
             monkeypatch.setattr(engine.store, "heartbeat", stand_still)
             await engine._beat()  # noqa: SLF001  as its tasks do, one behind the other
+            assert stood.is_set()
             await engine._relieve()  # noqa: SLF001  as above
             gate.set()
             await receipt.result()
