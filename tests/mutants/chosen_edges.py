@@ -43,6 +43,13 @@ APP: Final = (
         ("tests/engine/test_dead_letters.py",),
     ),
     Mistake(
+        "a dead letter of an instance that has ended is retried",
+        "engine/retrying.py",
+        "    if row.status in ENDED:\n",
+        "    if row.status in ():\n",
+        ("tests/engine/test_handled_failures.py",),
+    ),
+    Mistake(
         "an answer that a reset left behind keeps the next one out",
         "app/answers.py",
         "rows = live(await store.stream(ref, version, EVENTS_LOOKED_AT))",
