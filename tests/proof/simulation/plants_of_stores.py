@@ -13,6 +13,7 @@ from mainspring.engine.pending import Pending
 from mainspring.engine.units import Units
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Committed, Conflict, OutputKey, OutputRow, Ref, Unit
+from mainspring.port.suspects import Suspect
 from mainspring.stores import memory
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.memory_projections import ProjectionTables
@@ -114,6 +115,14 @@ def nothing_relieved(patch: pytest.MonkeyPatch) -> None:
         self._workers.pop(worker, None)
 
     patch.setattr(MemoryStore, "release_worker", only_forget)
+
+
+@plant("what was lost with its workers is set aside, and nobody tries it", first=50)
+def suspects_forgotten(patch: pytest.MonkeyPatch) -> None:
+    async def nothing(self: MemoryStore, limit: int) -> list[Suspect]:
+        return []
+
+    patch.setattr(MemoryStore, "suspects", nothing)
 
 
 # ---- transactions

@@ -26,6 +26,7 @@ NAME: Final = "virtual"
 WRITES: Final = frozenset(
     {
         *("register_worker", "heartbeat", "release_worker", "relieve", "commit", "claim", "restore_output", "hand"),
+        "claim_alone",
         *("pick", "advance", "clear_documents", "commit_with"),
     }
 )
@@ -86,7 +87,7 @@ class FaultyStore:
         database: Any = self._world.database
         if verb == "claim" and self._world.active("partial") and self._random.random() < 0.5:
             self._world.trace.fault("partial", self.node.party.name, "a claim brings less")
-            given = (*given[:3], min(given[3], self._random.choice((1, 1, 2))))
+            given = (*given[:3], min(given[3], self._random.choice((1, 1, 2))), *given[4:])
 
         def execute() -> Any:
             if error is not None:
