@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from mainspring.port.ids import plain
 from mainspring.port.records import DeadLetter, EventRow, InputRow, Ref
 from mainspring.port.store import Store
 
@@ -64,9 +65,9 @@ def check(
 ) -> Verdict:
     """Compare. `told` are the ids of acknowledged inputs with their instances, `handled` what handlers carry out."""
     clicks = list(clicks)
-    places = Counter((str(ref), row.message_id) for ref, row in feed if row.event in INPUTS and row.message_id)
-    places.update((f"{row.workflow}/{row.instance}", row.message_id) for row in waiting)
-    buried = Counter((f"{letter.workflow}/{letter.instance}", letter.message_id) for letter in letters)
+    places = Counter((str(ref), plain(row.message_id)) for ref, row in feed if row.event in INPUTS and row.message_id)
+    places.update((f"{row.workflow}/{row.instance}", plain(row.message_id)) for row in waiting)
+    buried = Counter((f"{letter.workflow}/{letter.instance}", plain(letter.message_id)) for letter in letters)
     places.update(buried)
     inputs = [(instance, id) for id, instance in told.items()]
 
@@ -92,7 +93,9 @@ def check(
 
 def _misled(clicks: Iterable[Click], feed: Feed) -> list[str]:
     """Return the clicks of people who were told something else than what is right and stands in the stream."""
-    answers = {row.message_id: row.actor for _, row in feed if row.kind == "answer" and row.event in INPUTS}
+    answers = {
+        plain(row.message_id or ""): row.actor for _, row in feed if row.kind == "answer" and row.event in INPUTS
+    }
     wrong: list[str] = []
     for click in clicks:
         recorded = answers.get(f"{click.task}/answer")

@@ -149,7 +149,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an output whose message was taken before is not settled",
-        "engine/stepper.py",
+        "engine/repeats.py",
         "if pending.settles is not None or pending.position is not None:",
         "if pending.position is not None:",
         ("tests/engine/test_cooperation.py",),

@@ -20,7 +20,7 @@ STORES: Final = (
     ),
     Mistake(
         "in memory, a lease that ends now has not ended",
-        "stores/memory.py",
+        "stores/memory_workers.py",
         "if worker.ends_us <= self.now_us()]",
         "if worker.ends_us < self.now_us()]",
         (_MEMORY,),
