@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -16,38 +15,13 @@ from mainspring.port.records import Unit
 from mainspring.port.suspects import SUSPECT
 from mainspring.testing.store_contract.rig import input_row
 from tests.engine.fatal_process import Begin, fragile, main
-from tests.support.forking import fork_server
 from tests.support.postgres.schemas import clean_schema
+from tests.support.restarted import Restarted
 from tests.support.running import run
 from tests.support.waiting import until
 
 WORKERS = 2
 NEIGHBOURS = 20
-
-
-class Fleet:
-    """Some workers, each of which is started again when it has died."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._workers: list[BaseProcess] = [self._start() for _ in range(WORKERS)]
-        self.deaths = 0
-
-    def _start(self) -> BaseProcess:
-        process = fork_server().Process(target=main, args=(self._url,), daemon=True)
-        process.start()
-        return process
-
-    def mend(self) -> None:
-        for number, process in enumerate(self._workers):
-            if not process.is_alive():
-                self.deaths += 1
-                self._workers[number] = self._start()
-
-    def stop(self) -> None:
-        for process in self._workers:
-            process.kill()
-            process.join()
 
 
 @contextmanager
@@ -56,7 +30,7 @@ def a_store(kind: str, tmp_path: Path) -> Generator[str]:
         yield url
 
 
-async def suspended(app: Mainspring, fleet: Fleet) -> str:
+async def suspended(app: Mainspring, fleet: Restarted) -> str:
     """Wait for the one instance that is suspended, and all its neighbours, and return its error."""
 
     async def over() -> str | None:
@@ -82,7 +56,7 @@ def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str,
                 poke = input_row("p-1", "poked-1", workflow="Fragile", type="Poke", body=b'{"id":"poked-1"}')
                 await app.engine.committer.commit(Unit("Fragile", "poked-1", accepts=(poke,)))
             await app.send_many([Begin(f"n-{n}") for n in range(NEIGHBOURS)])
-            fleet = Fleet(url)
+            fleet = Restarted(main, url, WORKERS)
             try:
                 error = await suspended(app, fleet)
             finally:
