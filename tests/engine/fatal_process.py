@@ -57,13 +57,15 @@ class Fragile(Workflow[Begin | Did | Poke | Rang, int, Do]):
         return message.id
 
     def evolve(self, state: int, event: Event[Begin | Did | Poke | Rang, Do]) -> int | None:
+        if doomed.is_set() and isinstance(event, Received) and event.message.id.startswith("evolve"):
+            die()
         return state + 1 if isinstance(event, Received) else None
 
     def decide(self, message: Begin | Did | Poke | Rang, state: int) -> Decisions[Any, Do] | None:
         match message:
             case Begin(id) if id.startswith("timer"):
                 return [Schedule(Rang(id), after=timedelta(milliseconds=10), key="ring")]
-            case Begin(id) if id.startswith("poked"):
+            case Begin(id) if id.startswith(("poked", "evolve")):
                 return []
             case Begin(id):
                 return [Send(Do(id))]

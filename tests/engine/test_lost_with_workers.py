@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.alone import MAX_LOST
+from mainspring.engine.alone import LOOKS, MAX_LOST
 from mainspring.port.records import Unit
 from mainspring.port.suspects import SUSPECT
+from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import input_row
 from tests.engine.fatal_process import Begin, fragile, main
+from tests.engine.jobs import Done, Start, Work, job
+from tests.support.apps import MakeApp
 from tests.support.postgres.schemas import clean_schema
 from tests.support.restarted import Restarted
 from tests.support.running import run
@@ -42,19 +45,48 @@ async def suspended(app: Mainspring, fleet: Restarted) -> str:
     return await until(over)
 
 
+def test_what_a_worker_cannot_read_is_set_aside_for_others_and_keeps_it_from_nothing(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        sender = job(make_app(clock), _work)
+        await sender.start(work=False)
+        store = sender.engine.store
+        newer = input_row("n-1", "j-0", workflow="Job", type="NewerStill")
+        await sender.engine.committer.commit(Unit("Job", "j-0", accepts=(newer,)))
+        for _ in range(SUSPECT):
+            worker = await store.register_worker("doomed", 1_000_000)
+            assert (await store.claim(worker, [], ["Job"], 10)).inputs
+            clock.advance(2)
+            assert await store.relieve() == 1
+        async with job(make_app(clock), _work) as app:
+            looks = app.engine.alone
+            await until(lambda: clock.advance(0.1) or looks.looks > LOOKS)
+            await (await app.send(Start("j-1"))).result()
+            assert not app.engine.dispatcher.resting
+            assert [(suspect.type, suspect.aside) for suspect in await store.suspects(10)] == [("NewerStill", True)]
+        await sender.stop()
+
+    run(main)
+
+
+async def _work(command: Work) -> Done:
+    return Done(command.id, command.part)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-@pytest.mark.parametrize("what", ["fatal", "poked", "timer"])
+@pytest.mark.parametrize("what", ["fatal", "poked", "timer", "evolve"])
 def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str, kind: str, tmp_path: Path) -> None:
     async def body(url: str) -> None:
         app = fragile(Mainspring(url))
         await app.start(work=False)
         try:
             await app.send(Begin(f"{what}-1"))
-            if what == "poked":
+            if what in ("poked", "evolve"):
                 # Not sent: that would be stepped here.
-                poke = input_row("p-1", "poked-1", workflow="Fragile", type="Poke", body=b'{"id":"poked-1"}')
-                await app.engine.committer.commit(Unit("Fragile", "poked-1", accepts=(poke,)))
+                id = f"{what}-1"
+                poke = input_row("p-1", id, workflow="Fragile", type="Poke", body=f'{{"id":"{id}"}}'.encode())
+                await app.engine.committer.commit(Unit("Fragile", id, accepts=(poke,)))
             await app.send_many([Begin(f"n-{n}") for n in range(NEIGHBOURS)])
             fleet = Restarted(main, url, WORKERS)
             try:

@@ -28,6 +28,11 @@ class Ask:
 
 
 @dataclass(frozen=True)
+class Again:
+    id: str
+
+
+@dataclass(frozen=True)
 class Thinking:
     pass
 
@@ -37,25 +42,29 @@ class Told:
     """Nobody is."""
 
 
-class Endless(Workflow[Ask, Thinking, Told]):
+class Endless(Workflow[Ask | Again, Thinking, Told]):
     """Thinks about some questions for ever."""
 
     begins = Ask
     initial_state = Thinking()
 
-    def route(self, message: Ask) -> str | None:
+    def route(self, message: Ask | Again) -> str | None:
         return message.id
 
-    def evolve(self, state: Thinking, event: Event[Ask, Told]) -> None:
-        return None
+    def evolve(self, state: Thinking, event: Event[Ask | Again, Told]) -> None:
+        while endless.is_set():
+            _think()
 
-    def decide(self, message: Ask, state: Thinking) -> Decisions[Ask, Told] | None:
+    def decide(self, message: Ask | Again, state: Thinking) -> Decisions[Ask | Again, Told] | None:
         while message.id.startswith("hard"):
             try:
                 _think()
             except Exception:  # noqa: BLE001, S112  as authors do
                 continue
-        return [Complete()]
+        return [] if message.id.startswith("slow") else [Complete()]
+
+
+endless = threading.Event()
 
 
 def _think() -> None:
@@ -87,6 +96,33 @@ def test_a_step_without_an_end_is_ended_and_its_instance_suspended(
     ]
     assert said.levelno == logging.ERROR
     assert said.message.startswith("Endless/hard-1: Ask is being decided on for 0 s")
+
+
+def test_who_only_sends_is_watched_too(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Endless())
+        await app.start(work=False)
+        try:
+            assert (await app.send(Ask("hard-1"))).status == "suspended"
+        finally:
+            await app.stop()
+
+    run(main)
+
+
+def test_a_fold_without_an_end_is_ended_when_its_instance_is_loaded(make_app: MakeApp) -> None:
+    async def main() -> None:
+        for turn in range(2):
+            app = make_app()
+            app.add(Endless())
+            async with app:
+                receipt = await app.send(Ask("slow-1") if not turn else Again("slow-1"))
+                assert receipt.status == ("suspended" if turn else "stepped")
+            endless.set()
+        endless.clear()
+
+    run(main)
 
 
 def _pending() -> Any:

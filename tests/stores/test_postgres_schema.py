@@ -81,8 +81,6 @@ IN_ORDER = {
     "schema_version",
     "newest",
     "suspects",
-    "output_alone",
-    "input_alone",
     "last_key",
     "attribute_names",
     "free_timers",

@@ -7,7 +7,7 @@ empty, and takes one such thing after the other. What goes on taking workers dow
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from mainspring.engine import claims
@@ -21,22 +21,22 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.standing import read
 from mainspring.engine.strays import Strays
-from mainspring.errors import WorkersLostError
-from mainspring.port.records import Claims, OutputClaim, OutputKey
+from mainspring.errors import NewerTypeError, WorkersLostError
+from mainspring.port.records import Claims, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Alone, Suspect
 
 MAX_LOST: Final = 3
 """So often something is lost alone before it is given up."""
-EMPTY_HANDS_SECONDS: Final = 30.0
-"""So long a worker waits for what it has in hand, before it tries something alone."""
-ALONE_SECONDS: Final = 10.0
-"""So long it waits for that to end, before it takes other work again."""
+REST_SECONDS: Final = 10.0
+"""So long a worker claims nothing: until its hands are empty, and while it tries one thing after the other."""
+PAUSE_SECONDS: Final = 10.0
+"""So long it works as ever afterwards, before it rests again."""
 CHECK_SECONDS: Final = 0.02
 LOOKS: Final = 10
 """Of so many looks for dead workers one looks for what was set aside by others."""
+SUSPECTS_LOOKED_AT: Final = 1_000
 REASON: Final = "it was lost with its workers"
-SUSPECTS_LOOKED_AT: Final = 100
 
 log = logging.getLogger("mainspring.engine")
 
@@ -64,73 +64,104 @@ class Loner:
         self._intake = intake
         self._runtime = runtime
         self._trying = False
-        self._looks = 0
+        self.looks = 0
+        self._more = False
+        self._not_before_us = 0
+        self.beat: Callable[[], Awaitable[None]] = _nobody_hears
 
     async def look(self, *, relieved: bool) -> None:
         """Begin to try what is set aside, if there is something that this worker can do and no other is about to.
 
         Mostly there is nothing, and who has relieved a worker knows first.
         """
-        self._looks += 1
-        if self._trying or self._dispatcher.closing or not (relieved or self._looks % LOOKS == 1):
+        self.looks += 1
+        wanted = relieved or self._more or self.looks % LOOKS == 1
+        if self._trying or self._dispatcher.closing or not wanted or self._store.now_us() < self._not_before_us:
             return
-        found = [suspect for suspect in await self._store.suspects(SUSPECTS_LOOKED_AT) if self._can_try(suspect)]
+        found = await self._suspects()
+        self._more = False
         if not found or await self._another_tries():
             return
         log.warning("%s was lost with %d workers; it is tried alone", found[0].name, found[0].lost)
         self._trying = True
         self._runtime.spawn(self._try_all(), "mainspring-alone")
 
+    async def _suspects(self) -> list[Suspect]:
+        """Return what this worker can try, what was lost least first: whoever is innocent is through soon."""
+        found = [suspect for suspect in await self._store.suspects(SUSPECTS_LOOKED_AT) if self._can_try(suspect)]
+        return sorted(found, key=lambda suspect: (suspect.lost, suspect.position or 0))
+
     def _can_try(self, suspect: Suspect) -> bool:
         if not suspect.aside:
             return False
-        if suspect.version is None:
-            return suspect.workflow in self._registry.workflows
-        return self._registry.knows(suspect.destination) and self._dispatcher.serves(
-            self._registry.queue_of(suspect.destination)
-        )
+        if suspect.position is None:
+            queue = self._registry.queue_of(suspect.destination)
+            return queue != "" and self._dispatcher.serves(queue)
+        strangers, ref = self._claimer.strangers, Ref(suspect.workflow, suspect.instance)
+        known = suspect.workflow in self._registry.workflows and not strangers.leaves_workflow(suspect.workflow)
+        return known and ref not in strangers.leaves().instances and self._reads(suspect)
 
-    async def _another_tries(self) -> bool:
-        """Tell whether another worker rests: of all that are there one at a time does."""
+    def _reads(self, suspect: Suspect) -> bool:
+        return self._registry.codec.reads(suspect.type, suspect.type_version)
+
+    async def _another_tries(self, *, before: int | None = None) -> bool:
+        """Tell whether another worker rests: of all that are there one at a time does; of two, the older goes first."""
         now_us, own = self._store.now_us(), self._committer.worker
         others = [row for row in await self._store.workers() if row.key != own and row.ends_us > now_us]
-        return any(read(row.held).alone for row in others)
+        return any(read(row.held).alone for row in others if before is None or row.key < before)
 
     async def _try_all(self) -> None:
+        """Claim nothing for a while, and try one thing after the other, once the hands are empty."""
+        ends_us = self._store.now_us() + int(REST_SECONDS * 1e6)
+        tried = set[tuple[str, str, int | None, int | None]]()
         try:
             self._rest(True)
-            await self._until(lambda: self._strays.idle, EMPTY_HANDS_SECONDS)
-            while (taken := await self._claim()) is not None:
-                if not await self._try(taken):
-                    # It takes long, and may go on to: the others go on beside it, and are not blamed for it.
-                    self._rest(False)
-                    await self._until(lambda taken=taken: not self._in_hand(taken), None)
-                    self._rest(True)
-                    await self._until(lambda: self._strays.idle, EMPTY_HANDS_SECONDS)
+            await self.beat()
+            if await self._another_tries(before=self._committer.worker):
+                return
+            while await self._until(lambda: self._strays.idle, ends_us):
+                found = [suspect for suspect in await self._suspects() if _place(suspect) not in tried]
+                if not found:
+                    return
+                # What comes back at once was given back: others can do it, and this worker cannot.
+                tried.add(_place(found[0]))
+                if not await self._try_one(found[0], ends_us):
+                    break
+            self._more = True
         except Exception as error:  # noqa: BLE001  whatever it is, it is looked for again at the next look
             log.warning("what was lost with other workers could not be tried: %s", error)
         finally:
-            self._trying = False
+            self._not_before_us = self._store.now_us() + int(PAUSE_SECONDS * 1e6)
             self._rest(False)
+            self._trying = False
+
+    async def _try_one(self, suspect: Suspect, ends_us: int) -> bool:
+        """Try something. False: it takes long, and others go on beside it; it is blamed until it is over."""
+        taken = await self._store.claim_alone(self._committer.worker, suspect)
+        if taken is None:
+            return True
+        self._begin(taken)
+        if not await self._until(lambda: not self._in_hand(taken), ends_us):
+            self._rest(False)
+            await self._until(lambda: not self._in_hand(taken), None)
+            await self._store.claim_alone(self._committer.worker, None)
+            return False
+        await self._store.claim_alone(self._committer.worker, None)
+        return True
 
     def _rest(self, resting: bool) -> None:
         self._dispatcher.resting = resting
         self._claimer.rest(resting)
         self._dispatcher.held.set()
 
-    async def _claim(self) -> Alone | None:
-        workflows = list(self._registry.workflows)
-        return await self._store.claim_alone(self._committer.worker, self._claimer.destinations(), workflows)
-
-    async def _try(self, taken: Alone) -> bool:
-        """Carry it out, or give it up. Tell whether that was over soon."""
+    def _begin(self, taken: Alone) -> None:
+        """Carry it out, or give it up."""
         if taken.lost >= SUSPECT + MAX_LOST:
             self._give_up(taken)
         else:
             outputs = [taken.output] if taken.output is not None else []
             inputs = [taken.input] if taken.input is not None else []
             self._claimer.take(Claims(outputs, inputs, None))
-        return await self._until(lambda: not self._in_hand(taken), ALONE_SECONDS)
 
     def _in_hand(self, taken: Alone) -> bool:
         what: OutputKey | int = 0
@@ -154,7 +185,9 @@ class Loner:
         message, own, unreadable = claims.read(self._registry.codec, claim)
         error = WorkersLostError(f"{claim.type} ({claim.workflow}/{claim.instance}/{claim.output.version})", lost)
         log.error("%s", error)
-        if unreadable is not None:
+        if isinstance(unreadable, NewerTypeError):
+            self._dispatcher.leave(claim, unreadable)
+        elif unreadable is not None:
             self._dispatcher.bury(claim, "it cannot be read", unreadable)
         elif claim.kind == "timer":
             self._suspend(fired(own, message, self._store.now_us()), error)
@@ -167,11 +200,18 @@ class Loner:
         pending.unreadable = error
         self._intake.submit(pending)
 
-    async def _until(self, condition: Callable[[], Any], seconds: float | None) -> bool:
+    async def _until(self, condition: Callable[[], Any], ends_us: int | None) -> bool:
         """Wait for something that nobody tells of; False if it is not so in time."""
-        ends_us = None if seconds is None else self._store.now_us() + int(seconds * 1e6)
         while not condition():
             if ends_us is not None and self._store.now_us() >= ends_us:
                 return False
             await self._runtime.clock.sleep(CHECK_SECONDS)
         return True
+
+
+def _place(suspect: Suspect) -> tuple[str, str, int | None, int | None]:
+    return suspect.workflow, suspect.instance, suspect.version, suspect.position
+
+
+async def _nobody_hears() -> None:
+    """Tell nobody."""

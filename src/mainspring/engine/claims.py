@@ -167,10 +167,6 @@ class Claimer:
         """The number of the round that is under way, or of the next one."""
         return self.rounds if self._claiming else self.rounds + 1
 
-    def destinations(self) -> list[str]:
-        """Return all that this worker carries out, as the outbox calls it."""
-        return self._places(queue for queue in self._registry.queues() if self._dispatcher.serves(queue))
-
     async def _claim(self, worker: int) -> bool:
         """Claim once, and tell whether there may be more at once."""
         # What has its hands full is left out: a handler, or all that steps.

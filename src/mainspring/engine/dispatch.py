@@ -132,7 +132,8 @@ class Dispatcher:
         room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand
         if room <= 0:
             runner.turned_away = True
-        return room
+        # What would only wait here goes to others.
+        return 0 if runner.held else room
 
     def leave_rest(self, queue: str) -> None:
         """Know that there may be more than there was room for: it is claimed when there is room again."""

@@ -65,6 +65,7 @@ class Engine:
         self.alone = Loner(
             store, registry, self.committer, self.dispatcher, self.claimer, self.strays, self.intake, runtime
         )
+        self.alone.beat = self._renew
         self.intake.connect(self.stepper.submit)
         self.dispatcher.ends.cancel = Operations(self).cancel_child
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
@@ -90,12 +91,12 @@ class Engine:
         self.dispatcher.closing = not work
         self._name = name
         self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
+        if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
+            self.runtime.watch.start()
         if not work:
             return
         self._took_over(await self.store.relieve())
         await self._register()
-        if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
-            self.runtime.watch.start()
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
             self.committer.heard = self.claimer.heard = self.projector.wake

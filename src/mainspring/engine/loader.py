@@ -24,7 +24,8 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
 from mainspring.engine.strangers import told_why
-from mainspring.errors import NewerTypeError, OperationError, StoreError
+from mainspring.engine.watch import Load
+from mainspring.errors import NewerTypeError, OperationError, SlowStepError, StoreError, WorkersLostError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
@@ -80,6 +81,7 @@ class Loader:
     async def _load(self, lanes: list[Lane]) -> None:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
+            lanes = [lane for lane in lanes if not await self._was_lost(lane)]
             read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
             long = {lane.ref for lane, loaded in zip(lanes, read, strict=True) if _is_long(lane, loaded)}
             found = [
@@ -102,6 +104,15 @@ class Loader:
                     self._load_apart(lane)
             for lane, loaded, ledger in found:
                 self._fill(lane, loaded, ledger)
+
+    async def _was_lost(self, lane: Lane) -> bool:
+        """Suspend an instance whose input was given up, without its history: that may be what took the workers down."""
+        errors = (pending.unreadable for pending in lane.queue)
+        lost = next((error for error in errors if isinstance(error, WorkersLostError)), None)
+        if lost is None or await row_alone(self._store, lane.ref) is None:
+            return False
+        await self._give_up(lane, lost)
+        return True
 
     async def _load_long(self, lane: Lane) -> None:
         try:
@@ -191,11 +202,19 @@ class Loader:
                 return
             lane.entry = entry
             lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
-            folded = folded or folded_at_once(entry, loaded)
+            folded = folded or self._fold(lane.ref, entry, loaded)
             lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
             lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
             _leave_newer(lane, row)
         self._finish(lane)
+
+    def _fold(self, ref: Ref, entry: WorkflowEntry, loaded: Loaded) -> Folded:
+        try:
+            return self._runtime.watch.call(Load(ref), folded_at_once, entry, loaded)
+        except SlowStepError as error:
+            # What may have been asked or begun is not known: it is looked for where it matters.
+            initial = entry.workflow.initial_state
+            return Folded(initial, 0, asked=True, children=True, abandoned=frozenset(), error=error)
 
     def _finish(self, lane: Lane) -> None:
         lane.loaded = True

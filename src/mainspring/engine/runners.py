@@ -53,7 +53,7 @@ class Runner:
         self._cancelled: set[asyncio.Task[Any]] = set()
         self.gate = Gate(handler, now_us)
         self._waker: asyncio.Task[None] | None = None
-        self._held = runtime.hung.holds(handler.name)
+        self.held = runtime.hung.holds(handler.name)
         self.closing = False
         # More would wait for a thread or a process, where nobody can take them back.
         self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
@@ -128,12 +128,14 @@ class Runner:
 
     def hold(self, held: bool) -> None:
         """Call the handler no more, as too many of its calls hang; or go on."""
-        went_on, self._held = self._held and not held, held
+        went_on, self.held = self.held and not held, held
         if went_on:
+            self.turned_away = True  # nothing was claimed for it meanwhile
+            self._has_room()
             self._wake()
 
     def _wake(self) -> None:
-        if self._held:
+        if self.held:
             return
         if self._waker is not None:
             if self.gate.fails_fast:
@@ -145,7 +147,7 @@ class Runner:
     def _pump(self) -> None:
         self._pumping = False
         # While breaker, rate limit or calls that hang hold everything back, another look would only cost time.
-        if not self._ready or self.closing or self._held or self._waker is not None:
+        if not self._ready or self.closing or self.held or self._waker is not None:
             return
         room = self.concurrency - self.active
         for _ in range(min(len(self._ready), max(1, self.active), room)):
@@ -160,7 +162,7 @@ class Runner:
         assert task is not None  # noqa: S101  it is the task that runs this very line
         turns = 0
         try:
-            while self._ready and not self.closing and not self._held and self._admitted():
+            while self._ready and not self.closing and not self.held and self._admitted():
                 jobs = self._next()
                 await self._attempt(task, jobs)
                 turns += 1

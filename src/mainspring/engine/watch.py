@@ -11,10 +11,12 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
-from mainspring.engine.pending import Pending
+from msgspec import Struct
+
 from mainspring.errors import SlowStepError
+from mainspring.port.records import Ref
 
 STEP_SECONDS: Final = 10.0
 """A step that takes longer is told of, and ended where it can be."""
@@ -26,6 +28,20 @@ TURNS: Final = 100
 T = TypeVar("T")
 
 log = logging.getLogger("mainspring.engine")
+
+
+class Watched(Protocol):
+    """What a step is for: its instance, and the type of what is taken."""
+
+    ref: Ref
+    type: str
+
+
+class Load(Struct):
+    """The fold of what an instance has recorded, before its next step."""
+
+    ref: Ref
+    type: str = "what it has recorded"
 
 
 class _Ended(BaseException):
@@ -40,17 +56,17 @@ class StepWatch:
     """
 
     def __init__(self) -> None:
-        self._now: Pending | None = None
-        self._ended: Pending | None = None
+        self._now: Watched | None = None
+        self._ended: Watched | None = None
         self._ending = threading.Lock()
         self._over = threading.Event()
 
-    def call(self, pending: Pending | None, function: Callable[..., T], *args: Any) -> T:
+    def call(self, pending: Watched | None, function: Callable[..., T], *args: Any) -> T:
         """Call what takes an input, and raise a SlowStepError where it had to be ended."""
-        self._now = pending
+        self._ended, self._now = None, pending
         try:
             try:
-                return function(*args)
+                result = function(*args)
             finally:
                 with self._ending:
                     self._now = None
@@ -62,6 +78,9 @@ class StepWatch:
             if pending is None or self._ended is not pending or isinstance(error, KeyboardInterrupt):
                 raise
             raise SlowStepError(str(pending.ref), pending.type, STEP_SECONDS) from None
+        if pending is not None and self._ended is pending:  # whoever was called has kept it
+            raise SlowStepError(str(pending.ref), pending.type, STEP_SECONDS)
+        return result
 
     def start(self) -> None:
         """Watch the steps of the calling thread."""
@@ -82,7 +101,7 @@ class StepWatch:
             if now is not None and times and times % CHECKS == 0:
                 self._end(now, watched, first=times == CHECKS)
 
-    def _end(self, pending: Pending, watched: int, *, first: bool) -> None:
+    def _end(self, pending: Watched, watched: int, *, first: bool) -> None:
         if first:
             what = "%s: %s is being decided on for %.0f s; nothing else goes on in this worker"
             log.error(what, pending.ref, pending.type, STEP_SECONDS)

@@ -91,10 +91,10 @@ class Store(Protocol):
         """
         ...
 
-    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
-        """Take one thing that was set aside, what was lost least first; it is blamed alone if the worker is lost.
+    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
+        """Take something that is set aside, if it still is; an input only where it is the first that waits.
 
-        Nothing to take ends that: what the worker holds is counted again.
+        From then on it is blamed alone if the worker is lost. None ends that: what the worker holds is counted again.
         """
         ...
 

@@ -27,7 +27,10 @@ class Suspect(Struct, frozen=True, gc=False):
     destination: str = ""
     """Of an output: where it goes."""
     aside: bool = True
-    """Whether it waits to be tried alone; if not, a worker tries it just now, or its instance is suspended."""
+    """Whether it waits to be tried alone; if not, a worker tries it just now."""
+    type_version: int = 1
+    position: int | None = None
+    """Of an input: where it waits."""
 
     @property
     def name(self) -> str:

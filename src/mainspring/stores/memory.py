@@ -41,7 +41,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
-from mainspring.port.suspects import Alone
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.stores import memory_tables
 from mainspring.stores.memory_lending import NothingToLend
@@ -274,28 +274,26 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
         next_due_us = min((output.due_us for _, output in free if output.owner is None), default=None)
         return Claims([self._claimed(*item) for item in due], [i.row for i in inputs], next_due_us)
 
-    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
+    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
         if worker not in self._workers:
             return None
         self._alone.pop(worker, None)
-        waiting = min(self._suspected(workflows), key=lambda one: one.lost, default=None)
-        output = self._next_alone(set(destinations))
-        if output is not None and (waiting is None or output[1].lost <= waiting.lost):
-            output[1].owner, self._alone[worker] = worker, output[0]
-            return Alone(output[1].lost, output=self._claimed(*output))
-        if waiting is None:
+        if suspect is None:
             return None
-        waiting.owner, self._alone[worker] = worker, waiting.row.position
-        return Alone(waiting.lost, input=waiting.row)
+        instance = self._at(Ref(suspect.workflow, suspect.instance))
+        if suspect.position is not None:
+            waiting = next(iter(instance.inbox.values()), None)
+            if waiting is None or waiting.row.position != suspect.position or instance.suspended:
+                return None
+            return self._take_alone(worker, suspect.position, waiting, Alone(waiting.lost, input=waiting.row))
+        found = [item for item in instance.outbox.items() if item[0].version == suspect.version]
+        return self._take_alone(worker, *found[0], Alone(found[0][1].lost, self._claimed(*found[0]))) if found else None
 
-    def _suspected(self, workflows: Sequence[str]) -> Iterator[Input]:
-        """Return inputs that are set aside, and first in their queues."""
-        seen: set[Ref] = set()
-        for waiting in self._inbox.values():
-            ref = Ref(waiting.row.workflow, waiting.row.instance)
-            first, _ = ref not in seen, seen.add(ref)
-            if first and waiting.owner == ASIDE and ref.workflow in workflows and not self._at(ref).suspended:
-                yield waiting
+    def _take_alone(self, worker: int, key: OutputKey | int, work: Input | Output, taken: Alone) -> Alone | None:
+        if work.owner != ASIDE:
+            return None
+        work.owner, self._alone[worker] = worker, key
+        return taken
 
     def _type(self, output: OutputKey) -> str:
         return self._at(self._outbox[output].ref).events[output.version].type or ""

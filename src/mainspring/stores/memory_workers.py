@@ -81,8 +81,19 @@ class WorkerTables:
             for key, one in outputs
         ]
         found += [
-            Suspect(one.row.workflow, one.row.instance, one.row.type, None, one.lost, "", one.owner == ASIDE)
+            Suspect(
+                row.workflow,
+                row.instance,
+                row.type,
+                None,
+                one.lost,
+                "",
+                one.owner == ASIDE,
+                row.type_version,
+                row.position,
+            )
             for one in inputs
+            if (row := one.row)
         ]
         return sorted(found, key=lambda suspect: -suspect.lost)[:limit]
 
@@ -93,10 +104,6 @@ class WorkerTables:
     def _parked(self, waiting: Input) -> bool:
         """Tell whether an input waits for the resumption of its instance."""
         return False
-
-    def _next_alone(self, destinations: set[str]) -> tuple[OutputKey, Output] | None:
-        found = ((k, o) for k, o in self._outbox.items() if o.owner == ASIDE and o.row.destination in destinations)
-        return min(found, key=lambda item: (item[1].lost, item[1].due_us), default=None)
 
 
 def _named(ref: Ref) -> tuple[str, str]:

@@ -31,7 +31,7 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.store import Store, TaskSpot
-from mainspring.port.suspects import Alone
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
 from mainspring.sealing.seals import ERASED, About, Seal
 
@@ -208,8 +208,8 @@ class SealedStore:
         claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
         return Claims(self._held(claims.outputs), self._held(claims.inputs), claims.next_due_us, claims.posted)
 
-    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
-        taken = await self._store.claim_alone(worker, destinations, workflows)
+    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
+        taken = await self._store.claim_alone(worker, suspect)
         if taken is None:
             return None
         outputs = self._held([taken.output]) if taken.output is not None else [None]

@@ -110,7 +110,9 @@ def lose(times: int) -> None:
         for _ in range(times):
             worker = await store.register_worker("charger", 1_000_000)
             claims = await store.claim(worker, ["ChargeCard"], [], 10)
-            assert claims.outputs or await store.claim_alone(worker, ["ChargeCard"], []) is not None
+            if not claims.outputs:
+                (suspect,) = await store.suspects(10)
+                assert await store.claim_alone(worker, suspect) is not None
             clock.advance(2)
             assert await store.relieve() == 1
         await store.close()

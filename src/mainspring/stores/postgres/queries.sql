@@ -824,18 +824,22 @@ UPDATE mainspring.outbox SET owner = CASE WHEN lost >= 2 THEN -2 END WHERE owner
 UPDATE mainspring.inbox SET owner = CASE WHEN lost >= 2 THEN -2 END WHERE owner = ANY ($1::bigint[]);
 
 -- name: output_alone
--- The output for these destinations that is set aside and was lost least; what another worker is about to take is left.
-SELECT instance, version, lost FROM mainspring.outbox
-WHERE lost >= 2 AND owner = -2 AND destination = ANY ($1::text[])
-ORDER BY lost, due_us LIMIT 1 FOR UPDATE SKIP LOCKED;
+-- An output of an instance that is set aside; one that another worker is about to take is left to it.
+SELECT o.instance, o.version, o.lost
+FROM mainspring.instances AS i
+CROSS JOIN LATERAL (
+    SELECT * FROM mainspring.outbox WHERE instance = i.key AND version = $2::bigint AND owner = -2
+    FOR UPDATE SKIP LOCKED
+) AS o
+WHERE i.name = $1;
 
 -- name: input_alone
--- The input of these workflows that is set aside, first in its queue, and was lost least; none of suspended instances.
+-- An input that is set aside, if it is the first that waits for its instance, and that is not suspended.
 SELECT b.name, b.position, b.lost FROM mainspring.inbox AS b
-WHERE b.lost >= 2 AND b.owner = -2 AND b.workflow = ANY ($1::text[])
+WHERE b.name = $1 AND b.position = $2::bigint AND b.owner = -2
     AND NOT EXISTS (SELECT 1 FROM mainspring.inbox AS e WHERE e.name = b.name AND e.position < b.position)
     AND (SELECT i.status FROM mainspring.instances AS i WHERE i.name = b.name) IS DISTINCT FROM 'suspended'
-ORDER BY b.lost, b.position LIMIT 1 FOR UPDATE OF b SKIP LOCKED;
+FOR UPDATE OF b SKIP LOCKED;
 
 -- name: own_output
 -- Now this worker's, or nobody's.
@@ -854,15 +858,16 @@ UPDATE mainspring.workers SET alone = $2 WHERE key = $1;
 
 -- name: suspects
 -- What was lost with its workers, what was lost most first; but for inputs of suspended instances.
-SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, coalesce(o.owner = -2, false)
+SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, coalesce(o.owner = -2, false), coalesce(e.type_version, 1), NULL
 FROM mainspring.outbox AS o
 CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = o.instance OFFSET 0) AS i
 LEFT JOIN LATERAL (
-    SELECT type FROM mainspring.events WHERE instance = o.instance AND version = o.version OFFSET 0
+    SELECT type, type_version FROM mainspring.events WHERE instance = o.instance AND version = o.version OFFSET 0
 ) AS e ON true
 WHERE o.lost >= 2
 UNION ALL
-SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', coalesce(b.owner = -2, false) FROM mainspring.inbox AS b
+SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', coalesce(b.owner = -2, false), b.type_version, b.position
+FROM mainspring.inbox AS b
 WHERE b.lost >= 2 AND b.owner IS DISTINCT FROM -1
 ORDER BY 5 DESC LIMIT $1;
 

@@ -213,8 +213,8 @@ class PostgresStore:
             presence.came(in_vain=not claims.outputs and not claims.inputs)
         return claims
 
-    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
-        return await self._transact(lambda t: work.claim_alone(t, worker, destinations, workflows))
+    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
+        return await self._transact(lambda t: work.claim_alone(t, worker, suspect))
 
     async def relay(self, limit: int) -> Relayed:
         relay = self._open().relay

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mainspring.errors import DamagedRecordError
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
-from mainspring.port.suspects import Alone
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import name_of
 from mainspring.stores.postgres.transaction import Transaction
@@ -80,32 +80,32 @@ async def _claim_inputs(
     return inputs
 
 
-async def claim_alone(
-    transaction: Transaction, worker: int, destinations: Sequence[str], workflows: Sequence[str]
-) -> Alone | None:
-    """Take one thing that was set aside, if the worker is still known."""
+async def claim_alone(transaction: Transaction, worker: int, suspect: Suspect | None) -> Alone | None:
+    """Take something that was set aside, if the worker is still known."""
     if await transaction.value("hold_worker", worker) is None:
         return None
-    outputs = await transaction.rows("output_alone", destinations)
-    inputs = await transaction.rows("input_alone", workflows)
-    if not outputs and not inputs:
-        await transaction.rows("try_alone", worker, None)
+    await transaction.rows("try_alone", worker, None)
+    if suspect is None:
         return None
-    an_output = bool(outputs) and (not inputs or outputs[0][-1] <= inputs[0][-1])
-    *spot, lost = outputs[0] if an_output else inputs[0]
-    own = "own_output" if an_output else "own_input"
+    an_input, name = suspect.position is not None, name_of(suspect.workflow, suspect.instance)
+    where = ("input_alone", name, suspect.position) if an_input else ("output_alone", name, suspect.version)
+    found = await transaction.rows(*where)
+    if not found:
+        return None
+    *spot, lost = found[0]
+    own = "own_input" if an_input else "own_output"
     owned = await transaction.rows(own, *spot, worker)
     try:
-        if an_output:
+        if an_input:
+            taken = Alone(lost, input=read_input(owned[0]))
+        else:
             (row,) = await transaction.rows("outputs", [spot[0]], [spot[1]])
             taken = Alone(lost, output=read_output(row))
-        else:
-            taken = Alone(lost, input=read_input(owned[0]))
     except DamagedRecordError as error:
         _log.error("set aside, restore it and free it again: %s", error)
         await transaction.rows(own, *spot, NOBODY)
-        return await claim_alone(transaction, worker, destinations, workflows)
-    await transaction.rows("try_alone", worker, "/".join(map(str, spot)) if an_output else str(spot[1]))
+        return None
+    await transaction.rows("try_alone", worker, str(spot[1]) if an_input else "/".join(map(str, spot)))
     return taken
 
 

@@ -465,20 +465,18 @@ UPDATE inbox SET lost = lost + 1 WHERE owner IN (SELECT value FROM json_each(?1)
 );
 
 -- name: output_alone
--- The output for these destinations that is set aside and was lost least.
-SELECT instance, version, lost FROM outbox INDEXED BY outbox_lost
-WHERE lost >= 2 AND owner = -2 AND destination IN (SELECT value FROM json_each(?1))
-ORDER BY lost, due_us LIMIT 1;
+-- An output of an instance that is set aside.
+SELECT o.instance, o.version, o.lost
+FROM instances AS i CROSS JOIN outbox AS o ON o.instance = i.key AND o.version = ?3
+WHERE i.workflow = ?1 AND i.id = ?2 AND o.owner = -2;
 
 -- name: input_alone
--- The input of these workflows that is set aside, first in its queue, and was lost least. Those of suspended instances are
--- parked.
-SELECT b.position, b.lost FROM inbox AS b INDEXED BY inbox_lost
-WHERE b.lost >= 2 AND b.owner = -2 AND b.workflow IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (
+-- An input that is set aside, if it is the first that waits for its instance. Those of suspended instances are parked.
+SELECT b.position, b.lost FROM inbox AS b
+WHERE b.position = ?1 AND b.owner = -2 AND NOT EXISTS (
     SELECT 1 FROM inbox AS e INDEXED BY inbox_by_instance
     WHERE e.workflow = b.workflow AND e.instance = b.instance AND e.position < b.position
-)
-ORDER BY b.lost, b.position LIMIT 1;
+);
 
 -- name: input_at
 -- An input.
@@ -493,13 +491,13 @@ UPDATE workers SET alone = ?2 WHERE key = ?1;
 
 -- name: suspects
 -- What was lost with its workers, what was lost most first; but for inputs of suspended instances.
-SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, o.owner IS -2
+SELECT i.workflow, i.id, coalesce(e.type, ''), o.version, o.lost, o.destination, o.owner IS -2, coalesce(e.type_version, 1), NULL
 FROM outbox AS o INDEXED BY outbox_lost
 CROSS JOIN instances AS i ON i.key = o.instance
 LEFT JOIN events AS e ON e.instance = o.instance AND e.version = o.version
 WHERE o.lost >= 2
 UNION ALL
-SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', b.owner IS -2 FROM inbox AS b INDEXED BY inbox_lost
+SELECT b.workflow, b.instance, b.type, NULL, b.lost, '', b.owner IS -2, b.type_version, b.position FROM inbox AS b INDEXED BY inbox_lost
 WHERE b.lost >= 2 AND b.owner IS NOT -1
 ORDER BY 5 DESC LIMIT ?1;
 

@@ -172,7 +172,11 @@ def holds_inputs(connection: apsw.Connection, worker: int) -> list[tuple[Ref, in
 
 def suspects(connection: apsw.Connection, limit: int) -> list[Suspect]:
     """Return what was lost with its workers."""
-    return [Suspect(*row, aside=bool(aside)) for *row, aside in rows(connection, "suspects", limit)]
+    found = rows(connection, "suspects", limit)
+    return [
+        Suspect(workflow, id, type, version, lost, destination, bool(aside), type_version, position)
+        for workflow, id, type, version, lost, destination, aside, type_version, position in found
+    ]
 
 
 def stats(connection: apsw.Connection, now_us: int) -> Stats:

@@ -166,8 +166,8 @@ class SqliteStore:
     ) -> Claims:
         return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
 
-    async def claim_alone(self, worker: int, destinations: Sequence[str], workflows: Sequence[str]) -> Alone | None:
-        return await self._write(lambda t: work.claim_alone(t, worker, destinations, workflows))
+    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
+        return await self._write(lambda t: work.claim_alone(t, worker, suspect))
 
     async def relay(self, limit: int) -> Relayed:
         return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us

@@ -10,7 +10,7 @@ import apsw
 from mainspring.errors import DamagedRecordError
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
-from mainspring.port.suspects import Alone
+from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.rows import output_checksum, read_input
 from mainspring.stores.sqlite.facts import Spot
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
@@ -84,30 +84,30 @@ def _claim_inputs(
     return inputs
 
 
-def claim_alone(
-    transaction: Transaction, worker: int, destinations: Sequence[str], workflows: Sequence[str]
-) -> Alone | None:
-    """Take one thing that was set aside, if the worker is still known."""
+def claim_alone(transaction: Transaction, worker: int, suspect: Suspect | None) -> Alone | None:
+    """Take something that was set aside, if the worker is still known."""
     connection = transaction.connection
     if scalar(connection, "registered_workers", packed([worker])) is None:
         return None
-    outputs = rows(connection, "output_alone", packed(destinations))
-    inputs = rows(connection, "input_alone", packed(workflows))
-    if not outputs and not inputs:
-        change(connection, "try_alone", worker, None)
+    change(connection, "try_alone", worker, None)
+    if suspect is None:
         return None
-    an_output = bool(outputs) and (not inputs or outputs[0][-1] <= inputs[0][-1])
-    *spot, lost = outputs[0] if an_output else inputs[0]
-    own, what = ("own_outputs", packed([spot])) if an_output else ("own_inputs", packed(spot))
+    an_input = suspect.position is not None
+    name = (suspect.workflow, suspect.instance, suspect.version)
+    found = rows(connection, "input_alone", suspect.position) if an_input else rows(connection, "output_alone", *name)
+    if not found:
+        return None
+    *spot, lost = found[0]
+    own, what = ("own_inputs", packed(spot)) if an_input else ("own_outputs", packed([spot]))
     try:
-        if an_output:
-            taken = Alone(lost, output=checked_output(rows(connection, "claimed_outputs", what)[0]))
-        else:
+        if an_input:
             taken = Alone(lost, input=read_input(rows(connection, "input_at", *spot)[0]))
+        else:
+            taken = Alone(lost, output=checked_output(rows(connection, "claimed_outputs", what)[0]))
     except DamagedRecordError as error:
         _log.error("set aside, restore it and free it again: %s", error)
         change(connection, own, what, NOBODY)
-        return claim_alone(transaction, worker, destinations, workflows)
+        return None
     change(connection, own, what, worker)
     change(connection, "try_alone", worker, "/".join(map(str, spot)))
     return taken

@@ -8,7 +8,6 @@ from mainspring.port.records import EventRow, Retry, Unit
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.testing.clock import SECOND_US
 from mainspring.testing.store_contract.rig import (
-    ALL_DESTINATIONS,
     LEASE_SECONDS,
     ORDERS,
     WRITTEN_US,
@@ -16,6 +15,7 @@ from mainspring.testing.store_contract.rig import (
     Suite,
     accept,
     behaviour,
+    order,
     send,
     settle,
     step,
@@ -42,9 +42,10 @@ class SuspectTests(Suite):
         await self._lost(rig, times=2)
         claims = await rig.claim()
         assert (claims.outputs, claims.inputs) == ([], [])
+        (waiting,) = await rig.store.inbox(order("o-2"), 10)
         assert sorted(await rig.store.suspects(10), key=lambda suspect: suspect.instance) == [
             Suspect(ORDERS, "o-1", "ChargeMessage", 3, 2, "Charge"),
-            Suspect(ORDERS, "o-2", "Go", None, 2),
+            Suspect(ORDERS, "o-2", "Go", None, 2, position=waiting.position),
         ]
         assert len(await rig.store.suspects(1)) == 1
 
@@ -113,16 +114,21 @@ class SuspectTests(Suite):
         assert [suspect.instance for suspect in await rig.store.suspects(10)] == ["o-2"]
 
     @behaviour
-    async def test_only_what_a_worker_can_do_is_tried_by_it(self, rig: Rig) -> None:
+    async def test_only_one_worker_takes_it_and_none_that_is_gone(self, rig: Rig) -> None:
         await rig.begun(send())
-        await rig.done(accept("w-1", on="o-2"))
         await self._lost(rig, times=2)
-        assert await rig.store.claim_alone(rig.worker, ("Ship",), ("Other",)) is None
-        assert await rig.store.claim_alone(0, ALL_DESTINATIONS, (ORDERS,)) is None
-        taken = await rig.store.claim_alone(rig.worker, ("Charge",), ())
-        assert taken is not None
-        assert taken.output is not None
-        assert await rig.store.claim_alone(rig.other, ("Charge",), ()) is None
+        (suspect,) = await rig.store.suspects(10)
+        assert await rig.store.claim_alone(0, suspect) is None
+        assert await rig.store.claim_alone(rig.worker, suspect) is not None
+        assert await rig.store.claim_alone(rig.other, suspect) is None
+
+    @behaviour
+    async def test_an_input_is_tried_when_it_is_the_first_that_waits(self, rig: Rig) -> None:
+        await rig.done(accept("w-1", "w-2", on="o-2"))
+        await self._lost(rig, times=2)
+        first, second = sorted(await rig.store.suspects(10), key=lambda suspect: suspect.position or 0)
+        assert await rig.store.claim_alone(rig.worker, second) is None
+        assert self._id(await rig.store.claim_alone(rig.worker, first)) == "w-1"
 
     @behaviour
     async def test_an_orderly_end_does_not_count_and_leaves_it_set_aside(self, rig: Rig) -> None:
@@ -223,7 +229,9 @@ class SuspectTests(Suite):
 
     @staticmethod
     async def _alone(rig: Rig) -> Alone | None:
-        return await rig.store.claim_alone(rig.worker, ALL_DESTINATIONS, (ORDERS,))
+        """Try what was lost least; if there is nothing, say so to the store."""
+        found = [suspect for suspect in await rig.store.suspects(10) if suspect.aside]
+        return await rig.store.claim_alone(rig.worker, min(found, key=lambda one: one.lost, default=None))
 
     async def _lost(self, rig: Rig, times: int = 1) -> None:
         for _ in range(times):
