@@ -18,8 +18,8 @@ from mainspring.engine.knowledge import Knowledge
 from mainspring.engine.standing import Left, Standing
 from mainspring.engine.unread import Fleet, Unread, fleet_of, unread_of
 from mainspring.port.records import InputRow, Ref, Unit
-from mainspring.stores.memory import MemoryStore
 from mainspring.port.store import Store
+from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Start, Work, job
 from tests.engine.releases import Change, begin, release

@@ -92,7 +92,7 @@ async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     """Return why each of these instances does not go on."""
     if not refs:
         return []
-    letters = await _letters(store, set(refs))
+    letters = await letters_of(store, set(refs))
     workers = _Workers(await held_back(store), await fleet_of(store), await suspected(store))
     return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
 
@@ -105,7 +105,7 @@ async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter], worke
         return Reason("damaged", (str(error),))
 
 
-async def _letters(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:
+async def letters_of(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]]:
     """Return the dead letters of instances, as far as they are among the first of all."""
     found: dict[Ref, list[DeadLetter]] = {}
     after = looked_at = 0

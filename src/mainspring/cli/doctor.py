@@ -190,7 +190,7 @@ def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
     if suspended:
         are = "is" if suspended == 1 else "are"
         what = f"{counted(suspended, 'instance')} {are} suspended"
-        found.append(problem(what, "`mainspring show ID` says why; then retry, skip or cancel."))
+        found.append(problem(what, "`mainspring show ID` says why, and what to do."))
     if stats.dead_letters:
         what = f"{counted(stats.dead_letters, 'message')} could not be carried out"
         found.append(

@@ -9,6 +9,7 @@ import click
 from msgspec import Struct
 
 from mainspring.analysis.held import held_among
+from mainspring.analysis.reasons import letters_of
 from mainspring.app import Mainspring
 from mainspring.app.documents import (
     direction_of,
@@ -36,10 +37,11 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.ids import plain
-from mainspring.port.records import EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
+LETTERS_NAMED = 5
 
 
 class Waiting(Struct, frozen=True):
@@ -100,7 +102,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         if waiting.count:
             _write_waiting(waiting, store.now_us())
         if at is None and loaded.row.status == "suspended":
-            _write_advice(loaded.row, waiting)
+            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []))
 
     with_app(address, use)
 
@@ -229,11 +231,18 @@ def _attempts(claim: OutputClaim) -> str:
     return counted(claim.attempts, "attempt") if claim.attempts else ""
 
 
-def _write_advice(row: InstanceRow, waiting: Waiting) -> None:
+def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter]) -> None:
     identity = f"{row.workflow}/{row.id}"
     click.echo()
     click.secho(f"suspended: {visible(row.error or 'no reason given')}", fg="red")
-    if waiting.inbox:
-        click.echo(f"Mend the cause, then `mainspring retry {identity}`; or `mainspring skip {identity}` the input.")
+    if letters:
+        told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
+        click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it;")
+        click.echo(f"if it is suspended still, `mainspring resume {identity}` lets it go on.")
+    elif waiting.inbox:
+        first = visible(waiting.inbox[0].type)
+        click.echo(
+            f"Mend the cause, then `mainspring retry {identity}`; or `mainspring skip {identity}` passes over {first}."
+        )
     else:
         click.echo(f"`mainspring resume {identity}` lets it go on.")

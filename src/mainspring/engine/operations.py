@@ -192,7 +192,7 @@ class Operations:
             raise OperationError(
                 f"Dead letter {letter.id}",
                 f"cannot be retried: {ref} was compensated for it",
-                "Discard it; or force it, if it is to be carried out all the same.",
+                "Discard it; or force it (--force), if it is to be carried out all the same.",
             )
         if ledger.stuck and version == ledger.under:
             if edited:

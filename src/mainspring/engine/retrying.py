@@ -85,7 +85,7 @@ async def refuse(store: Store, letter: DeadLetter, since: Since) -> int | None:
             since.take(row)
     why = _why_not(loaded.row, since, ref, waits=waits)
     if why is not None:
-        fix = "Discard it; or force it, if it is to be carried out all the same."
+        fix = "Discard it; or force it (--force), if it is to be carried out all the same."
         if waits:
             fix = f"Resume or skip {ref} first. {fix}"
         raise OperationError(f"Dead letter {letter.id}", f"cannot be retried: {why}", fix)
@@ -97,7 +97,7 @@ def _why_not(row: InstanceRow, since: Since, ref: Ref, *, waits: bool) -> str | 
         return f"{ref} {since.former}"
     if since.compensated is not None:
         is_over = row.status in (*ENDED, "running")
-        return f"{ref} {'was' if is_over else 'is being'} compensated for it"
+        return f"{ref} {'was compensated since' if is_over else 'is being compensated'}"
     if since.taken is not None:
         return f"{ref} has taken its failure, at version {since.taken}"
     if row.status in ENDED:

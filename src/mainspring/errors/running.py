@@ -210,7 +210,7 @@ class WorkersLostError(MainspringError):
 
     >>> str(WorkersLostError("Charge (Orders/o-1/3)", 5))
     'Charge (Orders/o-1/3) was lost with 5 workers, the last times tried alone. Find out why they ended (out of \
-memory, a crash, a loop that never ends), mend that, and retry or resume it.'
+memory, a crash, a loop that never ends), mend that, and retry its dead letter or resume its instance.'
     """
 
     def __init__(self, name: str, lost: int) -> None:
@@ -218,7 +218,7 @@ memory, a crash, a loop that never ends), mend that, and retry or resume it.'
         self.lost = lost
         super().__init__(
             f"{name} was lost with {lost} workers, the last times tried alone. Find out why they ended (out of memory, "
-            "a crash, a loop that never ends), mend that, and retry or resume it."
+            "a crash, a loop that never ends), mend that, and retry its dead letter or resume its instance."
         )
 
 
