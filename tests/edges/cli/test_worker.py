@@ -80,6 +80,11 @@ def test_a_dead_letter_of_a_handler_is_retried_under_its_old_id(run: Run, start:
     worker.popen.send_signal(signal.SIGTERM)
     assert worker.end() == 0
     assert run("dead-letters", "list", "--json").document["message_id"] == "Orders/o-1/3"
+    advice = run("show", "o-1").out.splitlines()[-2:]
+    assert advice[0].startswith(
+        "What failed is a dead letter: 1 (ChargeCard). Mend the cause, then `mainspring dead-letters retry`"
+    )
+    assert advice[1] == "if it is suspended still, `mainspring resume Orders/o-1` lets it go on."
 
     assert run("dead-letters", "retry", "--all").out == "1 dead letter retried\n"
 
