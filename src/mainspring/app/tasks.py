@@ -30,7 +30,7 @@ from mainspring.errors import (
 )
 from mainspring.port.ids import MARK, plain
 from mainspring.port.pages import Page
-from mainspring.port.records import Context, Ref
+from mainspring.port.records import Context, DeadLetter, EventRow, InputRow, Ref
 from mainspring.port.tasks import Hand, Refused, TaskAnswer, TaskFilter, TaskRow
 
 if TYPE_CHECKING:
@@ -209,12 +209,12 @@ class Tasks:
         engine, ref = self._app.engine, Ref(row.workflow, row.instance)
         # The inbox first: it goes from there to the stream, and must not be missed on its way.
         for input in await engine.store.inbox(ref, INPUTS_PER_READ):
-            if _is_answer(row, input.message_id):
+            if _is_answer(row, input):
                 return engine.registry.codec.decode(input.type, input.type_version, input.body)
         after = row.version
         while events := await engine.store.stream(ref, after, EVENTS_PER_READ):
             for event in events:
-                if _is_answer(row, event.message_id) and event.type is not None and event.event != "Skipped":
+                if _is_answer(row, event) and event.type is not None and event.event != "Skipped":
                     return engine.registry.codec.decode(event.type, event.type_version, event.body or b"")
             after = events[-1].version
         return await self._buried(row)
@@ -225,7 +225,7 @@ class Tasks:
         for _ in range(LETTERS_LOOKED_AT // LETTERS_PER_READ):
             letters = await engine.store.dead_letters(LETTERS_PER_READ, after)
             for letter in letters:
-                if (letter.workflow, letter.instance) == own and _is_answer(row, letter.message_id):
+                if (letter.workflow, letter.instance) == own and _is_answer(row, letter):
                     return engine.registry.codec.decode(letter.type, letter.type_version, letter.body)
             if len(letters) < LETTERS_PER_READ:
                 break
@@ -302,9 +302,10 @@ def _answer_id(row: TaskRow) -> str:
     return f"{row}/answer" if row.ended_us is None else f"{row}/answer/{row.ended_us}"
 
 
-def _is_answer(row: TaskRow, message_id: str | None) -> bool:
-    id = plain(message_id or "")
-    return id == f"{row}/answer" or id.startswith(f"{row}/answer/")
+def _is_answer(row: TaskRow, given: InputRow | EventRow | DeadLetter) -> bool:
+    """Tell whether a message answered a task. Its id alone does not say so: anybody may choose such a one."""
+    id = plain(given.message_id or "")
+    return given.kind == Kind.ANSWER and (id == f"{row}/answer" or id.startswith(f"{row}/answer/"))
 
 
 def _readable(row: TaskRow, now_us: int) -> Task | None:

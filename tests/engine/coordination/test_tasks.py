@@ -23,6 +23,7 @@ from tests.engine.coordination.expenses import (
     Open,
     Pause,
     Reject,
+    Remind,
     Submit,
     Withdraw,
     app_of,
@@ -268,6 +269,18 @@ def test_of_twenty_answers_at_once_one_wins_and_all_get_its_outcome(
             await until(ended)
             assert (await events(app)).count("Received") == 1
             assert await app.dead_letters() == []
+
+    run(main)
+
+
+def test_a_message_with_the_id_of_an_answer_is_not_taken_for_the_first_one(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with app_of(make_app, VirtualClock()) as app:
+            task = await opened(app)
+            await app.send(Remind("e-1"), id=f"{task.id}/answer")
+            await app.tasks.complete(task.id, Approve("e-1"), **MANAGER)
+            second = await app.tasks.complete(task.id, Reject("e-1", "too late"), **MANAGER)
+            assert (second.first, second.message) == (False, Approve("e-1"))
 
     run(main)
 

@@ -174,7 +174,7 @@ async def a_working_day(database: Database, desk: Desk, back_up: Callable[[], No
         receipts = [await app.send(Begin(f"j-{n}"), id=f"form-{n}") for n in range(JOBS)]
         backing_up = asyncio.create_task(asyncio.to_thread(back_up))
         for n in count():
-            await app.send(Begin(f"meanwhile-{n}"))
+            receipts.append(await app.send(Begin(f"meanwhile-{n}")))
             await asyncio.wait([backing_up], timeout=PAUSE_SECONDS)
             if backing_up.done():
                 break
