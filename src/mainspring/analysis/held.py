@@ -61,6 +61,8 @@ def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
     ...     print(part)
     Charge is held back by an open breaker since 00:00 UTC (TimeoutError, 5 in a row)
     41 commands wait; the next probe in 20 s
+    >>> print(_breaker([OpenBreaker("Charge", 0, 5, "TimeoutError", 60_000_000, fails_fast=True)], 1, 0).split(" (")[0])
+    Charge fails at once, as it was told to, by an open breaker since 00:00 UTC
     """
     worst = max(found, key=lambda breaker: breaker.failures)
     where = _where(len(found), workers)
@@ -68,8 +70,9 @@ def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
     wait_us = min(breaker.probe_us for breaker in found) - now_us
     probe = f"in {duration(timedelta(seconds=wait_us // 1_000_000))}" if wait_us >= 1_000_000 else "now"
     why = f"{worst.error}, {worst.failures:,} in a row"
+    held = "fails at once, as it was told to," if worst.fails_fast else "is held back"
     return (
-        f"{worst.destination} is held back by an open breaker{where} since {since} ({why}); "
+        f"{worst.destination} {held} by an open breaker{where} since {since} ({why}); "
         f"{_waiting(sum(breaker.waiting for breaker in found))}; the next probe {probe}"
     )
 

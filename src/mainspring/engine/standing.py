@@ -27,6 +27,8 @@ class OpenBreaker(Struct, frozen=True, omit_defaults=True):
     error: str
     probe_us: int
     waiting: int = 0
+    fails_fast: bool = False
+    """Whether commands fail at once instead of waiting; compensations wait."""
 
 
 class HungCalls(Struct, frozen=True, omit_defaults=True):
@@ -87,6 +89,7 @@ def _breakers(runners: Mapping[str, Runner]) -> Iterable[OpenBreaker]:
                 gate.error,
                 gate.probe_us,
                 runner.waiting,
+                gate.fails_fast,
             )
 
 
