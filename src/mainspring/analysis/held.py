@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from mainspring.analysis import unread
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.standing import HungCalls, OpenBreaker, read
-from mainspring.engine.unread import fleet_of
+from mainspring.engine.unread import fleet_of, unread_of
 from mainspring.port.records import InputRow, OutputClaim, Ref, WorkerRow
 from mainspring.port.store import Store
 
@@ -23,6 +24,13 @@ async def held_back(store: Store) -> dict[str, str]:
     """Return why commands wait that are due, by their destinations: what the workers that live have told."""
     now_us = store.now_us()
     return told_by([row for row in await store.workers() if row.ends_us > now_us], now_us)
+
+
+async def not_going_on(store: Store) -> list[str]:
+    """Return all that does not go on now, whatever instances it is of: held back, lost with workers, read by nobody."""
+    lost = [text for texts in (await suspected(store)).values() for text in texts]
+    strange = [unread.told(one, store.now_us()) for one in await unread_of(store)]
+    return [*(await held_back(store)).values(), *lost, *strange]
 
 
 async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:

@@ -70,6 +70,8 @@ class StuckFound(Struct, frozen=True):
     shown: tuple[Stuck, ...]
     found: int
     looked_at: int
+    held_back: tuple[str, ...] = ()
+    """What does not go on now, whosever it is, in words."""
 
 
 class Fence(Struct, frozen=True):

@@ -6,7 +6,9 @@ import sys
 from typing import Final
 
 import click
+from msgspec.structs import replace
 
+from mainspring.analysis.held import not_going_on
 from mainspring.analysis.quantities import lasting
 from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.tally import LONGEST_KEPT
@@ -15,7 +17,7 @@ from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option, processes_option
-from mainspring.cli.output import counted, write_json, write_table
+from mainspring.cli.output import counted, visible, write_json, write_table
 from mainspring.cli.searching import condition
 from mainspring.cli.sharing import sharing_of
 
@@ -51,8 +53,8 @@ def stuck(
     """List instances that seem stuck, and why.
 
     Those that run longer than their workflow's `expected_within`, and those that are in their state much longer than
-    others were: compared with all finished stays there, without a threshold that somebody has to set. Exit code 1 says
-    that there are some.
+    others were: compared with all finished stays there, without a threshold that somebody has to set. Below them stands
+    what is held back now, whosever it is. Exit code 1 says that there is something.
     """
     where = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
 
@@ -60,14 +62,15 @@ def stuck(
         total = sum((await app.stats()).instances.values())
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
             sharing = sharing_of(app, address, processes)
-            return await stuck_of(app.engine.store, where, bounds_of(app.registry), limit, sharing, bar.update)
+            found = await stuck_of(app.engine.store, where, bounds_of(app.registry), limit, sharing, bar.update)
+        return replace(found, held_back=tuple(await not_going_on(app.engine.store)))
 
     found = with_app(address, use)
     if as_json:
         write_json(found)
     else:
         _write(found)
-    return REFUSED if found.found else 0
+    return REFUSED if found.found or found.held_back else 0
 
 
 def _write(found: StuckFound) -> None:
@@ -77,11 +80,13 @@ def _write(found: StuckFound) -> None:
     running = counted(found.looked_at, "instance that has not ended", "instances that have not ended")
     if not found.found:
         click.echo(f"None of {running} seems stuck." if found.looked_at else "Nothing runs.")
-        return
-    click.echo(f"{found.found:,} of {running} {'seems' if found.found == 1 else 'seem'} stuck.")
+    else:
+        click.echo(f"{found.found:,} of {running} {'seems' if found.found == 1 else 'seem'} stuck.")
     if found.found > len(found.shown):
         more = ": --limit shows more" if len(found.shown) < LONGEST_KEPT else ""
         click.echo(f"Shown are the worst {len(found.shown):,}{more}.")
+    for why in found.held_back:
+        click.secho(visible(why), fg="red")
 
 
 def _cells(stuck: Stuck) -> tuple[str, ...]:

@@ -97,6 +97,9 @@ def test_what_workers_hold_back_is_wrong_and_an_instance_says_that_it_waits_for_
     )
     (held,) = document["held_back"]
     assert held in told
+    stuck = run("stuck", "--json")
+    assert (stuck.code, stuck.document["held_back"]) == (1, [held])
+    assert run("stuck").out.splitlines() == ["None of 1 instance that has not ended seems stuck.", held]
     assert shown.out.splitlines()[-1] == held
 
 
@@ -132,6 +135,7 @@ def test_what_takes_workers_down_is_wrong_and_an_instance_says_so(run: Run) -> N
     told = "takes workers down: 3 were lost with it, 1 of them tried nothing else; it waits to be tried alone"
     assert re.search(rf"wrong: ChargeCard \(Orders/o-1/\d\) {told}\. Find out why the workers ended", ran.out)
     assert told in shown.out
+    assert told in run("stuck").out
 
 
 def test_what_no_running_worker_knows_is_wrong(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,6 +151,7 @@ def test_what_no_running_worker_knows_is_wrong(run: Run, monkeypatch: pytest.Mon
     assert told.startswith("wrong: No worker that runs knows ChargeCard: 1 has waited for ")
     assert told.endswith(". Run a worker of the release that knows it, in its pool; or register it, " + ALIAS)
     assert "ChargeCard was due" in shown.out.splitlines()[-1]
+    assert "No worker that runs knows ChargeCard" in run("stuck").out
 
 
 ALIAS = "or let the type that took its place have the old name as an alias."
