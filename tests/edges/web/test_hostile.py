@@ -171,8 +171,8 @@ def test_routes_and_methods_that_are_not_there_say_what_is(tmp_path: Path) -> No
 def test_an_error_does_not_quote_what_is_declared_sensitive(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, "4111-1111")
-        refused = await client.post("/api/messages/Count", json={"counter": "4111-1111", "times": "4111"})
-        assert "4111" not in refused.text or refused.status_code == 200
+        refused = await client.post("/api/messages/Count", json={"counter": "4111-1111", "times": "4111-times"})
+        assert "4111-times" not in refused.text or refused.status_code == 200
         reason = {"reason": 'counter=\'4111-1111\' was wrong, and {"counter": "4111-1111"} too'}
         done = await client.post("/api/operations/suspend/Counter/4111-1111", json=reason)
         told = done.json()["error"]

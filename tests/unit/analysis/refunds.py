@@ -30,7 +30,7 @@ T = TypeVar("T")
 class Claim:
     id: str
     amount: int
-    card: str = "4111"
+    card: str = "4111-card"
 
 
 @dataclass(frozen=True)

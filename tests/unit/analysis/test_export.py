@@ -69,7 +69,7 @@ def test_streams_are_written_line_by_line(app: Mainspring, tmp_path: Path) -> No
     )
     began, initiated, published, completed = rest[:4]
     assert (began["event"], completed["event"]) == ("Began", "Completed")
-    assert initiated["body"] == {"id": "small-1", "amount": 20, "card": "4111"}
+    assert initiated["body"] == {"id": "small-1", "amount": 20, "card": "4111-card"}
     assert (initiated["actor"], initiated["state"], initiated["message_id"]) == ("ann", "InReview", "m-1")
     assert (published["type"], published["cause"]) == ("Paid", 2)
     assert rest[-1] == {"line": "end", "instances": 6, "events": 31}
@@ -80,7 +80,7 @@ def test_no_message_leaves_unless_it_is_asked_for(app: Mainspring, tmp_path: Pat
     exported(app, path)
 
     text = path.read_text()
-    assert "4111" not in text
+    assert "4111-card" not in text
     assert "note 1" not in text
     assert '"body"' not in text
     (claim,) = [line for line in lines(path) if line.get("message_id") == "m-1"]
@@ -335,7 +335,7 @@ def test_an_xes_log_is_as_the_standard_asks(app: Mainspring, tmp_path: Path) -> 
     assert [(child.tag, child.get("value")) for child in claim if child.get("key", "").startswith("message.")] == [
         ("string", "reviewed"),
         ("int", "300"),
-        ("string", "4111"),
+        ("string", "4111-card"),
     ]
 
 

@@ -86,7 +86,7 @@ def test_a_changed_decision_is_counted_and_told_with_its_story(url: str, monkeyp
     (story,) = difference.examples
     assert (story.instance, story.status, story.version) == ("Refund/waits-1", "running", 2)
     assert story.lines == (
-        "Claim(id='waits-1', amount=150, card='4111') in New()",
+        "Claim(id='waits-1', amount=150, card='4111-card') in New()",
         "- Sent(message=Review(id='waits-1', amount=150))",
         "- Scheduled(message=Overdue(id='waits-1'), after=datetime.timedelta(days=1), at=None, key='Overdue')",
         "+ Published(message=Paid(id='waits-1'))",
