@@ -10,6 +10,7 @@ import ctypes
 import logging
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
@@ -51,36 +52,47 @@ class _Ended(BaseException):
 class StepWatch:
     """Knows which step is under way.
 
-    >>> StepWatch().call(None, divmod, 7, 2)
+    No lock: the watch says what it is about to end before it looks whether that is still under way, and whoever ends a
+    step says so before it looks whether it was to be ended. One of them sees the other.
+
+    >>> StepWatch().call(Load(Ref("Orders", "o-1")), divmod, 7, 2)
     (3, 1)
     """
 
     def __init__(self) -> None:
         self._now: Watched | None = None
+        # What the watch is about to end, has looked at, and has ended.
+        self._chosen: Watched | None = None
+        self._looked_at: Watched | None = None
         self._ended: Watched | None = None
-        self._ending = threading.Lock()
         self._over = threading.Event()
 
-    def call(self, pending: Watched | None, function: Callable[..., T], *args: Any) -> T:
+    def call(self, taken: Watched, function: Callable[..., T], *args: Any) -> T:
         """Call what takes an input, and raise a SlowStepError where it had to be ended."""
-        self._ended, self._now = None, pending
+        if self._chosen is taken:  # it is taken once more, after a conflict
+            self._chosen = self._ended = None
+        self._now = taken
         try:
             try:
                 result = function(*args)
             finally:
-                with self._ending:
-                    self._now = None
-                if pending is not None and self._ended is pending:
-                    # What was not raised in the step is raised here, at the turn of a loop, and never later.
-                    for _ in range(TURNS):
-                        pass
+                self._now = None
+                if self._chosen is taken:
+                    self._await(taken)
         except BaseException as error:
-            if pending is None or self._ended is not pending or isinstance(error, KeyboardInterrupt):
+            if self._ended is not taken or isinstance(error, KeyboardInterrupt):
                 raise
-            raise SlowStepError(str(pending.ref), pending.type, STEP_SECONDS) from None
-        if pending is not None and self._ended is pending:  # whoever was called has kept it
-            raise SlowStepError(str(pending.ref), pending.type, STEP_SECONDS)
+            raise SlowStepError(str(taken.ref), taken.type, STEP_SECONDS) from None
+        if self._ended is taken:  # whoever was called has kept it
+            raise SlowStepError(str(taken.ref), taken.type, STEP_SECONDS)
         return result
+
+    def _await(self, taken: Watched) -> None:
+        """Let what is to be raised be raised here, at the turn of a loop, and never later."""
+        while self._looked_at is not taken:
+            time.sleep(0)  # lets the watch go on
+        for _ in range(TURNS):
+            pass
 
     def start(self) -> None:
         """Watch the steps of the calling thread."""
@@ -101,16 +113,17 @@ class StepWatch:
             if now is not None and times and times % CHECKS == 0:
                 self._end(now, watched, first=times == CHECKS)
 
-    def _end(self, pending: Watched, watched: int, *, first: bool) -> None:
+    def _end(self, taken: Watched, watched: int, *, first: bool) -> None:
         if first:
             what = "%s: %s is being decided on for %.0f s; nothing else goes on in this worker"
-            log.error(what, pending.ref, pending.type, STEP_SECONDS)
+            log.error(what, taken.ref, taken.type, STEP_SECONDS)
         if _is_debugged(watched):
             return
-        with self._ending:
-            if self._now is pending:
-                self._ended = pending
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(watched), ctypes.py_object(_Ended))
+        self._looked_at, self._chosen = None, taken
+        if self._now is taken:
+            self._ended = taken
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(watched), ctypes.py_object(_Ended))
+        self._looked_at = taken
 
 
 def _is_debugged(watched: int) -> bool:
