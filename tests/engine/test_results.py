@@ -12,6 +12,7 @@ from mainspring import (
     Retry,
 )
 from mainspring.errors import WiringError
+from mainspring.port.records import Remembered
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Unexpected, Work, has_length, has_status, job, look_for_work
 from tests.support.apps import MakeApp
@@ -36,6 +37,41 @@ def test_a_business_key_answers_a_repeated_command_from_memory(make_app: MakeApp
 
     run(main)
     assert calls == ["j-1"]
+
+
+def test_a_business_key_of_mainsprings_own_form_is_kept_apart(make_app: MakeApp) -> None:
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, idempotency_key=lambda _: "source:orders:paused") as app:
+            await (await app.send(Start("j-1"))).result()
+            await (await app.send(Start("j-2"))).result()
+            assert await app.engine.store.remembered("source:orders:paused") is None
+
+    run(main)
+    assert calls == ["j-1"]
+
+
+def test_a_key_that_another_handler_has_is_refused_and_not_answered_with_its_result(make_app: MakeApp) -> None:
+    async def work(command: Work) -> Done:
+        raise AssertionError("it is not called")
+
+    async def main() -> None:
+        async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
+            app.engine.registry.codec.register(Unexpected)
+            kept = Remembered("j-1", "Unexpected", 1, b'{"text": "of another"}', app.engine.store.now_us() + 60_000_000)
+            await app.engine.dispatcher.remember(kept)
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            (letter,) = await app.dead_letters()
+            assert letter.error is not None
+            assert "work returns no Unexpected, and its key remembers one" in letter.error
+
+    run(main)
 
 
 def test_a_remembered_result_is_forgotten_when_its_time_is_over(make_app: MakeApp) -> None:

@@ -16,7 +16,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, fired
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_key, fired, own_result
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -364,10 +364,9 @@ class Dispatcher:
         )
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
-        key = handler.options.idempotency_key
         # timedelta.max says "for ever", and is more than a database can count.
         expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)
-        name = "" if key is None else key(job.message)
+        name = business_key(handler, job) or ""
         if not inputs:
             return Remembered(name, None, 1, b"null", expires_us)
         if len(inputs) > 1:
@@ -378,13 +377,13 @@ class Dispatcher:
 
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return the result kept under the command's business key, if there is one."""
-        key = handler.options.idempotency_key
-        found = None if key is None else await self._store.remembered(key(job.message))
+        key = business_key(handler, job)
+        found = None if key is None else await self._store.remembered(key)
         if found is None:
             return False, None
         if found.type is None:
             return True, None
-        return True, self._registry.codec.decode(found.type, found.type_version, found.body)
+        return True, own_result(handler, self._registry.codec.decode(found.type, found.type_version, found.body))
 
     def failed(self, handler: Handler, job: Job, error: Exception) -> None:
         """Let an attempt be made again later, or give up."""

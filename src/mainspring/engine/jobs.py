@@ -6,13 +6,14 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from mainspring.core.messages import Envelope, Kind
+from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.details import read_detail
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
+from mainspring.errors import DoNotRetryError
 from mainspring.port import records
-from mainspring.port.ids import MARK
+from mainspring.port.ids import MARK, given_key
 from mainspring.port.lending import Loan
 from mainspring.port.records import OutputClaim, Ref
 from mainspring.telemetry.observed import Observed
@@ -69,6 +70,20 @@ class Outcomes(Protocol):
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return whether a result is remembered under the command's business key, and which."""
         ...
+
+
+def business_key(handler: Handler, job: Job) -> str | None:
+    """Return what a command's result is remembered under, if its handler has a business key."""
+    key = handler.options.idempotency_key
+    return None if key is None else given_key(key(job.message))
+
+
+def own_result(handler: Handler, remembered: Any) -> Any:
+    """Return what is remembered under a business key; refuse what cannot be this handler's result."""
+    if handler.result_types and type(remembered) not in handler.result_types:
+        what = f"{handler.name} returns no {type_of(type(remembered)).name}, and its key remembers one"
+        raise DoNotRetryError(f"{what}: another handler has the same key. Let each key begin with its command's name.")
+    return remembered
 
 
 def as_exception(handler: Handler, error: BaseException) -> Exception:

@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from mainspring.port.records import DeadLetter, InputRow
 
 MARK: Final = "\u00a0"
+OWN_KEYS: Final = ("reply:", "told:", "undelivered:", "source:")
+"""What mainspring remembers for itself begins with one of these, in the same table as results under business keys."""
 
 R = TypeVar("R", InputRow, DeadLetter)
 
@@ -28,6 +30,15 @@ def plain(id: str) -> str:
     ('Transfer/t9/3', 'm-1')
     """
     return id.removeprefix(MARK)
+
+
+def given_key(key: str) -> str:
+    r"""Return a business key as it is stored: often it is made of what somebody sent, and it may be none of ours.
+
+    >>> given_key("charge:o-1"), given_key("source:orders:paused")
+    ('charge:o-1', '\xa0source:orders:paused')
+    """
+    return MARK + key if key.startswith((MARK, *OWN_KEYS)) else key
 
 
 def shown(row: R) -> R:

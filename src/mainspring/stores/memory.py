@@ -168,7 +168,9 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
                 self._news.set()
         for retry in unit.retries:
             output = self._outbox[retry.output]
-            output.owner, output.lost, output.attempts, output.error = None, 0, retry.attempts, retry.error
+            output.lost = 0 if retry.attempts > output.attempts else output.lost
+            output.give_back()
+            output.attempts, output.error = retry.attempts, retry.error
             output.due_us = self.now_us() + retry.after_us
             if not retry.after_us:
                 self._news.set()

@@ -333,10 +333,13 @@ DELETE FROM mainspring.outbox WHERE ctid = ANY (ARRAY(
 ));
 
 -- name: retry_outputs
--- Free again, and due later. Returns how many there were.
+-- Free again, and due later; only an attempt clears what was lost. Returns how many there were.
 WITH retried AS (
     UPDATE mainspring.outbox AS o
-    SET owner = NULL, lost = 0, due_us = n.due_us, attempts = n.attempts, last_error = n.error
+    SET
+        owner = CASE WHEN o.lost >= 2 AND n.attempts <= o.attempts THEN -2 END,
+        lost = CASE WHEN n.attempts <= o.attempts THEN o.lost ELSE 0 END,
+        due_us = n.due_us, attempts = n.attempts, last_error = n.error
     FROM (
         SELECT u.*, (
             SELECT ctid FROM mainspring.outbox

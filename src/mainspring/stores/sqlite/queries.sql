@@ -106,9 +106,11 @@ SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = ?1;
 -- ---------------------------------------------------------------- commit: the changes
 
 -- name: retry_outputs
--- Of [instance, version, due_us, attempts, error, checksum]: free again, and due later.
+-- Of [instance, version, due_us, attempts, error, checksum]: free again, and due later. Only an attempt clears what was lost.
 UPDATE outbox SET
-    owner = NULL, lost = 0, due_us = r.due_us, attempts = r.attempts, last_error = r.error, checksum = r.checksum
+    owner = CASE WHEN lost >= 2 AND r.attempts <= outbox.attempts THEN -2 END,
+    lost = CASE WHEN r.attempts <= outbox.attempts THEN lost ELSE 0 END,
+    due_us = r.due_us, attempts = r.attempts, last_error = r.error, checksum = r.checksum
 FROM (
     SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS due_us, value ->> 3 AS attempts,
         value ->> 4 AS error, value ->> 5 AS checksum

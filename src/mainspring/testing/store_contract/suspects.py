@@ -163,6 +163,15 @@ class SuspectTests(Suite):
         assert await rig.claimed() == [output]
 
     @behaviour
+    async def test_what_is_given_back_without_an_attempt_stays_set_aside(self, rig: Rig) -> None:
+        (output,) = await rig.begun(send())
+        await self._lost(rig, times=2)
+        await self._alone(rig)
+        await rig.done(Unit(ORDERS, "o-1", retries=(Retry(output, 0, 0, "it cannot be read here"),)))
+        assert [(suspect.lost, suspect.aside) for suspect in await rig.store.suspects(10)] == [(2, True)]
+        assert await rig.claimed() == []
+
+    @behaviour
     async def test_an_input_that_is_given_back_stays_set_aside(self, rig: Rig) -> None:
         await rig.done(accept("w-1", on="o-2"))
         await self._lost(rig, times=2)
