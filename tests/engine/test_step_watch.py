@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import threading
@@ -15,8 +16,9 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Workflow
 from mainspring.engine import watch
+from mainspring.engine.engine import Engine
 from mainspring.engine.watch import StepWatch
-from mainspring.errors import SlowStepError
+from mainspring.errors import SlowStepError, StoreError
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -181,12 +183,38 @@ def test_whoever_goes_through_it_step_by_step_may_take_the_time() -> None:
     assert heard.texts[0].startswith("W/i: Ask is being decided on")
 
 
+def _watching() -> set[threading.Thread]:
+    """Return the threads that watch, in other tests too: a worker that was killed there has not stopped."""
+    return {thread for thread in threading.enumerate() if thread.name == "mainspring-watch"}
+
+
 def test_nobody_watches_when_the_worker_has_stopped(make_app: MakeApp) -> None:
     async def main() -> None:
-        app = make_app()
+        app, others = make_app(), _watching()
         app.add(Endless())
         async with app:
-            assert "mainspring-watch" in [thread.name for thread in threading.enumerate()]
-        await until(lambda: "mainspring-watch" not in [thread.name for thread in threading.enumerate()])
+            (own,) = _watching() - others
+        await until(lambda: not own.is_alive())
+
+    run(main)
+
+
+def test_nobody_watches_or_looks_when_the_worker_could_not_start(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> int:
+        raise StoreError("the store", "is in trouble", "Wait.")
+
+    async def main() -> None:
+        app, others, tasks = make_app(), _watching(), asyncio.all_tasks()
+        app.add(Endless())
+        with monkeypatch.context() as patched:
+            patched.setattr(Engine, "_register", refused)
+            with pytest.raises(StoreError):
+                await app.start()
+        assert {task.get_name() for task in asyncio.all_tasks() - tasks if not task.done()} == set()
+        await until(lambda: not _watching() - others)
+        async with app:
+            assert len(_watching() - others) == 1
 
     run(main)

@@ -331,7 +331,8 @@ def test_a_result_that_waits_to_be_queued_once_more_is_not_lost(
             await until(lambda: refused == ["the step", "the inbox"] and app.engine.committer.idle)
             await look(app, 3)
             monkeypatch.setattr(store, "commit", commit)
-            result = asyncio.ensure_future(receipt.result())
+            # Its patience is of the same clock.
+            result = asyncio.ensure_future(receipt.result(timeout=timedelta(days=1)))
             # More than once: nothing tells when the wait of a second has begun.
             await until(lambda: clock.advance(1) or result.done())
             await result

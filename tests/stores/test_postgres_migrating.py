@@ -35,7 +35,7 @@ JOBS = 40
 async def migrate(url: str) -> None:
     """Do what a process of a newer release does first."""
     address = Address(url)
-    session = await connect(address, patient=True)
+    session = await connect(address)
     try:
         await Schema(session, address, statements(address.schema)).migrate()
     finally:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import Any, Final, NoReturn
 
 import msgspec
 from msgspec import Struct, json
@@ -17,6 +18,8 @@ from mainspring.codec.strict import holds_nul, nesting_of
 from mainspring.codec.versions import upcast
 from mainspring.core.messages import MessageType, type_of
 from mainspring.errors import CodecError, DecodeError, EncodeError, RegistrationError
+
+ENTRY_ATTRIBUTE: Final = "__mainspring_entry__"
 
 _encode = json.Encoder().encode
 _decode = json.Decoder().decode
@@ -41,14 +44,19 @@ class Entry(Struct, frozen=True):
 def entry_for(cls: type[Any]) -> Entry:
     """Return the entry for a type, or raise a RegistrationError.
 
+    The class keeps it: a test suite makes an app for every test, and reading the types is most of that.
+
     >>> entry_for(int).name
     'int'
     """
     declared = type_of(cls)
+    known: Entry | None = cls.__dict__.get(ENTRY_ATTRIBUTE)
+    if known is not None and known.declared == declared:
+        return known
     compiled = compile_type(cls)
     check = compile_check(compiled.shape)
     decode = _decoder(declared.name, cls, compiled.shape)
-    return Entry(
+    entry = Entry(
         cls=cls,
         declared=declared,
         name=declared.name,
@@ -57,6 +65,9 @@ def entry_for(cls: type[Any]) -> Entry:
         decode=decode,
         decode_older=_older_decoder(declared, decode),
     )
+    with suppress(TypeError):  # what Python brings along takes no attributes
+        setattr(cls, ENTRY_ATTRIBUTE, entry)
+    return entry
 
 
 def _encoder(name: str, compiled: Compiled, check: Check, decode: Callable[[bytes], Any]) -> Callable[[Any], bytes]:

@@ -95,8 +95,13 @@ class Engine:
             self.runtime.watch.start()
         if not work:
             return
-        self._took_over(await self.store.relieve())
-        await self._register()
+        try:
+            self._took_over(await self.store.relieve())
+            await self._register()
+        except BaseException:  # whoever could not begin leaves nothing behind that looks and watches
+            self.runtime.watch.stop()
+            await self.runtime.cancel_tasks()
+            raise
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
             self.committer.heard = self.claimer.heard = self.projector.wake

@@ -96,17 +96,17 @@ class StepWatch:
 
     def start(self) -> None:
         """Watch the steps of the calling thread."""
-        self._over.clear()
-        watched = threading.get_ident()
-        threading.Thread(target=lambda: self._watch(watched), name="mainspring-watch", daemon=True).start()
+        watched, over = threading.get_ident(), threading.Event()
+        self._over = over  # of this start's own: the thread of an earlier one may not have ended yet
+        threading.Thread(target=lambda: self._watch(watched, over), name="mainspring-watch", daemon=True).start()
 
     def stop(self) -> None:
         """Watch no more."""
         self._over.set()
 
-    def _watch(self, watched: int) -> None:
+    def _watch(self, watched: int, over: threading.Event) -> None:
         seen, times = None, 0
-        while not self._over.wait(STEP_SECONDS / CHECKS):
+        while not over.wait(STEP_SECONDS / CHECKS):
             now = self._now
             times = times + 1 if now is not None and now is seen else 0
             seen = now

@@ -46,10 +46,10 @@ class Presence:
         self._closed = False
         self._times_longer = 1
 
-    async def open(self) -> None:
-        """Connect and listen."""
+    async def open(self, session: Session) -> None:
+        """Listen on a connection, which is this one's from now on."""
         async with self._alone:
-            await self._connect()
+            await self._use(session)
 
     async def close(self) -> None:
         """Disconnect: from now on others may relieve this process's workers."""
@@ -65,7 +65,7 @@ class Presence:
         """Take a worker's lock, before anybody can know the worker."""
         async with self._alone:
             if self.session is None or self.session.closed:
-                await self._connect()
+                await self._use(await connect(self._address))
             if self.session is not None:
                 await self.session.rows(self._statements["lock_worker"], self._address.lock_class, worker)
             self.workers.add(worker)
@@ -100,8 +100,7 @@ class Presence:
                 return
         await asyncio.sleep(NOTIFY_SECONDS)
 
-    async def _connect(self) -> None:
-        session = await connect(self._address)
+    async def _use(self, session: Session) -> None:
         try:
             await session.listen(self._address.channel, lambda pid: self._heard(pid, session))
             for worker in sorted(self.workers):
@@ -128,7 +127,7 @@ class Presence:
             try:
                 async with self._alone:
                     if self.session is None or self.session.closed:
-                        await self._connect()
+                        await self._use(await connect(self._address))
             except Exception as error:  # noqa: BLE001  also a lock that the server still has in the name of the lost session
                 pause = min(LONGEST_PAUSE_SECONDS, max(FIRST_PAUSE_SECONDS, 2 * pause))
                 _log.warning("not connected, will try again: %s", error)

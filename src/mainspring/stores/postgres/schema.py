@@ -9,7 +9,7 @@ from typing import Final
 from mainspring.errors import NewerSchemaError, StoreError
 from mainspring.stores.migrations import Migration, shipped
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.session import Session
+from mainspring.stores.postgres.session import FOREVER_SECONDS, Session
 from mainspring.stores.postgres.sql import quoted, within
 
 OLDEST_SERVER: Final = 14
@@ -76,6 +76,7 @@ class Schema:
         while (version := await self._version()) < len(known):
             await self._session.run(_BEGIN)
             try:
+                self._session.answer_seconds = FOREVER_SECONDS  # others migrate before, and a large table takes long
                 lock = "SELECT pg_advisory_xact_lock($1::integer, $2::integer)"
                 await self._session.rows(lock, self._address.lock_class, MIGRATING)
                 if await self._is_still(version):
@@ -85,6 +86,8 @@ class Schema:
                 if not self._session.closed:
                     await self._session.run("ROLLBACK")
                 raise
+            finally:
+                self._session.answer_seconds = None
         if version > len(known):
             raise NewerSchemaError(str(self._address), version, len(known))
         if await self._session.value(self._statements["feed_is_ahead"]):

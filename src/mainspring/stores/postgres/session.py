@@ -82,14 +82,16 @@ class Session:
         self.life: str | None = None
         # Since when nobody has used it.
         self.idle_since = 0.0
+        # What an answer may take, where that is not what the connection itself says.
+        self.answer_seconds: float | None = None
 
     async def rows(self, statement: str, *values: Any) -> list[Row]:
         """Return all rows of a statement: one round trip, once it is prepared."""
-        return await self.raw.fetch(statement, *values)
+        return await self.raw.fetch(statement, *values, timeout=self.answer_seconds)
 
     async def value(self, statement: str, *values: Any) -> Any:
         """Return the first value of a statement's first row, or None."""
-        return await self.raw.fetchval(statement, *values)
+        return await self.raw.fetchval(statement, *values, timeout=self.answer_seconds)
 
     async def run_many(self, statement: str, values: Sequence[Row]) -> None:
         """Run a statement for each row of values, in a few round trips."""
@@ -97,7 +99,7 @@ class Session:
 
     async def run(self, script: str) -> None:
         """Execute statements without values: one round trip for all of them."""
-        await self.raw.execute(script)
+        await self.raw.execute(script, timeout=self.answer_seconds)
 
     async def commit(self) -> None:
         """Commit. A wait for a synchronous standby is never cut short: whoever does that has it committed without.
@@ -162,8 +164,8 @@ class Session:
         return self.raw.get_server_pid()
 
 
-async def connect(address: Address, *, patient: bool = False) -> Session:
-    """Return a new connection, or raise a StoreError. A patient one waits for an answer as long as it takes.
+async def connect(address: Address) -> Session:
+    """Return a new connection, or raise a StoreError.
 
     Of several hosts each has its own time: one that accepts and never answers must not cost the others theirs.
     """
@@ -179,7 +181,7 @@ async def connect(address: Address, *, patient: bool = False) -> Session:
             raw = await library.connect(
                 dsn,
                 timeout=CONNECT_SECONDS,
-                command_timeout=None if patient else ANSWER_SECONDS,
+                command_timeout=ANSWER_SECONDS,
                 max_cached_statement_lifetime=0,
                 max_cacheable_statement_size=0,
                 **settings,

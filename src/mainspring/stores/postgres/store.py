@@ -121,15 +121,18 @@ class PostgresStore:
             return
         connected = Connected(self._address, self._clock, self._given_us)
         async with self._translated():
-            session = await connect(self._address, patient=True)
+            session = await connect(self._address)
             try:
                 schema = Schema(session, self._address, connected.statements)
                 await schema.check_server()
                 await schema.migrate()
-            finally:
+            except BaseException:
                 await session.close()
-            if connected.presence is not None:
-                await connected.presence.open()
+                raise
+            if connected.presence is None:
+                await session.close()
+            else:
+                await connected.presence.open(session)
         self._connected = connected
         await self._look()
 
