@@ -1,13 +1,15 @@
 """Bodies compressed and encrypted on their way to the store (C12), and erased with their key."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from mainspring import FeedEntry, Mainspring, Received
+from mainspring.analysis.file_check import check_file
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError
+from mainspring.errors import DamagedRecordError, DuplicateIdError, ErasedError, OperationError
 from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.stores.memory import MemoryStore
@@ -15,6 +17,7 @@ from mainspring.testing.samples import Counted
 from tests.engine.jobs import Done, Job, Start, Work
 from tests.support.postgres.server import Unavailable, postgres_url
 from tests.support.running import run
+from tests.support.waiting import until
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 MakeSealedApp = Callable[[Seal | list[Seal] | None], Mainspring]
@@ -158,6 +161,28 @@ def test_a_running_instance_whose_data_were_erased_is_suspended_and_says_why(
             assert "erased" in str((await app.instance(Job, "ann").row()).error)
 
     run(main)
+
+
+def test_an_archive_is_sealed_as_the_database_is_and_read_with_its_keys(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys, archive = FileKeys(tmp_path / "keys"), tmp_path / "archive.jsonl"
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make_sealed_app(seal) as app:
+            await (await app.send(Start("ann", times=2))).result()
+            await (await app.send(Start("bob", times=2))).result()
+            await until(lambda: app.purge(older_than=timedelta(0), archive=archive))
+
+    run(main)
+    assert b'"part"' not in archive.read_bytes()
+    assert check_file(make_sealed_app(seal), archive).compared.decisions == 6
+    keys.destroy("ann")
+    report = check_file(make_sealed_app(seal), archive)
+    assert (report.instances, report.compared.decisions) == (2, 3)
+    with pytest.raises(OperationError, match="sealed in this file"):
+        check_file(make_sealed_app(None), archive)
 
 
 def test_a_body_moved_to_another_instance_is_noticed() -> None:

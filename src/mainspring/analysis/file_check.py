@@ -35,7 +35,7 @@ def check_file(
     app.registry.add_publication()
     app.registry.add_fan_out()
     check = _Check(app.registry, wanted, examples)
-    items = read_file(path)
+    items = read_file(path, app.seal)
     while page := list(islice(items, ITEMS_AT_ONCE)):
         for item in page:
             check.take(item)

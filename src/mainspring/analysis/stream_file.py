@@ -25,6 +25,8 @@ from mainspring.app.archive import event_document
 from mainspring.engine.pending import moment, time_us_of
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
+from mainspring.sealing.seals import Seal
+from mainspring.stores.sealed_files import opened_event
 
 FORMAT: Final = "mainspring.streams"
 VERSION: Final = 1
@@ -148,14 +150,15 @@ Item: TypeAlias = InstanceRow | EventRow | Cut
 _decode = json.Decoder(Line).decode
 
 
-def read_file(path: Path) -> Iterator[Item]:
+def read_file(path: Path, seal: Seal | None = None) -> Iterator[Item]:
     """Yield what is in a file: each instance, then its events. Of an archive, instances of definition version 0.
 
+    `seal` opens what an archive holds sealed.
     Raises an OperationError where the file is not what it should be.
     """
     try:
         with _opened(path) as file:
-            yield from _items(path, file)
+            yield from _items(path, file, seal)
     except (OSError, EOFError, zlib.error) as error:
         raise OperationError(
             str(path), f"cannot be read ({error})", "Name a file that `export` has written."
@@ -166,7 +169,7 @@ def _opened(path: Path) -> Any:
     return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
 
 
-def _items(path: Path, file: IO[bytes]) -> Iterator[Item]:
+def _items(path: Path, file: IO[bytes], seal: Seal | None) -> Iterator[Item]:
     exported = ended = False
     last: tuple[str, str, int] = ("", "", 0)
     for number, text in enumerate(file, 1):
@@ -194,7 +197,7 @@ def _items(path: Path, file: IO[bytes]) -> Iterator[Item]:
                     # An archive says of an instance only what its events say; after a crash, it may say so twice.
                     yield _instance(line)
                 last = (line.workflow, line.instance, line.version)
-                yield from _event(line)
+                yield from _event(line, seal)
     if exported and not ended:
         raise OperationError(str(path), "is cut short: its last line is missing", "Export anew.")
 
@@ -223,13 +226,13 @@ def _instance(line: Line) -> InstanceRow:
     )
 
 
-def _event(line: Line) -> Iterator[Item]:
+def _event(line: Line, seal: Seal | None) -> Iterator[Item]:
     inside = line.event not in ("Received", "InitiatedBy")
     if line.redacted:
         yield Cut("a part of its stream was redacted", inside)
     elif line.gone is not None:
         yield Cut(f"a message of its stream is not there: {line.gone}", inside)
-    yield EventRow(
+    row = EventRow(
         line.version,
         line.event,
         time_us_of(line.time),
@@ -246,6 +249,7 @@ def _event(line: Line) -> Iterator[Item]:
         line.attempt,
         line.duration_us,
     )
+    yield opened_event(Ref(line.workflow, line.instance), row, seal)
 
 
 def _bytes(value: Raw) -> bytes | None:

@@ -472,7 +472,7 @@ class Mainspring:
         workflow = optional_text("workflow", workflow)
         before_us = before(store, checked_age("older_than", older_than))
         purger = Purger(store, self._runtime, progress)
-        async with opened(archive, self._runtime) as file:
+        async with opened(archive, self._runtime, self.seal) as file:
             for name in purged_workflows(self.registry) if workflow is None else (workflow,):
                 if dry_run:
                     await purger.count(name, before_us)

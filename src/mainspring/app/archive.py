@@ -13,6 +13,8 @@ from mainspring.engine.pending import moment
 from mainspring.engine.recorder import message_id_of
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, Ref
+from mainspring.sealing.seals import Seal, is_secret
+from mainspring.stores.sealed_files import sealed_event
 
 _encode = json.Encoder().encode
 
@@ -20,12 +22,16 @@ _encode = json.Encoder().encode
 class Archive:
     """A file that is only ever appended to. Its methods block: they are called in a thread."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, seal: Seal | None = None) -> None:
         self._path = Path(path)
+        # What nobody may read in the database, nobody may read here: with its key, it is erased in both.
+        self._seal = seal if seal is not None and is_secret(seal) else None
         self._file: IO[bytes] | None = None
 
     def add(self, ref: Ref, rows: list[EventRow]) -> None:
         """Write events. They are not durable before `sync`."""
+        if self._seal is not None:
+            rows = [sealed_event(ref, row, self._seal) for row in rows]
         lines = b"".join(_line(ref, row) for row in rows)
         try:
             (self._file or self._open()).write(lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from mainspring.engine.runners import Runner
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.unread import unread_of
 from mainspring.errors import OperationError, SettingError, told
+from mainspring.logs import Quoted, logger
 from mainspring.port.records import EDGE, InstanceFilter, Stats
 from mainspring.telemetry.instruments import Instruments
 from mainspring.telemetry.telemetry import PARTS, Telemetry
@@ -34,7 +34,7 @@ OVERDUE_LOOKED_AT: Final = 1_000
 SOURCE_OUTCOMES: Final = ("accepted", "duplicates", "skipped", "undelivered")
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-log = logging.getLogger("mainspring.telemetry")
+log = logger("mainspring.telemetry")
 
 
 def telemetry_of_environment() -> Telemetry | None:
@@ -98,7 +98,7 @@ class Looks:
                 await self._look_for_what_is_wrong()
             self._seen_us = begun_us
         except Exception as error:  # noqa: BLE001  the database may be away: what was seen last is told, and its age
-            log.warning("the database cannot be looked at for metrics: %s", told(error))
+            log.warning("the database cannot be looked at for metrics: %s", Quoted(told(error)))
         took_us = self._now_us() - begun_us
         self._next_us = begun_us + max(int(LOOK_SECONDS * 1e6), LOOK_SHARE * took_us)
         self._instruments.source_lag.set(await self._lags())
@@ -133,7 +133,7 @@ class Looks:
         try:
             return await source.lag()
         except Exception as error:  # noqa: BLE001  a broker that is away keeps nobody from hearing of the others
-            log.warning("nobody can say how much waits for the source %s: %s", name, told(error))
+            log.warning("nobody can say how much waits for the source %s: %s", name, Quoted(told(error)))
             return None
 
     def _look_at_this_process(self) -> None:

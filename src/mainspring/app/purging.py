@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,9 +15,11 @@ from mainspring.engine.recurring import RECURRING
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError
+from mainspring.logs import logger
 from mainspring.port.purging import Purgeable
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
+from mainspring.sealing.seals import Seal
 
 INSTANCES_PER_BATCH: Final = 100
 EVENTS_PER_BATCH: Final = 2_000
@@ -28,7 +29,7 @@ SHORTEST_PAUSE_SECONDS: Final = 0.05
 # In the background at most one part in five of the time is spent on purging.
 PAUSES_PER_BATCH: Final = 4
 
-log = logging.getLogger("mainspring.purging")
+log = logger("mainspring.purging")
 
 
 class PurgeReport(Struct, frozen=True):
@@ -117,9 +118,9 @@ class Purger:
 
 
 @asynccontextmanager
-async def opened(path: str | Path | None, runtime: Runtime) -> AsyncGenerator[Archive | None]:
+async def opened(path: str | Path | None, runtime: Runtime, seal: Seal | None) -> AsyncGenerator[Archive | None]:
     """Return the archive at a path, and close it whatever happens."""
-    archive = None if path is None else Archive(path)
+    archive = None if path is None else Archive(path, seal)
     try:
         yield archive
     finally:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.logs import logger
 from mainspring.port.records import DeadLetter
 
 SourceState: TypeAlias = Literal["stopped", "connecting", "running", "paused", "failing"]
 
 STOP_SECONDS: Final = 15.0
 
-log = logging.getLogger("mainspring.app")
+log = logger("mainspring.app")
 
 
 class Service(Protocol):

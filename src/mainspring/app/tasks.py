@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -28,6 +27,7 @@ from mainspring.errors import (
     TaskRefusedError,
     shown,
 )
+from mainspring.logs import logger
 from mainspring.port.ids import MARK, plain
 from mainspring.port.pages import Page
 from mainspring.port.records import Context, DeadLetter, EventRow, InputRow, Ref
@@ -48,7 +48,7 @@ LETTERS_PER_READ: Final = 1_000
 # So many are looked through for an answer that became one; there are few as a rule, and operators see to them.
 LETTERS_LOOKED_AT: Final = 10_000
 
-log = logging.getLogger("mainspring.tasks")
+log = logger("mainspring.tasks")
 
 
 class Tasks:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from mainspring.errors import told
+from mainspring.logs import Quoted, logger
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 @contextmanager
@@ -21,4 +21,4 @@ def going_on(what: str) -> Generator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001  a client's own errors have no common base
-        log.debug("%s: %s", what, told(error))
+        log.debug("%s: %s", what, Quoted(told(error)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.brokers.port import Delivery
+from mainspring.logs import logger
 
 COMMIT_SECONDS: Final = 10
 CLOSE_SECONDS: Final = 5
@@ -24,7 +24,7 @@ ASSIGNMENT_SECONDS: Final = 1
 _errors: Any = errors
 _Listener: Any = ConsumerRebalanceListener
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class _Token(Struct, frozen=True, gc=False):

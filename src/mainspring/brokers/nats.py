@@ -9,7 +9,6 @@ is the `Nats-Msg-Id`, by which JetStream drops a repetition within the stream's 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from secrets import token_hex
@@ -20,6 +19,7 @@ from mainspring.brokers.closing import going_on
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_name, checked_seconds
 from mainspring.errors import BrokerError, SettingError, WiringError
+from mainspring.logs import logger
 
 try:
     from nats.aio.client import Client
@@ -46,7 +46,7 @@ FOREVER: Final = -1
 LOOKS: Final = 10
 LARGEST_REPLICAS: Final = 5
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class NatsBroker:

@@ -11,19 +11,20 @@ seen no renewal for the whole of it, by a clock of its own, takes over.
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from typing import Any, Final
 
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
+from mainspring.logs import logger
+
 HELD: Final = b"held"
 FREE: Final = b"free"
 DOUBT: Final = b"doubt"
 RENEWALS: Final = 4
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class Turn:

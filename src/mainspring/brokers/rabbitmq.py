@@ -15,7 +15,6 @@ envelope), a redelivery cannot be told from a second message with the same words
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from typing import Any, Final, Literal
 from mainspring.brokers.closing import going_on
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.errors import BrokerError, SettingError, WiringError
+from mainspring.logs import logger
 
 try:
     import aio_pika
@@ -51,7 +51,7 @@ NAME: Final = re.compile(r"[a-zA-Z0-9\-_.:@#,/+ ]*")
 UNLIMITED_SINCE: Final = 4
 PERSISTENT: Final = 2
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class RabbitBroker:

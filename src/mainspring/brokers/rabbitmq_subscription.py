@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -15,11 +14,12 @@ from msgspec.structs import replace
 
 from mainspring.brokers.port import Delivery
 from mainspring.errors import BrokerError
+from mainspring.logs import logger
 
 CLOSE_SECONDS: Final = 5
 FOREIGN_PREFIXES: Final = ("cloudevents:", "cloudevents_")
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 Identify = Callable[[str, AbstractIncomingMessage], str]
 

@@ -13,7 +13,6 @@ takes over. Acknowledged entries stay in the stream, unless `delete` says otherw
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from secrets import token_hex
 from typing import Any, Final, cast
@@ -23,6 +22,7 @@ from mainspring.brokers.closing import going_on
 from mainspring.brokers.port import Outgoing, Subscription
 from mainspring.brokers.routing import checked_seconds
 from mainspring.errors import BrokerError, WiringError
+from mainspring.logs import logger
 
 try:
     from redis.asyncio import Redis
@@ -58,7 +58,7 @@ end
 return added
 """
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class RedisBroker:

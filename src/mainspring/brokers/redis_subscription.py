@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ from redis.exceptions import ResponseError
 from mainspring.brokers.closing import going_on
 from mainspring.brokers.port import Delivery
 from mainspring.errors import BrokerError
+from mainspring.logs import logger
 
 # All who read for a group do so under one name: what it has not acknowledged is the next one's.
 CONSUMER: Final = "mainspring"
@@ -54,7 +54,7 @@ end
 return 0
 """
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class RedisSubscription:

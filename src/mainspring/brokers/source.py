@@ -9,7 +9,6 @@ again, and what was accepted before is recognised by its id.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -38,6 +37,7 @@ from mainspring.errors import (
     WiringError,
     told,
 )
+from mainspring.logs import Quoted, logger
 from mainspring.port.records import DeadLetter, Remembered, Unit
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _REASONS: Final[tuple[tuple[type[Exception], str], ...]] = (
     (DuplicateIdError, "its id was used before, for another message"),
 )
 
-log = logging.getLogger("mainspring.brokers")
+log = logger("mainspring.brokers")
 
 
 class SourceOptions(Struct, frozen=True, kw_only=True):
@@ -226,7 +226,7 @@ class BrokerSource:
                 self._failures += 1
                 seconds = self._backoff_seconds()
                 self._state, self._error = "failing", told(error)
-                log.warning("source %s: again in %.1f s: %s", self.name, seconds, self._error)
+                log.warning("source %s: again in %.1f s: %s", self.name, seconds, Quoted(self._error))
                 await self._wait(seconds)
 
     def _backoff_seconds(self) -> float:
@@ -362,7 +362,7 @@ class BrokerSource:
     async def _keep(self, delivery: Delivery, id: str, type: str | None, error: Exception, anew: bool) -> None:
         """Keep what could not be taken, however long the store is in trouble."""
         reason = next((reason for kind, reason in _REASONS if isinstance(error, kind)), "it cannot be taken")
-        log.error("source %s: %s is a dead letter: %s", self.name, id, told(error, 200))
+        log.error("source %s: %s is a dead letter: %s", self.name, id, Quoted(told(error, 200)))
         while True:
             try:
                 await keep_undelivered(

@@ -29,6 +29,7 @@ from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
 from mainspring.engine.runtime import THREAD_NAME
+from mainspring.logs import logger
 from mainspring.telemetry.logs import JsonLines
 from mainspring.telemetry.scraping import Scraped
 
@@ -38,7 +39,7 @@ LONGEST_DRAIN_SECONDS: Final = 7 * 24 * 3_600
 METRICS_TOKEN: Final = "MAINSPRING_METRICS_TOKEN"  # noqa: S105  the name of a variable
 LEVELS: Final = ("debug", "info", "warning", "error")
 
-log = logging.getLogger("mainspring.worker")
+log = logger("mainspring.worker")
 
 
 @click.command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from msgspec import Struct
@@ -26,8 +25,9 @@ from mainspring.errors import (
     UnknownTypeError,
     shown,
 )
+from mainspring.logs import logger
 
-_log = logging.getLogger("mainspring.codec")
+_log = logger("mainspring.codec")
 
 
 class Encoded(Struct, frozen=True, gc=False):

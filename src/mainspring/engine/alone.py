@@ -6,7 +6,6 @@ empty, and takes one such thing after the other. What goes on taking workers dow
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.standing import read
 from mainspring.engine.strays import Strays
 from mainspring.errors import NewerTypeError, WorkersLostError
+from mainspring.logs import logger
 from mainspring.port.records import Claims, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Alone, Suspect
@@ -38,7 +38,7 @@ LOOKS: Final = 10
 SUSPECTS_LOOKED_AT: Final = 1_000
 REASON: Final = "it was lost with its workers"
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Loner:

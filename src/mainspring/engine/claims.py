@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.strangers import Strangers, told_why
 from mainspring.errors import CodecError, DamagedRecordError, NewerTypeError, StoreError
+from mainspring.logs import logger
 from mainspring.port.ids import plain
 from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
 from mainspring.port.store import Store
@@ -34,7 +34,7 @@ MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Claimer:

@@ -16,7 +16,6 @@ busy instance has queued before, and no commit takes long because of it. While o
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -24,6 +23,7 @@ from typing import Any, Final
 
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import FaultyUnitError
+from mainspring.logs import logger
 from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, Unit
 from mainspring.port.store import Store
 
@@ -41,7 +41,7 @@ LULL_SECONDS: Final = 0.5
 NOBODYS: Final = ("", "")
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 Done = Callable[[Outcome | Exception], None]
 _Batch = tuple[Awaitable[list[Outcome]], list[Unit], list[Done]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -31,6 +30,7 @@ from mainspring.engine.strangers import OUTPUT_LEFT_SECONDS
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
 from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
+from mainspring.logs import Quoted, logger
 from mainspring.port.ids import MARK
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
@@ -53,7 +53,7 @@ OUTPUTS_IN_HAND: Final = 10_000
 OUTPUTS_LOOKED_AT: Final = 10_000
 UNDO_PAUSE_US: Final = 100_000
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Dispatcher:
@@ -421,7 +421,7 @@ class Dispatcher:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
         attempts = job.claim.attempts + 1
         text = error_text(error)
-        log.error("%s failed for good at attempt %d: %s", job.id, attempts, text, extra=about(job, attempts))
+        log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
         letter = self.letter(job.claim, reason, text, attempts)
         self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 

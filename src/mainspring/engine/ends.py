@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +25,7 @@ from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
 from mainspring.errors import NewerTypeError
+from mainspring.logs import Quoted, logger
 from mainspring.port.ids import MARK
 from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref
 from mainspring.port.store import Store
@@ -38,7 +38,7 @@ OUTPUTS_LOOKED_AT: Final = 10_000
 SECOND_US: Final = 1_000_000
 PAUSE_FOR_A_START_SECONDS: Final = 0.05
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Child(Struct, frozen=True):
@@ -193,7 +193,7 @@ class Ends:
     def _cannot_join(self, claim: OutputClaim, parent: str, error: Exception) -> Pending:
         """Suspend a parent that cannot take what its fan-out came to; the dead letter can be retried when it can."""
         text = error_text(error)
-        log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, text)
+        log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, Quoted(text))
         pending = self._outcome(claim, parent, ChildFailed(claim.instance, "failed", text))
         pending.gives_up = f"the results of its fan-out cannot be told: {text}"
         pending.dead_letter = self._dispatcher.letter(claim, "its results cannot be told to its parent", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -27,6 +26,7 @@ from mainspring.engine.stepper import Stepper
 from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
+from mainspring.logs import logger
 from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
@@ -40,7 +40,7 @@ DRAIN_CHECK_SECONDS: Final = 0.005
 HELD_SECONDS: Final = 1.0
 """What begins or ceases to be held back is told after so long, together with what follows at once."""
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Engine:

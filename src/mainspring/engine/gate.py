@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from mainspring.engine.handlers import Handler
 from mainspring.engine.policies import breaker, limits
 from mainspring.errors import BreakerOpenError, told
+from mainspring.logs import Quoted, logger
 
 REASON_CHARACTERS: Final = 200
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Gate:
@@ -109,7 +109,7 @@ class Gate:
                 "%s %s (%s): its breaker is open; what is sent there %s until a call goes well; one is tried in %s",
                 self._name,
                 f"failed {self.state.failures} times in a row" if before.since_us is None else "still does not answer",
-                self.reason,
+                Quoted(self.reason),
                 "fails" if self._breaker.fail_fast else "waits",
                 self._breaker.open_for,
             )

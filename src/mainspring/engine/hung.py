@@ -12,11 +12,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
+from mainspring.logs import logger
+
 HUNG_CALLS: Final = 128
 """So many calls may hang in a worker before the handlers that are to blame are held back."""
 SAID_EVERY_SECONDS: Final = 60.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Hung:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,6 +25,7 @@ from mainspring.engine.sagas import take_row
 from mainspring.engine.strangers import told_why
 from mainspring.engine.watch import Load
 from mainspring.errors import NewerTypeError, OperationError, SlowStepError, StoreError, WorkersLostError
+from mainspring.logs import logger
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
@@ -33,7 +33,7 @@ INSTANCES_PER_LOAD: Final = 500
 EVENTS_PER_PAGE: Final = 1_000
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Loader:

@@ -9,7 +9,6 @@ projection, each event is in it once.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import Final
 
@@ -20,6 +19,7 @@ from mainspring.engine.projection import Projection
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
+from mainspring.logs import Quoted, logger
 from mainspring.port.projections import Advance, Checkpoint, GenerationStatus
 from mainspring.port.store import Store
 
@@ -32,7 +32,7 @@ DOCUMENTS_PER_CLEARING: Final = 1_000
 # What a round came to: nothing is to be done; something moved; there is more to do at once.
 IDLE, MOVED, MORE = 0, 1, 2
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Projector:
@@ -208,7 +208,7 @@ class Follower:
     async def _fail(self, generation: int, position: int, error: str) -> None:
         """Show what stopped a generation, and let it rest: longer each time."""
         self._rest(generation)
-        log.error("projection %s is stopped: %s", self._name, error)
+        log.error("projection %s is stopped: %s", self._name, Quoted(error))
         await self._store.advance(Advance(self._name, generation, position, position, error=error))
 
     def _rest(self, generation: int) -> None:

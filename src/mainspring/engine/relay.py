@@ -7,16 +7,16 @@ moves it; nothing here can lose or double a message.
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import Final
 
 from mainspring.engine.runtime import Runtime
+from mainspring.logs import logger
 from mainspring.port.store import Store
 
 POSTED_AT_ONCE: Final = 500
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Relay:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from msgspec.structs import replace
@@ -14,12 +13,13 @@ from mainspring.engine.jobs import Job
 from mainspring.engine.pending import Pending, encode_context, instance_id
 from mainspring.engine.units import Units
 from mainspring.errors import DuplicateIdError, TaskRefusedError
+from mainspring.logs import logger
 from mainspring.port.records import DeadLetter, OutputClaim
 from mainspring.port.tasks import RefusalReason
 
 CLASH: Final = "its id was used before, for another message"
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Repeats:

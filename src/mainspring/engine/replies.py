@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, Struct, json
@@ -18,6 +17,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.pending import encode_context, input_of, instance_id, read_context
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.logs import logger
 from mainspring.port.ids import MARK
 from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
 from mainspring.port.store import Store
@@ -32,7 +32,7 @@ ENDPOINT: Final = "endpoint:"
 PAUSE_SECONDS: Final = 1.0
 PAUSE_US: Final = 1_000_000
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class KeptReply(Struct, frozen=True):

@@ -8,7 +8,6 @@ handler's concurrency.
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -20,12 +19,13 @@ from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, Outcomes, as_exc
 from mainspring.engine.pace import Pace
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.sagas import Doomed, is_armed, undone_by
+from mainspring.logs import logger
 from mainspring.port.lending import Connection
 from mainspring.port.records import Ref
 
 TURNS_BEFORE_YIELD: Final = 50
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Runner:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, Final
@@ -27,6 +26,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.strangers import told_why
 from mainspring.engine.units import Units, error_text
 from mainspring.errors import NewerTypeError
+from mainspring.logs import logger
 from mainspring.port.records import Committed, Conflict, Duplicate, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import Refused
@@ -37,7 +37,7 @@ CONFLICTS_BEFORE_QUEUEING: Final = 5
 SHARES_UNDER_WAY: Final = 2
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Stepper:
@@ -262,8 +262,8 @@ class Stepper:
             if anew:
                 # It has ended well, and stays so.
                 lane.loaded = False
-                reason = f"{pending.ref} could not begin anew: {error_text(error)}"
-                self._commit(lane, pending, self._units.buried(pending, reason), "dead letter", fault=error)
+                unit = self._units.buried(pending, f"{pending.ref} could not begin anew", error_text(error))
+                self._commit(lane, pending, unit, "dead letter", fault=error)
             else:
                 self._fault(lane, pending, error)
             return

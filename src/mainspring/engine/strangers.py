@@ -6,11 +6,11 @@ while. What has more strangers than are kept in mind is left alone as a whole, f
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from mainspring.errors import NewerTypeError
+from mainspring.logs import logger
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.records import Ref
 
@@ -22,7 +22,7 @@ OUTPUT_LEFT_SECONDS: Final = 2.0
 TOLD_ON_SECONDS: Final = 15.0
 """So much longer an instance is told of as left: in between it is looked at again."""
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Strangers:

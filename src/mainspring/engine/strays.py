@@ -7,17 +7,17 @@ come into hand in between. If it did, it may have been given back, and be on its
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from mainspring.engine.claims import Claimer
 from mainspring.engine.committer import Committer
 from mainspring.engine.dispatch import Dispatcher
 from mainspring.engine.stepper import Stepper
+from mainspring.logs import logger
 from mainspring.port.records import OutputKey, Ref, Retry, Unit
 from mainspring.port.store import Store
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Strays:

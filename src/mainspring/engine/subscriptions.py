@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,6 +18,7 @@ from mainspring.engine.pending import input_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.units import error_text
+from mainspring.logs import logger
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.store import Store
 
@@ -29,7 +29,7 @@ PUBLICATIONS_AT_ONCE: Final = 100
 HELD_US: Final = 10 * MICROSECONDS
 """So long a message waits whose subscriber is held back. Waiting costs no attempt."""
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Publication(Struct, eq=False):

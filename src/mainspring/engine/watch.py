@@ -7,7 +7,6 @@ step if that is Python that runs; a call into C that never returns cannot be end
 from __future__ import annotations
 
 import ctypes
-import logging
 import sys
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from mainspring.errors import SlowStepError
+from mainspring.logs import logger
 from mainspring.port.records import Ref
 
 STEP_SECONDS: Final = 10.0
@@ -28,7 +28,7 @@ TURNS: Final = 100
 
 T = TypeVar("T")
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Watched(Protocol):

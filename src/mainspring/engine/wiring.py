@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -17,12 +16,13 @@ from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.engine.sources import SOURCES_KEPT, source_of
 from mainspring.errors import WiringError
+from mainspring.logs import logger
 from mainspring.port.records import FAN_OUT
 from mainspring.port.store import Store
 
 _UNSENT: Final = (Publish, Reply, Complete)
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 def check_store(registry: Registry, store: Store) -> None:

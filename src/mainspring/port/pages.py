@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, TypeVar
 
 from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
 
 Row = TypeVar("Row")
 Record = TypeVar("Record")
@@ -14,7 +14,7 @@ Record = TypeVar("Record")
 # Many rows that are left out, one behind the other, must not cost a question each.
 ASKED_AGAIN: Final = 100
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Page(Generic[Row, Record]):

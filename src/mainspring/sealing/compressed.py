@@ -25,6 +25,8 @@ class Compressed:
     True
     """
 
+    secret: Final = False
+
     def __init__(self, *, least_bytes: int = 1_024, level: int = 6) -> None:
         if not 0 <= level <= 9:
             raise SettingError("Compressed.level", level, "Use 0 (fast) to 9 (small).")

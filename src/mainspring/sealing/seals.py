@@ -29,6 +29,8 @@ class Seal(Protocol):
     `close` must give the same bytes for the same body: by them a store knows a repeated message from another one.
     `open` gets what any seal made, or none, and returns what is not its own as it is. It returns ERASED for what nobody
     can read any more.
+
+    One that hides nothing says so by an attribute, `secret = False`: then errors are stored and logged as they are.
     """
 
     def close(self, body: bytes, about: About) -> bytes:
@@ -38,6 +40,16 @@ class Seal(Protocol):
     def open(self, stored: bytes, about: About) -> bytes:
         """Return the body."""
         ...
+
+
+def is_secret(seal: Seal) -> bool:
+    """Tell whether what a seal makes can be read by nobody without its keys; of one that does not say, so it is.
+
+    >>> from mainspring.sealing import Compressed
+    >>> is_secret(Compressed())
+    False
+    """
+    return getattr(seal, "secret", True)
 
 
 class Seals:
@@ -52,6 +64,7 @@ class Seals:
 
     def __init__(self, seals: Sequence[Seal]) -> None:
         self._seals = tuple(seals)
+        self.secret = any(map(is_secret, self._seals))
 
     def close(self, body: bytes, about: About) -> bytes:
         for seal in self._seals:

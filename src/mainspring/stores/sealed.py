@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError, told
+from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError
+from mainspring.errors.kinds import kind_in, kind_of
+from mainspring.logs import discretion, logger
 from mainspring.port.digests import same_message
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Connection, Loan, accepting
@@ -21,6 +22,8 @@ from mainspring.port.records import (
     Duplicate,
     EventRow,
     InputRow,
+    InstanceFilter,
+    InstanceRow,
     Loaded,
     Outcome,
     OutputClaim,
@@ -30,14 +33,16 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
+from mainspring.port.searching import Found
 from mainspring.port.store import Store, TaskSpot
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.sealing.seals import ERASED, About, Seal
+from mainspring.sealing.seals import ERASED, About, Seal, is_secret
+from mainspring.stores.sealed_errors import closed_error, opened_error
 
 PAGE: Final = 1_000
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 R = TypeVar("R", EventRow, InputRow, DeadLetter, OutputClaim, Remembered, Snapshot, Document)
 
@@ -60,7 +65,7 @@ def sealed_input(row: InputRow, seal: Seal) -> InputRow:
     >>> sealed_input(InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}"), Compressed()).body
     b'{}'
     """
-    about = _about(row.workflow, row.instance)
+    about = about_of(row.workflow, row.instance)
     try:
         return replace(row, body=seal.close(row.body, About(about.workflow, about.instance, row.type)))
     except Exception as error:
@@ -73,12 +78,32 @@ class SealedStore:
     def __init__(self, store: Store, seal: Seal) -> None:
         self._store = store
         self._seal = seal
+        self._secret = is_secret(seal)
+        """Whether what errors say is sealed too, and not logged: it may quote a body."""
+        self._asks = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
     def __str__(self) -> str:
         return str(self._store)
+
+    async def open(self) -> None:
+        self._ask(self._secret)
+        try:
+            await self._store.open()
+        except BaseException:
+            self._ask(False)
+            raise
+
+    async def close(self) -> None:
+        await self._store.close()
+        self._ask(False)
+
+    def _ask(self, asks: bool) -> None:
+        """Let no log say what errors say, from now on; or let it, as far as it is about this store."""
+        discretion.asked += asks - self._asks
+        self._asks = asks
 
     # ---- in
 
@@ -115,26 +140,33 @@ class SealedStore:
 
     async def advance(self, move: Advance) -> bool:
         documents = tuple(self._close(each, About("", each.key)) for each in move.documents)
-        return await self._store.advance(replace(move, documents=documents) if documents else move)
+        # A projection is nobody's: what an event of somebody's made it say could not be erased with them.
+        error = kind_in(move.error) or "not told" if self._secret and move.error else move.error
+        changed = documents or error != move.error
+        return await self._store.advance(replace(move, documents=documents, error=error) if changed else move)
 
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
         return _SealedLoan(await self._store.lend(worker, limit_seconds), self._closed, self._seal, self._repeats)
 
     def _closed(self, unit: Unit) -> Unit:
-        about = _about(unit.workflow, unit.instance)
+        about = about_of(unit.workflow, unit.instance)
         changes: dict[str, Any] = {}
         if unit.events:
             changes["events"] = tuple(self._close(event, about) for event in unit.events)
         if unit.accepts:
-            changes["accepts"] = tuple(self._close(row, _about(row.workflow, row.instance)) for row in unit.accepts)
+            changes["accepts"] = tuple(self._close(row, about_of(row.workflow, row.instance)) for row in unit.accepts)
         if unit.dead_letters:
             changes["dead_letters"] = tuple(
-                self._close(row, _about(row.workflow, row.instance)) for row in unit.dead_letters
+                self._close(row, about_of(row.workflow, row.instance)) for row in unit.dead_letters
             )
         if unit.remembers:
             changes["remembers"] = tuple(self._close(result, About("", result.key)) for result in unit.remembers)
         if unit.snapshot is not None:
             changes["snapshot"] = self._close(unit.snapshot, about)
+        if unit.error is not None:
+            changes["error"] = self._closed_error(unit.error, about)
+        if unit.retries and unit.instance:
+            changes["retries"] = tuple(replace(r, error=self._closed_error(r.error, about)) for r in unit.retries)
         if unit.tasks is not None and unit.tasks.opens:
             opens = tuple(replace(task, data=self._seal.close(task.data, about)) for task in unit.tasks.opens)
             changes["tasks"] = replace(unit.tasks, opens=opens)
@@ -147,7 +179,15 @@ class SealedStore:
             changes["body"] = self._seal.close(record.body, about)
         if isinstance(record, EventRow) and record.detail is not None:
             changes["detail"] = self._seal.close(record.detail, about)
+        if isinstance(record, DeadLetter):
+            changes["error"] = self._closed_error(record.error, about)
         return replace(record, **changes) if changes else record
+
+    def _closed_error(self, text: str | None, about: About) -> str | None:
+        return text if text is None or not self._secret else closed_error(text, about, self._seal)
+
+    def _opened_error(self, stored: str | None, about: About) -> str | None:
+        return None if stored is None else opened_error(stored, about, self._seal)
 
     async def _repeats(self, unit: Unit) -> bool:
         """Tell whether the unit's input is, opened, the one that has its id already."""
@@ -225,12 +265,12 @@ class SealedStore:
         return None if found is None else self._open(found, About("", key))
 
     async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        about = _about(ref.workflow, ref.id)
+        about = about_of(ref.workflow, ref.id)
         return [self._open(event, about) for event in await self._store.stream(ref, after, limit)]
 
     async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
         found = await self._store.feed(after, limit)
-        return [(at, ref, self._open(event, _about(ref.workflow, ref.id))) for at, ref, event in found]
+        return [(at, ref, self._open(event, about_of(ref.workflow, ref.id))) for at, ref, event in found]
 
     async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
         found = await self._store.documents(projection, keys, generation)
@@ -239,6 +279,13 @@ class SealedStore:
     async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
         found = await self._store.list_documents(projection, prefix, after, limit)
         return [self._open(each, About("", each.key)) for each in found]
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        return [self._row(row) for row in await self._store.instances(where, limit, after)]
+
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        rows, behind = await self._store.search(where, limit, after, newest)
+        return Found([self._row(row) for row in rows], behind)
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         return self._opened(await self._store.inbox(ref, limit))
@@ -282,16 +329,21 @@ class SealedStore:
             return replace(task, data=b"{}")
 
     def _shown(self, task: TaskRow) -> TaskRow:
-        data = self._seal.open(task.data, _about(task.workflow, task.instance))
+        data = self._seal.open(task.data, about_of(task.workflow, task.instance))
         return replace(task, data=b"{}" if data == ERASED else data)
 
     def _loaded(self, loaded: Loaded) -> Loaded:
-        about = _about(loaded.row.workflow, loaded.row.id)
+        about = about_of(loaded.row.workflow, loaded.row.id)
         snapshot = None if loaded.snapshot is None else self._open(loaded.snapshot, about)
-        return Loaded(loaded.row, snapshot, [self._open(event, about) for event in loaded.events])
+        return Loaded(self._row(loaded.row), snapshot, [self._open(event, about) for event in loaded.events])
+
+    def _row(self, row: InstanceRow) -> InstanceRow:
+        if row.error is None:
+            return row
+        return replace(row, error=self._opened_error(row.error, about_of(row.workflow, row.id)))
 
     def _opened(self, records: Sequence[R]) -> list[R]:
-        return [self._open(each, _about(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
+        return [self._open(each, about_of(cast("Any", each).workflow, cast("Any", each).instance)) for each in records]
 
     def _held(self, records: Sequence[R]) -> list[R]:
         """Open what can be opened. The rest stays as it is: each fails where it is read, and no other with it."""
@@ -314,6 +366,8 @@ class SealedStore:
         if isinstance(record, EventRow | OutputClaim) and record.detail is not None:
             # An erased one says nothing, but that there was one: a compensation that nobody can read is not forgotten.
             changes["detail"] = self._seal.open(record.detail, about)
+        if isinstance(record, DeadLetter | OutputClaim) and record.error is not None:
+            changes["error"] = self._opened_error(record.error, about)
         return replace(record, **changes) if changes else record
 
 
@@ -358,12 +412,13 @@ class _SealedLoan:
 def _unsealed(ref: Ref, cause: Exception) -> Exception:
     if isinstance(cause, MainspringError):
         return cause
-    error = StoreError(str(ref), f"cannot be sealed ({told(cause, 200)})", "Correct the seal's `subject`, or its keys.")
+    # What it was to seal may be in what went wrong.
+    error = StoreError(str(ref), f"cannot be sealed ({kind_of(cause)})", "Correct the seal's `subject`, or its keys.")
     error.__cause__ = cause
     return error
 
 
-def _about(workflow: str, instance: str) -> About:
+def about_of(workflow: str, instance: str) -> About:
     """Return whose body it is: what a fan-out holds is of the instance that fanned out, and is erased with it."""
     if workflow == FAN_OUT:
         workflow, _, rest = instance.partition("/")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
 from mainspring.errors import SettingError, told
+from mainspring.logs import Quoted, logger
 
 HOST: Final = "127.0.0.1"
 PATH: Final = "/metrics"
@@ -32,7 +32,7 @@ Expose: TypeAlias = Callable[[str], Awaitable[tuple[bytes, str]]]
 """Returns what is scraped, and its content type, for what an Accept header says."""
 Reply: TypeAlias = tuple[int, bytes, str]
 
-log = logging.getLogger("mainspring.telemetry")
+log = logger("mainspring.telemetry")
 
 
 def is_loopback(host: str) -> bool:
@@ -125,7 +125,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         try:
             body, content_type = await self._expose(headers.get("accept", ""))
         except Exception as error:  # noqa: BLE001  whatever it is, whoever scrapes has to see that there is nothing
-            log.warning("nothing to be scraped: %s", told(error))
+            log.warning("nothing to be scraped: %s", Quoted(told(error)))
             return _plain(503, "It cannot be told now; the log says why.")
         return 200, body, content_type
 

@@ -11,7 +11,6 @@ message came in, in hexadecimal digits.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +26,8 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, NonRecordingSpan, Span, SpanContext, SpanKind, StatusCode, TraceFlags, TraceState
 
 from mainspring.errors import StepError, told
+from mainspring.errors.kinds import kind_of
+from mainspring.logs import Quoted, discretion, logger
 from mainspring.telemetry.w3c import TRACESTATE_CHARACTERS
 
 SCOPE: Final = "mainspring"
@@ -42,7 +43,7 @@ CONTEXTS_KEPT: Final = 1_000
 
 Attributes: TypeAlias = Mapping[str, str | int]
 
-log = logging.getLogger("mainspring.telemetry")
+log = logger("mainspring.telemetry")
 
 _TEXT: Final = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:;(.*))?", re.ASCII)
 _around: ContextVar[Spanned | None] = ContextVar("mainspring_span", default=None)
@@ -153,7 +154,7 @@ class Tracing:
         """Say once that tracing fails: it may do so for every message."""
         if not self._failed:
             self._failed = True
-            log.warning("spans cannot be made or ended, which is told once: %s", told(error), exc_info=error)
+            log.warning("spans cannot be made or ended, which is told once: %s", Quoted(told(error)), exc_info=error)
 
     def enter(self, spanned: Spanned) -> Entered:
         """Let a span be the current one in this task: others that are made meanwhile stand below it."""
@@ -244,11 +245,13 @@ def _begun(text: str | None, made_us: int) -> int:
 
 
 def _said(error: BaseException) -> str:
-    """Return what an error says, without the message and the state that it may show: no body leaves by a span.
+    """Return what an error says, without the message and the state that it may show; where a seal hides them, its kind.
 
     >>> _said(StepError("Orders", "has no case.", "Add one.", message="card 4111", state=None))
     'StepError: Orders has no case. Add one.'
     """
+    if discretion.asked:
+        return kind_of(error)
     if isinstance(error, StepError):
         return f"{type(error).__name__}: {error.workflow} {error.problem} {error.fix}"[:ERROR_CHARACTERS]
     return told(error, ERROR_CHARACTERS)

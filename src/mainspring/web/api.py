@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from starlette.requests import ClientDisconnect
 
 from mainspring.app import Mainspring
 from mainspring.errors import MainspringError
+from mainspring.logs import logger
 from mainspring.web import (
     analytics,
     bulk,
@@ -69,7 +69,7 @@ ROUTES: Final = (
 
 FAULTS: Final = 20
 
-log = logging.getLogger("mainspring.web")
+log = logger("mainspring.web")
 
 
 def api(

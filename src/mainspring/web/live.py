@@ -8,7 +8,6 @@ Rows are truth here too: a listener that is too slow is let go, and comes back w
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, Literal, TypeAlias
@@ -18,6 +17,7 @@ from msgspec import Struct, json
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, instance_document, stats_document
 from mainspring.errors import MainspringError, told
+from mainspring.logs import Quoted, logger
 from mainspring.port.records import InstanceRow, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.web.problems import Problem, Refusal
@@ -46,7 +46,7 @@ Show: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 Beside: TypeAlias = Callable[[Callable[[Store], Coroutine[Any, Any, "_Look"]]], Awaitable["_Look"]]
 """Asks a question on a connection of its own."""
 
-log = logging.getLogger("mainspring.web")
+log = logger("mainspring.web")
 
 
 def event_text(name: Name, data: Any, id: int | None = None) -> bytes:
@@ -204,7 +204,7 @@ class Live:
                 # The database is away or too slow, the app has stopped, or whatever else it is: nobody but this task
                 # looks for those who listen. They come back, and are told what is wrong.
                 foreseen = isinstance(error, MainspringError | Refusal)
-                log.warning("nobody is told of changes: %s", told(error), exc_info=None if foreseen else error)
+                log.warning("nobody is told of changes: %s", Quoted(told(error)), exc_info=None if foreseen else error)
                 self.close()
                 return
             await asyncio.sleep(self._look_seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
@@ -16,6 +15,7 @@ from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.app import Mainspring
 from mainspring.codec.strict import scan
 from mainspring.engine.intake import checked_actor
+from mainspring.logs import logger
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
 from mainspring.web.live import Live
@@ -38,7 +38,7 @@ R = TypeVar("R")
 P = TypeVar("P")
 Ask: TypeAlias = Callable[[P, int], Awaitable[Sequence[R]]]
 
-audit = logging.getLogger("mainspring.audit")
+audit = logger("mainspring.audit")
 
 Limit = Annotated[int, Query(ge=1, le=LARGEST_PAGE, description="How many at most.")]
 Workflow = Annotated[str, Path(description="The name of a workflow.", examples=["OrderFulfilment"])]

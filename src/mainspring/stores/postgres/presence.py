@@ -6,12 +6,12 @@ The server keeps the advisory locks of a session until it ends, however it ends.
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from mainspring.logs import logger
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST
 from mainspring.stores.postgres.session import (
@@ -28,7 +28,7 @@ SPREAD_SECONDS: Final = 0.005
 # Who came in vain lets others go first the next time, and waits up to so many times longer.
 MOST_TIMES_LONGER: Final = 16
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Presence:

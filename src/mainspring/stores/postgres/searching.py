@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from typing import cast
 
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
 from mainspring.port.attributes import AttributeFilter
 from mainspring.port.records import InstanceFilter, InstanceRow, OutputClaim
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
@@ -17,7 +17,7 @@ from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import NEWEST, packed
 from mainspring.stores.rows import read_output
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 async def search(ask: Ask, where: InstanceFilter, limit: int, after: int | None, newest: bool) -> Found:

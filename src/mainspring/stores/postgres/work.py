@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
@@ -17,7 +17,7 @@ from mainspring.stores.rows import read_input, read_output
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 async def claim(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias, cast
 
@@ -10,6 +9,7 @@ import apsw
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
 from mainspring.port.attributes import AttributeFilter
 from mainspring.port.records import InstanceFilter, InstanceRow, OutputClaim
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found, prefix_end
@@ -26,7 +26,7 @@ LAST_KEY: Final = 2**63 - 1
 
 Row: TypeAlias = tuple[Any, ...]
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def search(connection: apsw.Connection, where: InstanceFilter, limit: int, after: int | None, newest: bool) -> Found:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
 import apsw
 
 from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
@@ -20,7 +20,7 @@ from mainspring.stores.sqlite.writer import Transaction
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 def claim(

@@ -6,11 +6,11 @@ at once. Where there is no `flock` (or somebody removed the file) the lease alon
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import Any, Final
 
+from mainspring.logs import logger
 from mainspring.stores.rows import output_checksum
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
@@ -23,7 +23,7 @@ except ImportError:  # a platform without it
 NOTED_US: Final = 10_000_000
 """A clock that is so little behind was not set back: it was read before others had committed."""
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class WorkerLocks:

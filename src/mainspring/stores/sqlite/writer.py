@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -12,6 +11,7 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError, StoreError, StoreMovedError
+from mainspring.logs import logger
 from mainspring.port.clock import Clock
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
@@ -30,7 +30,7 @@ IDLE_PAGES: Final = 500
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Transaction:

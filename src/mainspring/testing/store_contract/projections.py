@@ -73,9 +73,9 @@ class ProjectionTests(Suite):
     async def test_an_error_is_shown_and_goes_with_the_next_move(self, rig: Rig) -> None:
         store = rig.store
         await store.advance(_begin())
-        assert await store.advance(Advance(NAME, 1, -1, -1, error="boom\0"))
+        assert await store.advance(Advance(NAME, 1, -1, -1, error="ValueError: boom\0"))
         (checkpoint,) = await store.checkpoints()
-        assert (checkpoint.error or "").startswith("boom")
+        assert (checkpoint.error or "").startswith("ValueError")
         await store.advance(_keep(-1, 3))
         (checkpoint,) = await store.checkpoints()
         assert (checkpoint.position, checkpoint.error) == (3, None)

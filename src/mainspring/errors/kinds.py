@@ -1,0 +1,68 @@
+"""The kind of an error: what is known of it without any value: its class, the rule that it broke, and names.
+
+An error's text may quote a message, a state, or whatever an author put into it. Its kind quotes nothing, so that it can
+be stored, logged and shown where the text may not. It is read out of the text itself, for that is what is kept of an
+error: a word counts as its class only where a class of errors has that name, and what follows only where this library
+wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from mainspring.errors.base import told
+
+_NAME: Final = r"[A-Za-z_][\w.-]*"
+# What an error's class can stand behind. Ids and names are readable by design; nothing else is in these.
+_PLACES: Final = re.compile(
+    rf"{_NAME} failed for good: "
+    r"|its child \S+ has (?:failed|cancelled|terminated|refused)(?=: )"
+    rf"|{_NAME}/[^\n]{{1,2000}}? version \d+ \(\w+(?: {_NAME})?\) at position \d+: "
+)
+_CLASS: Final = re.compile(r"(?:^|(?<=: ))[^\W\d]\w*(?=:|$)")
+# What follows a class and quotes nothing.
+_RULES: Final = re.compile(
+    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+(?=\n  message: )"
+    rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= )"
+    rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: )"
+)
+_classes: Final[set[str]] = set()
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of an error.
+
+    >>> kind_of(ValueError("4111 was refused"))
+    'ValueError'
+    """
+    return kind_in(told(error)) or type(error).__name__
+
+
+def kind_in(text: str) -> str:
+    """Return the kind of an error from what it says; nothing, where no more is known of it.
+
+    >>> kind_in("Charge failed for good: TimeoutError: 4111")
+    'Charge failed for good: TimeoutError'
+    >>> kind_in("4111: out of stock")
+    ''
+    """
+    place = _PLACES.match(text)
+    behind = "" if place is None else place[0]
+    for found in _CLASS.finditer(text, len(behind)):
+        if _is_class(found[0]):
+            rule = _RULES.match(text, found.start())
+            return f"{behind.removesuffix(': ')}{behind and ': '}{found[0] if rule is None else rule[0]}"
+    # Without a class behind it, whoever wrote this was no error.
+    return behind if behind.startswith("its child ") else ""
+
+
+def _is_class(name: str) -> bool:
+    """Tell whether a class of errors has this name: then it is no value."""
+    if name not in _classes:
+        waiting: list[type[BaseException]] = [BaseException]
+        while waiting:
+            several = waiting.pop().__subclasses__()
+            _classes.update(each.__name__ for each in several)
+            waiting += several
+    return name in _classes

@@ -1,0 +1,73 @@
+"""What a log says of an error: its text; or its kind alone, while a store is open whose bodies nobody may read."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, Final
+
+from mainspring.errors.kinds import kind_in, kind_of
+
+
+class Quoted:
+    """What an error says, on its way to a log as one of its arguments.
+
+    >>> str(Quoted("ValueError: no"))
+    'ValueError: no'
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+
+class Unsaid(Exception):  # noqa: N818  it stands in a log for another one
+    """An error of which nothing is said but its kind.
+
+    >>> str(Unsaid("ValueError"))
+    'ValueError'
+    """
+
+
+class Discretion(logging.Filter):
+    """Lets no line say more of an error than its kind, as long as somebody has asked for that.
+
+    A log has many writers and one reader, so it holds for the whole process, whichever app a line is about.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        """How many stores are open whose bodies nobody may read."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if self.asked:
+            if isinstance(record.args, tuple):
+                record.args = tuple(_said(each) for each in record.args)
+            if record.exc_info and record.exc_info[1] is not None:
+                # Where it was raised is code, and no value.
+                record.exc_info = (Unsaid, Unsaid(kind_of(record.exc_info[1])), record.exc_info[2])
+        return True
+
+
+discretion: Final = Discretion()
+
+
+def logger(name: str) -> logging.Logger:
+    """Return the logger of a part of this library.
+
+    >>> logger("mainspring.engine").name
+    'mainspring.engine'
+    """
+    log = logging.getLogger(name)
+    log.addFilter(discretion)
+    return log
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, BaseException):
+        return kind_of(value)
+    return kind_in(value.text or "") or "not told" if isinstance(value, Quoted) else value

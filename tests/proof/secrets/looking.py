@@ -1,0 +1,57 @@
+"""Looks for marked secrets in files and in the rows of a database, byte by byte."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+
+from tests.support.postgres.server import VARIABLE, shared_server
+
+MARK: Final = re.compile(rb"zQx[A-Za-z]+7Kv")
+
+
+def in_bytes(data: bytes) -> set[str]:
+    """Return the secrets that are in some bytes."""
+    return {found.decode() for found in MARK.findall(data)}
+
+
+def in_files(folder: Path) -> dict[str, set[str]]:
+    """Return the secrets that are in the files below a folder, by file; those that are packed are unpacked first."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(folder.rglob("*")):
+        try:
+            data = path.read_bytes() if path.is_file() else b""
+        except FileNotFoundError:
+            continue  # a server removes what it does not need any more
+        marks = in_bytes(gzip.decompress(data) if path.suffix == ".gz" else data)
+        if marks:
+            found[str(path.relative_to(folder))] = marks
+    return found
+
+
+async def in_server(url: str) -> dict[str, set[str]]:
+    """Return the secrets that are in the rows of a schema, and in the files of the server where it is ours."""
+    address, _, schema = url.partition("schema=")
+    library: Any = asyncpg
+    connection = await library.connect(address.rstrip("?&"))
+    try:
+        found: dict[str, set[str]] = {}
+        tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", schema)
+        assert len(tables) > 10, f"there is no database in {schema}"
+        for (table,) in tables:
+            rows = await connection.fetch(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  its own name
+            values = (value for row in rows for value in row.values())
+            data = b"\n".join(value if isinstance(value, bytes) else str(value).encode() for value in values)
+            if marks := in_bytes(data):
+                found[table] = marks
+        if not os.environ.get(VARIABLE):
+            await connection.execute("CHECKPOINT")
+            found |= in_files(shared_server().folder)
+        return found
+    finally:
+        await connection.close()

@@ -1,0 +1,177 @@
+"""An error is a kind that can be read and searched, and a text that is sealed where a seal hides."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from mainspring import Mainspring
+from mainspring.errors import InvalidStateError, RouteError, UnknownTransitionError, told
+from mainspring.errors.kinds import kind_in, kind_of
+from mainspring.logs import Quoted, discretion, logger
+from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
+from tests.proof.secrets.vault import Do, Open, Opened, Vault, add_all
+from tests.support.running import run
+
+KEYS = StaticKeys({"2026": bytes(range(32))})
+CARD = "4111-2222"
+
+
+class LocalError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (ValueError(f"{CARD} is no good"), "ValueError"),
+        (LocalError(CARD), "LocalError"),
+        (TimeoutError(), "TimeoutError"),
+        (
+            UnknownTransitionError("Vault", Do("v", "x", CARD), Opened(CARD)),
+            "UnknownTransitionError: Vault has no transition for Do in state Opened.",
+        ),
+        (
+            InvalidStateError("Vault", CARD, event=CARD, state=CARD, declared=[Opened]),
+            "InvalidStateError: Vault",
+        ),
+        (RouteError("Vault", Open("v", CARD), KeyError(CARD)), "RouteError: Vault"),
+    ],
+)
+def test_a_kind_has_class_rule_and_names_and_no_value(error: Exception, kind: str) -> None:
+    assert kind_of(error) == kind_in(told(error)) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (f"{CARD}: refused", ""),
+        (f"Card{CARD[:4]}: refused", ""),
+        (f"the card {CARD} failed", ""),
+        (f"Work failed for good: ValueError: {CARD}", "Work failed for good: ValueError"),
+        (f"Work failed for good: {CARD}", ""),
+        (f"its child Child/c-1 has failed: {CARD}", "its child Child/c-1 has failed"),
+        (f"charge: ValueError: {CARD}", "ValueError"),
+        (
+            f"Vault/a b version 2 (Received Open) at position 7: KeyError: '{CARD}'",
+            "Vault/a b version 2 (Received Open) at position 7: KeyError",
+        ),
+    ],
+)
+def test_a_kind_is_read_out_of_a_text_only_where_no_value_can_be(text: str, kind: str) -> None:
+    assert kind_in(text) == kind
+
+
+def make(folder: Path, seal: Seal | None) -> Mainspring:
+    app = Mainspring(f"sqlite:///{folder / 'vault.db'}", seal=seal)
+    add_all(app)
+    return app
+
+
+async def suspended(app: Mainspring, id: str) -> str | None:
+    await app.send(Open(id, CARD))
+    await app.send(Do(id, "raises", CARD))
+    return (await app.instance(Vault, id).row()).error
+
+
+async def stored(folder: Path, id: str) -> str:
+    """Return an error as the database has it, past the seal."""
+    async with make(folder, None) as bare:
+        return (await bare.instance(Vault, id).row()).error or ""
+
+
+SAID = f"ValueError: {CARD} is no good"
+
+
+def test_its_text_is_read_with_the_key_and_its_kind_without(tmp_path: Path) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make(tmp_path, seal) as app:
+            assert await suspended(app, "v") == SAID
+        kept = await stored(tmp_path, "v")
+        assert kept.startswith("ValueError")
+        assert CARD not in kept
+        keys.destroy("v")
+        async with make(tmp_path, seal) as app:
+            assert (await app.instance(Vault, "v").row()).error == "ValueError (what it says was erased)"
+            assert [row.id for row in await app.instances(error="ValueError")] == ["v"]
+            assert await app.instances(error=CARD) == []
+
+    run(main)
+
+
+def test_what_was_written_before_the_seal_is_read_and_found_as_it_is(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with make(tmp_path, None) as app:
+            await suspended(app, "old")
+        async with make(tmp_path, Encrypted(KEYS)) as app:
+            assert await suspended(app, "new") == SAID
+            assert [row.id for row in await app.instances(error=CARD)] == ["old"]
+            assert [row.error for row in await app.instances(error="ValueError")] == [SAID, SAID]
+
+    run(main)
+
+
+def test_a_seal_that_hides_nothing_leaves_errors_and_logs_as_they_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with make(tmp_path, [Compressed(least_bytes=1)]) as app:  # pyright: ignore[reportArgumentType]  as an app takes it
+            await suspended(app, "v")
+            assert [row.id for row in await app.instances(error=CARD)] == ["v"]
+        assert await stored(tmp_path, "v") == SAID
+
+    run(main)
+    assert SAID in caplog.text
+
+
+def test_where_it_cannot_be_said_whose_it_is_its_kind_alone_is_kept(tmp_path: Path) -> None:
+    def subject(about: About, body: bytes) -> str:
+        if about.type == "mainspring.Error":
+            raise KeyError(body)
+        return about.instance
+
+    async def main() -> None:
+        async with make(tmp_path, Encrypted(FileKeys(tmp_path / "keys"), subject=subject)) as app:
+            assert await suspended(app, "v") == "ValueError"
+            assert (await app.instance(Vault, "v").row()).status == "suspended"
+
+    run(main)
+
+
+def test_logs_tell_kinds_while_a_sealed_store_is_open_and_texts_again_when_it_is_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = logger("mainspring.test")
+
+    def tell() -> str:
+        caplog.clear()
+        try:
+            int(CARD)
+        except ValueError as error:
+            log.error("%s %s %d", error, Quoted(told(error)), 7, exc_info=error)  # noqa: TRY400  its arguments matter
+        return logging.Formatter("%(message)s").format(caplog.records[0])
+
+    async def main() -> None:
+        said = f"invalid literal for int() with base 10: '{CARD}'"
+        assert tell().startswith(f"{said} ValueError: {said} 7\nTraceback")
+        async with make(tmp_path, Encrypted(KEYS)):
+            text = tell()
+            assert text.startswith("ValueError ValueError 7\nTraceback")
+            assert f"line {tell.__code__.co_firstlineno + 3}" in text
+            assert CARD not in text
+        assert CARD in tell()
+
+    run(main)
+    assert discretion.asked == 0
+
+
+def test_every_logger_of_the_library_is_discreet() -> None:
+    package = Path(__file__).parents[2] / "src" / "mainspring"
+    own = {"logs.py", "cli/worker.py", "cli/loading.py"}  # the last two set up the root
+    found = {str(path.relative_to(package)) for path in package.rglob("*.py") if "getLogger(" in path.read_text()}
+    assert found == own
