@@ -15,29 +15,37 @@ from mainspring.codec.limits import INTEGER_CHARACTERS, INTEGER_MAX, INTEGER_MIN
 from mainspring.errors import DecodeError, shown
 
 # The closing quote is optional: an unterminated string is then one token, and the scan stays linear.
-_TOKENS: Final = re.compile(rb'[\[{]|[\]}]|"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_BRACKETS: Final = bytes(range(256)).translate(None, b"[]{}")
+# Whoever sends a million numbers must not make us look at each in Python: these alone can be too large.
+_LONG_INTEGER: Final = re.compile(rb"[0-9]{18}")
+_LARGE_FLOAT: Final = re.compile(rb"[0-9][eE]|[0-9]{300}")
+_HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
 
 
 def nesting_of(body: bytes, limit: int = NESTING_LEVELS) -> int:
     """Return how many levels deep arrays and objects nest, counting no further than one beyond the limit.
 
+    The innermost pairs are taken away together, level by level: 2 MiB of brackets are no million steps of Python. What
+    is opened and never closed counts as a level each.
+
     >>> nesting_of(b'{"a": [1, "[["]}')
     2
     """
-    level = deepest = 0
-    for token in _TOKENS.finditer(body):
-        match body[token.start()]:
-            case 0x5B | 0x7B:
-                level += 1
-                deepest = max(deepest, level)
-                if level > limit:
-                    break
-            case 0x5D | 0x7D:
-                level -= 1
-            case _:
-                pass
-    return deepest
+    left, levels, too_deep = _brackets(body), 0, b"[" * (limit + 1)
+    while b"[]" in left:
+        if levels >= limit or too_deep in left:
+            return limit + 1
+        left = left.replace(b"[]", b"")
+        levels += 1
+    return min(levels + left.count(b"["), limit + 1)
+
+
+def _brackets(body: bytes) -> bytes:
+    """Return nothing but the brackets that stand outside of strings, of one kind."""
+    return _STRINGS.sub(b"", body).translate(_BRACKETS, _NO_BRACKETS)
 
 
 def holds_nul(body: bytes) -> bool:
@@ -61,14 +69,15 @@ def scan(type_name: str, body: bytes) -> None:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DecodeError(type_name, f"the body is not UTF-8 ({error})", "Send JSON in UTF-8.") from None
-    if nesting_of(body) > NESTING_LEVELS:
+    # With so few brackets nothing nests deeper: most bodies need no closer look.
+    if body.count(b"[") + body.count(b"{") > NESTING_LEVELS and nesting_of(body) > NESTING_LEVELS:
         raise DecodeError(type_name, f"the body nests deeper than {NESTING_LEVELS} levels", "Send flatter data.")
     try:
         value = json.loads(
             text,
             object_pairs_hook=_object,
-            parse_int=_integer,
-            parse_float=_float,
+            parse_int=_integer if _LONG_INTEGER.search(body) else None,
+            parse_float=_float if _LARGE_FLOAT.search(body) else None,
             parse_constant=_constant,
         )
     except _DoubtfulError as doubt:
@@ -77,7 +86,8 @@ def scan(type_name: str, body: bytes) -> None:
         raise DecodeError(
             type_name, f"the body is not JSON ({error})", "Send one JSON value and nothing else."
         ) from None
-    if b"\\" in body:
+    # In UTF-8 that was read, by JSON that was, only such an escape can have made what no text may hold.
+    if b"\\u" in body:
         _check_texts(type_name, value)
 
 
@@ -134,5 +144,5 @@ def _check_texts(type_name: str, value: Any) -> None:
 def _check_text(type_name: str, text: str) -> None:
     if "\0" in text:
         raise DecodeError(type_name, f"the body has a NUL character in {shown(text, 80)}", "Send text without it.")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if _HALF_CHARACTER.search(text):
         raise DecodeError(type_name, f"the body has half a character in {shown(text, 80)}", "Send whole characters.")

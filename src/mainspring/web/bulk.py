@@ -39,7 +39,6 @@ class Order(Words):
     """Which instances, and what is to be done with them. Unless `dry_run` is false, they are only counted."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"workflow": "OrderFulfilment", "status": "suspended", "dry_run": False}]},
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
 from msgspec import DecodeError
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from mainspring.analysis.held import held_among
 from mainspring.app import Mainspring
@@ -21,6 +21,7 @@ from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.port.records import EventRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
+from mainspring.web.models import Asked
 from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
 from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page
@@ -31,10 +32,10 @@ REASON_CHARACTERS: Final = 1_000
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
 
 
-class Order(BaseModel):
+class Order(Asked):
     """Why somebody operates, and to which version a reset goes back."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
 
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
     to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset: the version to go back to.")

@@ -8,13 +8,14 @@ from hashlib import blake2b
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from mainspring.app import Mainspring
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import DeadLetter
 from mainspring.web import models
 from mainspring.web.letters import LARGEST_ID
+from mainspring.web.models import Asked
 from mainspring.web.problems import responses
 from mainspring.web.served import PIECE, Actor, Served, answer
 
@@ -34,10 +35,10 @@ Operation = Literal["retry", "discard"]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
 
 
-class Order(BaseModel):
+class Order(Asked):
     """Which dead letters: some by their ids, or all of a kind. Unless `dry_run` is false, they are only counted."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"ids": [17, 18], "dry_run": False}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ids": [17, 18], "dry_run": False}]})
 
     ids: list[Id] | None = Field(default=None, min_length=1, max_length=AT_ONCE)
     kind: str | None = Field(default=None, max_length=2 * KIND_BYTES, description="As /api/dead-letter-kinds names it.")

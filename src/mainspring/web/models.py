@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mainspring.port.records import Status
+
+MOST_FIELDS: Final = 100
 
 
 class Document(BaseModel):
     """The base of all: nothing is in them that is not said."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Asked(BaseModel):
+    """The base of what is asked for in a body: a few fields, all of which are known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        # Each that is not known would become an error of its own, of which 20 are told: a second for 150,000.
+        if isinstance(given, dict) and len(given) > MOST_FIELDS:  # pyright: ignore[reportUnknownArgumentType]  JSON of any kind
+            raise ValueError(f"It has more than {MOST_FIELDS} fields")
+        return given  # pyright: ignore[reportUnknownVariableType]  as above
 
 
 class Problem(BaseModel):

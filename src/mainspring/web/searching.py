@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Annotated, Final
 
 from fastapi import Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mainspring.app.search import Search, read_condition
 from mainspring.port.records import Status
+from mainspring.web.models import Asked
 
 CONDITIONS: Final = 10
 
@@ -56,10 +57,8 @@ Searched = Annotated[Search, Depends(_searched)]
 """What the query of a request looks for."""
 
 
-class Words(BaseModel):
+class Words(Asked):
     """Which instances are meant; every word narrows."""
-
-    model_config = ConfigDict(extra="forbid")
 
     workflow: str | None = Field(default=None, examples=["OrderFulfilment"])
     status: Status | None = Field(default=None, examples=["suspended"])

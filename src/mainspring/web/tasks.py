@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import to_builtins
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from mainspring.analysis.redaction import MARKER
 from mainspring.app.forms import Form
@@ -16,17 +16,17 @@ from mainspring.app.tasks import MOST_PICKED
 from mainspring.errors import SettingError
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
+from mainspring.web.models import Asked
 from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
 
 
-class Answered(BaseModel):
+class Answered(Asked):
     """An answer: which of the forms, and what was filled in."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [{"answer": "ApproveExpense", "fields": {"comment": "as agreed"}}]},
     )
 
@@ -34,28 +34,28 @@ class Answered(BaseModel):
     fields: dict[str, Any] = Field(default={}, description="What the form asks for beyond what it knows.")
 
 
-class Rejected(BaseModel):
+class Rejected(Asked):
     """A no: why, and what else its form asks for."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"reason": "no receipt"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "no receipt"}]})
 
     reason: str = Field(min_length=1, max_length=REASON_CHARACTERS, examples=["no receipt"])
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = Field(default={})
 
 
-class Picked(BaseModel):
+class Picked(Asked):
     """Whose next tasks, and how many of them."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "manager", "count": 3}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "manager", "count": 3}]})
 
     role: str = Field(min_length=1, examples=["manager"])
     count: int = Field(default=1, ge=1, le=MOST_PICKED)
 
 
-class Handed(BaseModel):
+class Handed(Asked):
     """To whom a task goes."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"to": "bob"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"to": "bob"}]})
 
     to: str = Field(min_length=1, examples=["bob"])
 

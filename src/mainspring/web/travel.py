@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from msgspec import Struct, json
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from mainspring.analysis.changes import state_change
 from mainspring.analysis.counterfactual import (
@@ -32,6 +32,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models
+from mainspring.web.models import Asked
 from mainspring.web.opened import (
     Opened,
     branch_documents,
@@ -46,11 +47,10 @@ from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow,
 At = Annotated[int | None, Query(ge=1, description="The step to which this version belongs; else the last one.")]
 
 
-class Otherwise(BaseModel):
+class Otherwise(Asked):
     """What would have been otherwise: an input replaced, another one before it, or none at all."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [{"what": "replace", "at": 4, "type": "CardDeclined", "message": {"order_id": "o-1"}}]
         },

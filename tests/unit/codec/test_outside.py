@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -202,3 +204,38 @@ def test_what_was_closed_nests_no_more() -> None:
     assert nesting_of(b"[[],[],[]]", limit=2) == 2
     assert nesting_of(b"[[],[[]]]") == 3
     assert nesting_of(b"[" * 9, limit=2) > 2
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.recursive(
+        st.text('[]{}"\\', max_size=3),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("[{", max_size=2), inner, max_size=3),
+    )
+)
+def test_nesting_is_counted_as_whoever_walks_through_it_would(value: Any) -> None:
+    def walked(part: Any) -> int:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else None
+        return 0 if inner is None else 1 + max(map(walked, inner), default=0)
+
+    assert nesting_of(json.dumps(value).encode()) == walked(value)
+
+
+def test_a_flood_of_brackets_is_told_from_deep_nesting_and_costs_no_steps_of_python() -> None:
+    """Each line of Python counts, not the seconds, which depend on who else is at work."""
+    flat, deep = b"[" + b",".join([b"[{}]"] * 400_000) + b"]", b"[[]" * 500_000 + b"]" * 500_000
+    lines = 0
+
+    def count(*_: object) -> Any:
+        nonlocal lines
+        lines += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        depths = nesting_of(flat), nesting_of(deep)
+    finally:
+        sys.settrace(before)
+    assert depths == (3, NESTING_LEVELS + 1)
+    assert lines < 1_000
