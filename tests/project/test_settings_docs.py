@@ -16,6 +16,9 @@ from mainspring.codec.limits import BODY_LIMIT_BYTES, STATE_LIMIT_BYTES, WARN_FR
 from mainspring.engine.claims import POLL_SECONDS
 from mainspring.engine.engine import DRAIN_SECONDS, HEARTBEAT_SECONDS, LEASE_SECONDS, RELIEVE_SECONDS
 from mainspring.engine.handlers import HandlerOptions
+from mainspring.telemetry.logs import LINES
+from mainspring.web.connections import PIPELINED, Limits
+from mainspring.web.models import MOST_FIELDS
 from tests.project.newcomer.pages import ROOT
 
 PAGE = (ROOT / "docs/reference/settings.md").read_text()
@@ -64,6 +67,7 @@ def attributes() -> dict[str, str]:
         ("Retry(…)", fields(Retry)),
         ("Breaker(…)", fields(Breaker)),
         ("RateLimit(…)", fields(RateLimit)),
+        ("--limit NAME=…", fields(Limits)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -80,6 +84,9 @@ def test_limits_are_those_of_the_code() -> None:
     assert f"| a worker's lease, and its heartbeat | {LEASE_SECONDS:g} s, {HEARTBEAT_SECONDS:g} s |" in PAGE
     assert f"| how often the dead are looked for | {RELIEVE_SECONDS:g} s |" in PAGE
     assert f"no hint came | {POLL_SECONDS:g} s |" in PAGE
+    assert f"| the fields of an operation's body | {MOST_FIELDS} |" in PAGE
+    assert f"on one connection | {PIPELINED} |" in PAGE
+    assert f"warnings and errors | {LINES} |" in PAGE
     assert f"drain=timedelta(seconds={DRAIN_SECONDS:g})" in PAGE
 
 

@@ -44,6 +44,7 @@ TOKENS: Final = "MAINSPRING_STUDIO_TOKENS"
 )
 @click.option("--hostname", "names", multiple=True, metavar="NAME", help="A name that it is reached by; repeatable.")
 @click.option("--redact", multiple=True, metavar="FIELDS", help="Never show these fields: card,Register.email")
+@click.option("--limit", "limits", multiple=True, metavar="NAME=NUMBER", help="A limit on connections; repeatable.")
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="How much to log.")
 @json_option
@@ -55,6 +56,7 @@ def studio(
     tokens: tuple[str, ...],
     names: tuple[str, ...],
     redact: tuple[str, ...],
+    limits: tuple[str, ...],
     opens: bool,
     log_level: str,
     as_json: bool,
@@ -68,12 +70,14 @@ def studio(
     try:
         from mainspring.web import Access, read_tokens  # noqa: PLC0415  an extra
         from mainspring.web import server as serving  # noqa: PLC0415  as above
+        from mainspring.web.connections import read_limits  # noqa: PLC0415  as above
         from mainspring.web.studio import studio as studio_of  # noqa: PLC0415  as above
     except ModuleNotFoundError as missing:
         raise MisuseError(f"The studio needs {missing.name}: install mainspring[web].") from None
     app = load_app(address)
     access = Access(tokens=[token for text in _tokens(tokens) for token in read_tokens(text)])
     serving.checked_host(host, access)
+    limited = read_limits(limits)
     made = studio_of(
         app,
         access=access,
@@ -89,7 +93,7 @@ def studio(
         told = f"{address} on {store}: {at}  (Ctrl-C stops it)"
         if as_json:
             told = json.dumps({"app": address, "store": store, "address": at})
-        asyncio.run(serve(app, serving.Server(made), listening, told, at if opens else None, work=work))
+        asyncio.run(serve(app, serving.Server(made, limited), listening, told, at if opens else None, work=work))
 
 
 def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:

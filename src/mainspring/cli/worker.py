@@ -30,7 +30,7 @@ from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
 from mainspring.engine.runtime import THREAD_NAME
 from mainspring.logs import logger
-from mainspring.telemetry.logs import JsonLines
+from mainspring.telemetry.logs import JsonLines, Seldom
 from mainspring.telemetry.scraping import Scraped
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -217,6 +217,7 @@ def set_up_logging(level: str, as_json: bool) -> None:
     handler.setFormatter(
         JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
     )
+    handler.addFilter(Seldom())  # what goes wrong again and again must not fill the disk
     root.addHandler(handler)
     root.setLevel(level.upper())
 

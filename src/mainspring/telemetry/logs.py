@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -26,6 +27,11 @@ FIELDS: Final = (
 """All that a line may have."""
 EXTRA: Final = "mainspring"
 """Under this name the engine's own lines carry their fields."""
+LINES: Final = 30
+LINES_SECONDS: Final = 60.0
+"""So many lines of one cause in so long are enough to see it."""
+CAUSES: Final = 1_000
+CAUSE_CHARACTERS: Final = 200
 
 Fields: TypeAlias = Mapping[str, str | int | None]
 
@@ -82,3 +88,43 @@ class JsonLines(logging.Formatter):
             document["error"] = self.formatException(record.exc_info)
         # Half a character, which no stream could write, is as JSON would escape it.
         return json.dumps(document, ensure_ascii=False).encode(errors="backslashreplace").decode()
+
+
+class Seldom(logging.Filter):
+    """Lets a few warnings and errors of one cause through in a minute, and tells how many more there were.
+
+    A cause is what the line says before its values are put in, and the type of its exception. What is below a warning
+    passes: whoever asks for it wants all of it.
+
+    >>> seldom, line = Seldom(lines=1), {"levelno": logging.WARNING, "msg": "no room for %s"}
+    >>> [seldom.filter(logging.makeLogRecord(line | {"args": (name,), "created": 0.0})) for name in ("ann", "bob")]
+    [True, False]
+    >>> later = logging.makeLogRecord(line | {"args": ("cem",), "created": 61.0})
+    >>> seldom.filter(later), later.getMessage()
+    (True, 'no room for cem (1 more like it was left out before; more of them within 60 s are left out)')
+    """
+
+    def __init__(self, lines: int = LINES, seconds: float = LINES_SECONDS) -> None:
+        super().__init__()
+        self._lines, self._seconds = lines, seconds
+        self._causes: dict[Any, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING:
+            return True
+        cause = (record.name, record.levelno, str(record.msg)[:CAUSE_CHARACTERS], (record.exc_info or (None,))[0])
+        with self._lock:
+            since, seen = self._causes.pop(cause, (record.created, 0))
+            before = 0
+            if record.created >= since + self._seconds:
+                since, before, seen = record.created, max(0, seen - self._lines), 0
+            self._causes[cause] = (since, seen + 1)
+            if len(self._causes) > CAUSES:
+                del self._causes[next(iter(self._causes))]
+        notes = [f"{before:,} more like it {'was' if before == 1 else 'were'} left out before"] if before else []
+        if seen + 1 == self._lines:
+            notes.append(f"more of them within {self._seconds:g} s are left out")
+        if notes:
+            record.msg, record.args = f"{record.getMessage()} ({'; '.join(notes)})", ()
+        return seen < self._lines

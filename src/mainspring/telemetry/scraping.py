@@ -70,6 +70,8 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         self._token = token
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
+        self._silent: dict[asyncio.StreamWriter, None] = {}
+        """Those of them who have not asked yet, the longest first."""
 
     def prepare(self) -> None:
         """It needs nothing: any app can have it among its services."""
@@ -101,10 +103,17 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._silent) >= REQUESTS_AT_ONCE:
+            # Else whoever says nothing keeps out who does.
+            longest = next(iter(self._silent))
+            del self._silent[longest]
+            longest.transport.abort()
         self._open.add(writer)
+        self._silent[writer] = None
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
+                self._silent.pop(writer, None)
                 writer.write(_written(*await self._reply(head.decode("latin-1"))))
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
@@ -112,6 +121,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
             writer.transport.abort()  # else it stays open until somebody reads what was written
         finally:
             self._open.discard(writer)
+            self._silent.pop(writer, None)
             writer.close()
 
     async def _reply(self, head: str) -> Reply:
@@ -130,7 +140,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         return 200, body, content_type
 
     def _refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Reply | None:
-        if len(self._open) > REQUESTS_AT_ONCE:
+        if len(self._open) - len(self._silent) > REQUESTS_AT_ONCE:
             return _plain(503, "Too many ask at once.")
         if not path.startswith("/"):
             return _plain(400, "This is no request.")

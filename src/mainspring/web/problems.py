@@ -76,9 +76,11 @@ class Problem(Struct, frozen=True):
 
     async def send(self, send: Send) -> None:
         """Answer an ASGI request with it."""
-        headers = [(name.encode(), value.encode()) for name, value in self.headers.items()]
+        body = self.body
+        given = {**self.headers, "content-length": str(len(body))}
+        headers = [(name.encode(), value.encode()) for name, value in given.items()]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _told(detail: str) -> str:

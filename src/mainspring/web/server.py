@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 from collections.abc import Generator, Iterable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, cast
 
 import uvicorn
 from fastapi import FastAPI
 
 from mainspring.errors import SettingError
+from mainspring.telemetry.logs import Seldom
 from mainspring.telemetry.scraping import is_loopback
 from mainspring.web.access import Access
+from mainspring.web.connections import Connection, Limits, Room
 from mainspring.web.guard import LOOPBACK
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8420
 PORTS_TRIED: Final = 20
-REQUESTS_AT_ONCE: Final = 1_000
-KEEP_ALIVE_SECONDS: Final = 75
 STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops; those who listen are let go at once."""
 QUEUE: Final = 2_048
+ACCEPTED_AT_ONCE: Final = 100
+"""So many of them are let in before those who are in are heard again."""
+SWEEP_TICKS: Final = 10
+LOGGED_BY_OTHERS: Final = ("asyncio", "uvicorn.error", "mainspring.web")
+"""Who logs a line for what somebody else does, as often as they do it."""
 
 
 def checked_host(host: str, access: Access) -> str:
@@ -84,6 +91,29 @@ def address_of(made: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
 
+def _files() -> int | None:
+    """Return how many files this process may open; None: nobody says."""
+    try:
+        import resource  # noqa: PLC0415  not on every system
+    except ModuleNotFoundError:
+        return None
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+@contextlib.contextmanager
+def bounded_logging() -> Generator[None]:
+    """Let nobody fill a log by what they send, or by connections for which there are no files, however it is set up."""
+    seldom = Seldom()
+    for name in LOGGED_BY_OTHERS:
+        logging.getLogger(name).addFilter(seldom)
+    try:
+        yield
+    finally:
+        for name in LOGGED_BY_OTHERS:
+            logging.getLogger(name).removeFilter(seldom)
+
+
 class Server(uvicorn.Server):
     """A server that is told to stop from outside: whoever runs it hears the signals.
 
@@ -91,8 +121,9 @@ class Server(uvicorn.Server):
     False
     """
 
-    def __init__(self, app: FastAPI) -> None:
+    def __init__(self, app: FastAPI, limits: Limits | None = None) -> None:
         self._app = app
+        self._room = Room(limits or Limits(), _files())
         super().__init__(
             uvicorn.Config(
                 app,
@@ -101,8 +132,9 @@ class Server(uvicorn.Server):
                 server_header=False,
                 # Who somebody is, only the address tells from which a proxy comes; its own words about it do not.
                 proxy_headers=False,
-                limit_concurrency=REQUESTS_AT_ONCE,
-                timeout_keep_alive=KEEP_ALIVE_SECONDS,
+                http=cast("Any", partial(Connection, room=self._room)),
+                ws="none",
+                backlog=ACCEPTED_AT_ONCE,
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
         )
@@ -119,14 +151,26 @@ class Server(uvicorn.Server):
         if live is not None:
             live.close()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Look every second for connections whose time is over."""
+        if counter % SWEEP_TICKS == 0:
+            self._room.sweep(asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
+
     async def run_on(self, made: socket.socket, ready: asyncio.Event | None = None) -> None:
         """Serve on a socket until it is told to stop."""
+        with bounded_logging():
+            await self._run_on(made, ready)
+
+    async def _run_on(self, made: socket.socket, ready: asyncio.Event | None) -> None:
         serving = asyncio.create_task(self.serve([made]))
         try:
             while not self.started and not serving.done():  # noqa: ASYNC110  it has no signal of its own
                 await asyncio.sleep(0.01)
-            if ready is not None and self.started:
-                ready.set()
+            if self.started:
+                made.listen(QUEUE)  # asyncio lets as many wait as it lets in at once
+                if ready is not None:
+                    ready.set()
             await serving
         finally:
             self.stop()

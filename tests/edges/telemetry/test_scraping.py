@@ -1,6 +1,7 @@
 """The two places to be scraped from: a worker's own port, and the HTTP API."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.app.observing import exposition
 from mainspring.errors import SettingError, WiringError
-from mainspring.telemetry.scraping import HEAD_BYTES, Scraped
+from mainspring.telemetry.scraping import HEAD_BYTES, REQUESTS_AT_ONCE, Scraped
 from mainspring.web.api import api
 from tests.edges.telemetry.order_of_every_kind import PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
@@ -96,6 +97,26 @@ def test_who_asks_nothing_and_who_reads_nothing_hold_up_no_stop(monkeypatch: pyt
             await deaf.readexactly(100_000_000)
         writer.close()
         other.close()
+
+    run(main)
+
+
+def test_who_asks_nothing_makes_room_for_who_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.telemetry.scraping.REQUEST_SECONDS", 3_600)  # it does not give up by itself
+    app = shop(Mainspring("memory://"))
+    app.observe(metrics=True)
+
+    async def main() -> None:
+        async with scraped(app) as (service, client):
+            place = urlsplit(service.address)
+            silent = [await asyncio.open_connection(place.hostname, place.port) for _ in range(2 * REQUESTS_AT_ONCE)]
+            assert (await client.get(service.address)).status_code == 200
+            for reader, _ in silent[: REQUESTS_AT_ONCE + 1]:
+                with contextlib.suppress(ConnectionError):
+                    assert await reader.read() == b""
+            assert not any(reader.at_eof() or reader.exception() for reader, _ in silent[REQUESTS_AT_ONCE + 1 :])
+            for _, writer in silent:
+                writer.transport.abort()
 
     run(main)
 
