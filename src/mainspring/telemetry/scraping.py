@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -18,6 +19,8 @@ REQUEST_SECONDS: Final = 10.0
 REQUESTS_AT_ONCE: Final = 20
 LEAST_SECRET_CHARACTERS: Final = 20
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+# A name or an address, and perhaps a port. Nothing else: what stands behind it might be another one's name.
+_HOST: Final = re.compile(r"([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{0,5})?", re.IGNORECASE | re.ASCII)
 _REASONS: Final = {
     200: "OK",
     400: "Bad Request",
@@ -47,6 +50,16 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False  # a name may lead anywhere
+
+
+def host_in(header: str) -> str | None:
+    """Return the one name in a Host header, without its port and in lower case; None: it is not one name.
+
+    >>> host_in("localhost:8080"), host_in("[::1]:8080"), host_in("127.0.0.1:1, evil"), host_in("[::1]evil")
+    ('localhost', '[::1]', None, None)
+    """
+    found = _HOST.fullmatch(header)
+    return None if found is None else found[1].lower()
 
 
 class Scraped:
@@ -126,7 +139,11 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
 
     async def _reply(self, head: str) -> Reply:
         request, *lines = head.split("\r\n")
-        headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        headers: dict[str, str] = {}
+        for name, _, value in (line.partition(":") for line in lines):
+            known = name.strip().lower()
+            # One that stands twice is no longer what either of them says.
+            headers[known] = f"{headers[known]}\n{value.strip()}" if known in headers else value.strip()
         method, _, rest = request.partition(" ")
         path = rest.partition(" ")[0].partition("?")[0]
         refusal = self._refusal(method, path, headers)
@@ -145,10 +162,9 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         if not path.startswith("/"):
             return _plain(400, "This is no request.")
         # A name in the DNS that leads here would let a page from elsewhere read what this machine alone may see.
-        host = headers.get("host", "").lower()
-        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if self._token is None and name not in _LOOPBACK:
-            return _plain(421, f"{name or 'No host'} is not served here.")
+        host = headers.get("host", "")
+        if self._token is None and host_in(host) not in _LOOPBACK:
+            return _plain(421, f"The host {host!a} is not served here.")
         if self._token is not None and not hmac.compare_digest(
             headers.get("authorization", "").encode(), f"Bearer {self._token}".encode()
         ):

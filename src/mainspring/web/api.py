@@ -40,7 +40,7 @@ from mainspring.web.guard import HEADERS, LOOPBACK, Guard
 from mainspring.web.observing import Observing
 from mainspring.web.problems import MEDIA_TYPE as PROBLEM
 from mainspring.web.problems import Problem, Refusal, problem_of, responses
-from mainspring.web.served import SCHEMAS, Served, path_of
+from mainspring.web.served import SCHEMAS, Checked, Served, path_of
 
 DESCRIPTION: Final = """\
 Durable workflows over HTTP: messages in, instances looked at and operated on, tasks for people, dead letters.
@@ -118,6 +118,7 @@ def api(
         redoc_url=None,
         openapi_url=None,
     )
+    made.router.route_class = Checked
     for routes in ROUTES:
         made.include_router(routes(served), prefix="/api")
     made.state.live = served.live

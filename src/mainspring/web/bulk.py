@@ -23,7 +23,7 @@ from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.problems import Problem, Refusal, problem_of, responses
 from mainspring.web.searching import Words
-from mainspring.web.served import Actor, Served, answer
+from mainspring.web.served import Actor, Checked, Served, answer
 
 AT_ONCE: Final = 2
 KEPT: Final = 50
@@ -148,7 +148,7 @@ class Jobs:
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["many instances"])
+    router = APIRouter(tags=["many instances"], route_class=Checked)
     read, act = [served.needs("read")], [served.needs("act")]
     jobs, text = Jobs(served), served.redaction.text
     served.on_stop.append(jobs.stop)

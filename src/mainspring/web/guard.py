@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 
+from mainspring.telemetry.scraping import host_in
 from mainspring.web.asgi import App, Message, Receive, Scope, Send, headers_of
 from mainspring.web.problems import Problem
 
@@ -62,7 +63,7 @@ class Guard:
 
     def knows(self, host: str) -> bool:
         """Tell whether a Host header names us, with or without a port."""
-        return self._hosts is None or without_port(host.lower()) in self._hosts
+        return self._hosts is None or host_in(host) in self._hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -78,6 +79,8 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Problem | None:
         host = headers.get("host", "")
+        if host and host_in(host) is None:
+            return Problem(400, "not understood", "Its Host is not one name, with or without a port.", "BadRequest")
         if not self.knows(host):
             return Problem(421, "unknown host", f"{host or 'No host'} is not served here.", "UnknownHost")
         if scope["method"] not in SAFE and not _is_signed(scope) and not _is_ours(headers, host):
@@ -89,17 +92,6 @@ class Guard:
 
     def _too_large(self) -> Problem:
         return Problem(413, "too large", _limit(self._body_bytes), "BodyTooLarge")
-
-
-def without_port(host: str) -> str:
-    """Return the name in a Host header.
-
-    >>> without_port("localhost:8080"), without_port("[::1]:8080"), without_port("[::1]")
-    ('localhost', '[::1]', '[::1]')
-    """
-    if host.startswith("["):
-        return host[: host.find("]") + 1]
-    return host.partition(":")[0]
 
 
 def _is_signed(scope: Scope) -> bool:
@@ -114,7 +106,7 @@ def _is_ours(headers: Mapping[str, str], host: str) -> bool:
     if site is not None:
         return site in _OUR_PAGES
     origin = headers.get("origin")
-    return origin is None or origin.partition("://")[2].lower() == host.lower()
+    return origin is None or (bool(host) and origin.partition("://")[2].lower() == host.lower())
 
 
 def _limit(body_bytes: int) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
+from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
 
 from mainspring.analysis.model import Machine
@@ -60,6 +61,11 @@ class Needed:
 
     # All that every request passes is a coroutine, though nothing waits: FastAPI would send a function to a thread.
     async def __call__(self, request: Request) -> None:
+        if getattr(request.state, "asked_by", None) is not self:  # a route that is `Checked` has asked before
+            self.check(request)
+
+    def check(self, request: Request) -> None:
+        """Let a request in, or refuse it."""
         address = request.client.host if request.client else None
         who = self._access.who(headers_of(request.scope), address)
         if who is None:
@@ -68,9 +74,25 @@ class Needed:
         if not who.may(self.permission):
             detail = f"The role {who.role} does not permit to {self.permission}."
             raise Refusal(Problem(403, "not permitted", detail, "NotPermitted"))
-        request.state.who = who
+        request.state.who, request.state.asked_by = who, self
         if self.permission in AUDITED:
             audit.info("%s: %s %s", who.name or "somebody here", request.method, path_of(request))
+
+
+class Checked(APIRoute):
+    """A route that asks who comes before it reads anything: FastAPI would read the body, and its JSON, first."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request, behind what lets it in."""
+        answered = super().get_route_handler()
+        needed = [each.dependency for each in self.dependencies if isinstance(each.dependency, Needed)]
+
+        async def checked(request: Request) -> Response:
+            for each in needed:
+                each.check(request)
+            return await answered(request)
+
+        return checked
 
 
 class Served:
