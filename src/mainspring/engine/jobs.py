@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
@@ -81,7 +81,9 @@ def business_key(handler: Handler, job: Job) -> str | None:
 def own_result(handler: Handler, remembered: Any) -> Any:
     """Return what is remembered under a business key; refuse what cannot be this handler's result."""
     if handler.result_types and type(remembered) not in handler.result_types:
-        what = f"{handler.name} returns no {type_of(type(remembered)).name}, and its key remembers one"
+        what = (
+            f"{handler.name} returns no {type_of(cast('type[Any]', type(remembered))).name}, and its key remembers one"
+        )
         raise DoNotRetryError(f"{what}: another handler has the same key. Let each key begin with its command's name.")
     return remembered
 

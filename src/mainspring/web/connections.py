@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
@@ -21,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from mainspring.errors import SettingError
+from mainspring.logs import logger
 from mainspring.web.asgi import App, Receive, Scope, Send
 from mainspring.web.problems import Problem
 
@@ -29,7 +29,7 @@ HEALTH: Final = frozenset({"/api/health", "/api/ready"})
 PIPELINED: Final = 16
 """So many requests of a connection wait behind the one that is under way."""
 
-log = logging.getLogger("mainspring.web")
+log = logger("mainspring.web")
 
 
 class Limits(Struct, frozen=True):
