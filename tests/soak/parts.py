@@ -66,6 +66,11 @@ PARTS: Final = (
     ),
     Part("frameworks", "-m tests.edges.frameworks --rounds 100", "-m tests.edges.frameworks --rounds 2"),
     Part("memory", "-m tests.proof.memory_soak --minutes 60", "-m tests.proof.memory_soak --minutes 2"),
+    Part(
+        "memory-postgres",
+        "-m tests.proof.memory_soak --store postgres --minutes 60",
+        "-m tests.proof.memory_soak --store postgres --minutes 2",
+    ),
     Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
     Part("long-tests", _LONG_TESTS, _LONG_TESTS),
     Part("mutants", "-m tests.mutants", "-m tests.mutants --sample 0.02"),

@@ -11,7 +11,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import cache
 from typing import Any, Final, get_args, get_origin
 
 from msgspec import Struct
@@ -23,6 +22,7 @@ from mainspring.core.workflow import Again, History, UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
+_KEPT_AS: Final = "__mainspring_definition__"
 
 _SIGNATURES: Final = {
     "route": "def route(self, message: Input) -> str | None",
@@ -54,9 +54,17 @@ class Definition(Struct, frozen=True):
     expected_within: timedelta | None
 
 
-@cache
 def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
     """Return the definition of a workflow class, read and checked on first use."""
+    try:
+        return vars(cls)[_KEPT_AS]
+    except KeyError:
+        # With the class, and not in a cache, which would keep every class for ever: an app makes some for itself.
+        setattr(cls, _KEPT_AS, definition := _read(cls))
+        return definition
+
+
+def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
     inputs, states, outputs = read_type_parameters(cls, Workflow)
     _check_methods(cls)
     _check_snapshot_every(cls)

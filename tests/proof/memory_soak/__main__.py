@@ -80,6 +80,7 @@ def _stored(store: str) -> Generator[tuple[str, Any]]:
         if store == "sqlite":
             yield f"sqlite:///{folder}/soak.db", lambda: _file_size(folder)
             return
+        folder.chmod(0o755)  # root starts the server as somebody else, who has to get there
         server = own_server(folder)
         try:
             yield server.url, lambda: _database_size(server.url)

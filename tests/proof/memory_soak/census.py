@@ -29,6 +29,12 @@ def census(*roots: Any) -> Counter[str]:
     return found
 
 
+def kinds() -> Counter[str]:
+    """Return how many objects there are at all, by type, of those that the collector knows."""
+    gc.collect()
+    return Counter(f"{type(one).__module__}.{type(one).__qualname__}" for one in gc.get_objects())
+
+
 def grown(before: Counter[str], after: Counter[str], least: int) -> dict[str, int]:
     """Return the types of which there are so many more.
 

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,17 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.engine.lanes import Lane
-from tests.proof.memory_soak.census import census, grown
+from tests.proof.memory_soak.census import census, grown, kinds
 from tests.proof.memory_soak.figures import Sample, judge, plot
-from tests.proof.memory_soak.load import Client, jobs
+from tests.proof.memory_soak.load import Client, Start, jobs
 from tests.support.paths import ROOT
+from tests.support.postgres.server import postgres_url
 from tests.support.running import run
 from tests.support.waiting import until
 
 JOBS = 80
 PLANTED_JOBS = 20
+APPS = 15
 TEST_SECONDS = 300
 
 
@@ -64,11 +67,31 @@ def keep_lanes(app: Mainspring) -> list[Lane]:
     return kept
 
 
-def left_behind_elsewhere(folder: Path, call: str) -> dict[str, int]:
+def left_by_apps(url: str) -> dict[str, int]:
+    """Return of which types there are more objects, one for each app at least, after apps were opened and closed."""
+
+    async def open_and_close() -> None:
+        app = jobs(url)
+        app.schedules.add("hourly", message=Start("hourly", "well"), every=timedelta(hours=1))
+        async with app:
+            pass
+
+    async def body() -> dict[str, int]:
+        for _ in range(APPS):
+            await open_and_close()
+        before = kinds()
+        for _ in range(APPS):
+            await open_and_close()
+        return grown(before, kinds(), APPS)
+
+    return run(body)
+
+
+def elsewhere(url: str, call: str) -> dict[str, int]:
     """Call it in a process of its own: what other tests have left in this one can be reached, too, and takes long."""
-    code = f"import json, sys, tests.proof.memory_soak.test_memory as t; print(json.dumps(t.left_behind({call})))"
+    code = f"import json, sys, tests.proof.memory_soak.test_memory as t; print(json.dumps(t.{call}))"
     done = subprocess.run(  # noqa: S603  our own code
-        [sys.executable, "-c", code, f"sqlite:///{folder}/jobs.db"],
+        [sys.executable, "-c", code, url],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -80,13 +103,20 @@ def left_behind_elsewhere(folder: Path, call: str) -> dict[str, int]:
 
 
 def test_nothing_is_kept_of_instances_that_came_and_went(tmp_path: Path) -> None:
-    assert left_behind_elsewhere(tmp_path, f"sys.argv[1], {JOBS}") == {}
+    assert elsewhere(f"sqlite:///{tmp_path}/jobs.db", f"left_behind(sys.argv[1], {JOBS})") == {}
 
 
 def test_what_is_kept_is_found(tmp_path: Path) -> None:
-    found = left_behind_elsewhere(tmp_path, f"sys.argv[1], {PLANTED_JOBS}, t.keep_lanes")
+    found = elsewhere(f"sqlite:///{tmp_path}/jobs.db", f"left_behind(sys.argv[1], {PLANTED_JOBS}, t.keep_lanes)")
 
     assert found["mainspring.engine.lanes.Lane"] >= PLANTED_JOBS // 2
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite", "postgres"])
+def test_nothing_is_kept_of_apps_that_were_closed(store: str, tmp_path: Path) -> None:
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path}/jobs.db"}
+
+    assert elsewhere(urls.get(store) or postgres_url(tmp_path), "left_by_apps(sys.argv[1])") == {}
 
 
 @pytest.mark.parametrize(

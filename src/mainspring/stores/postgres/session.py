@@ -37,6 +37,9 @@ LONGEST_PAUSE_SECONDS: Final = 2.0
 # Others may have none: a server has only so many connections.
 IDLE_BEFORE_CLOSED_SECONDS: Final = 10.0
 STATEMENTS_CACHED: Final = 200
+RECEIVED_AT_ONCE_BYTES: Final = 16 * 1_024
+"""asyncio takes a block of 256 KiB for whatever comes, gives back what is left, and keeps the begin while it is read.
+What is made meanwhile lies in the rest, so that the next block needs new memory: the heap grew by 1 MB a minute."""
 # The server itself ends a statement before: who has no answer by then has no connection.
 ANSWER_SECONDS: Final = STATEMENT_SECONDS + 10
 FOREVER_SECONDS: Final = 86_400.0
@@ -192,6 +195,7 @@ async def connect(address: Address) -> Session:
             raise translated(str(address), cause) from cause
         else:
             address.prefer(host)
+            _receive_in_small_blocks(raw)
             return Session(raw)
     if len(failures) == 1:
         (cause,) = failures.values()
@@ -200,6 +204,12 @@ async def connect(address: Address) -> Session:
         f"{host}: {str(cause) or f'no answer within {CONNECT_SECONDS:g} s'}" for host, cause in failures.items()
     )
     raise StoreUnreachableError(str(address), said)
+
+
+def _receive_in_small_blocks(raw: Any) -> None:
+    transport: Any = raw._transport  # noqa: SLF001  asyncpg does not give it away
+    if hasattr(transport, "max_size"):  # with TLS, and in other event loops, it is not asyncio's own
+        transport.max_size = RECEIVED_AT_ONCE_BYTES
 
 
 class Pool:
