@@ -24,6 +24,7 @@ _MODEL: Final = "-m tests.proof.model --store {} --examples {} --steps {}"
 _LONG_TESTS: Final = "-m pytest -q -m soak tests/ examples"
 _PROPERTIES: Final = (
     "-m pytest -q --hypothesis-profile others tests/unit/core tests/unit/codec tests/engine/policies "
+    "tests/proof/histories/test_search.py "
     "tests/engine/test_same_streams.py tests/unit/analysis/test_layout.py tests/unit/analysis/test_pictures.py"
 )
 

@@ -17,11 +17,13 @@ from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.operators import Operators
 from tests.proof.crash.saga_handlers import add_errands
 from tests.proof.crash.worker import app_of, clock_watched, started
+from tests.proof.histories.slates import add_slates, write_slates
 
 
 async def main(place: Place, number: str, seed: int, travellers: int) -> None:
     app = app_of(place)
     add_errands(app, place)
+    add_slates(app)
     chance = random.Random(f"{seed}-{number}")  # noqa: S311  no secret
     client = Client(app, place, chance, number)
     ending = asyncio.Event()
@@ -34,7 +36,8 @@ async def main(place: Place, number: str, seed: int, travellers: int) -> None:
     try:
         await client.repeat_unknown(read_lines(place.ledger))
         travels = (client.travel(f"j{number}-{n}") for n in range(travellers))
-        await asyncio.gather(*travels, operators.run_errands())
+        slates = write_slates(app, place, chance, number, client.stopping)
+        await asyncio.gather(*travels, operators.run_errands(), slates)
         await ending.wait()
     finally:
         looking_after.cancel()

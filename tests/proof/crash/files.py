@@ -36,6 +36,13 @@ class Place:
         """The store's URL: what was written down for this run, or else a file beside the others."""
         return self._address.read_text() if self._address.exists() else f"sqlite:///{self.database}"
 
+    def history(self, client: str) -> Path:
+        """What a client asked and was told, call by call."""
+        return self.folder / f"history-{client}.jsonl"
+
+    def histories(self) -> list[Path]:
+        return sorted(self.folder.glob("history-*.jsonl"))
+
     def serving(self, worker: int) -> Path:
         """The mark of a worker that has begun to serve."""
         return self.folder / f"serving-{worker}"

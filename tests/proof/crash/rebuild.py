@@ -1,4 +1,7 @@
-"""`python -m tests.proof.crash.rebuild FOLDER`: read the read model at rest, fill it anew, and read it again."""
+"""`python -m tests.proof.crash.rebuild FOLDER`: a last look at rest.
+
+It reads the read model, fills it anew and reads it again, and reads all slates once more.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from mainspring import Mainspring
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.saga_handlers import PROJECTION, add_errands
 from tests.proof.crash.worker import app_of, started
+from tests.proof.histories.slates import add_slates, last_look
 
 PAGE = 500
 
@@ -17,6 +21,7 @@ PAGE = 500
 async def main(place: Place) -> None:
     app = app_of(place)
     add_errands(app, place)
+    add_slates(app)
     lines = Lines(place.documents)
     await started(app, work=False)
     try:
@@ -25,6 +30,7 @@ async def main(place: Place) -> None:
         await app.projections(PROJECTION).rebuild()
         await app.projections(PROJECTION).caught_up()
         await _write(app, lines, "rebuilt")
+        await last_look(app, place)
     finally:
         await app.stop()
 

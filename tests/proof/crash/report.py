@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tests.proof.crash.checker import Fault, Verdict
 from tests.proof.crash.evidence import Evidence, Recorded
+from tests.proof.histories.judge import Judged
 
 FAULTS_SHOWN = 10
 BODY_CHARACTERS = 90
@@ -35,7 +36,7 @@ def report(evidence: Evidence, verdicts: list[Verdict]) -> str:
     return "\n".join([*_summary(evidence), "", *_table(verdicts), *_faults(evidence, verdicts)])
 
 
-def section(run: Run, evidence: Evidence, verdicts: list[Verdict]) -> str:
+def section(run: Run, evidence: Evidence, verdicts: list[Verdict], histories: Judged) -> str:
     """Return how it went in a few lines of Markdown."""
     answers = Counter(asked.answer for asked in evidence.asked)
     faults = Counter(fault.invariant for verdict in verdicts for fault in verdict.faults)
@@ -52,6 +53,7 @@ def section(run: Run, evidence: Evidence, verdicts: list[Verdict]) -> str:
         *((("server", run.server),) if run.server else ()),
         ("inputs", ", ".join(f"{count:,} {answer}" for answer, count in answers.most_common())),
         ("effects", f"{made:,}; {_lost_calls(evidence):,} calls were lost in a kill and made again"),
+        ("histories of clients", str(histories)),
         ("violations", f"{broken}, by {len(verdicts) - blind} checks of {sum(v.seen for v in verdicts):,} facts"),
         ("quiet", f"{quiet}; {run.exits} workers ended by themselves"),
     )

@@ -11,9 +11,11 @@ import pytest
 from msgspec import json
 
 from tests.proof.crash.check import judged
+from tests.proof.crash.checker import Verdict
 from tests.proof.crash.evidence import read
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.undisturbed import run_undisturbed
+from tests.proof.histories.slates import judge_histories
 from tests.support.running import run
 
 Plant = Callable[[apsw.Connection, Place], None]
@@ -43,12 +45,16 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def faults(place: Place) -> list[tuple[int, str]]:
-    return [(fault.invariant, fault.what) for verdict in judged(place, read(place)) for fault in verdict.faults]
+    return [(fault.invariant, fault.what) for verdict in verdicts(place) for fault in verdict.faults]
+
+
+def verdicts(place: Place) -> list[Verdict]:
+    return judged(place, read(place), judge_histories(place))
 
 
 def test_a_healthy_run_has_no_faults_and_every_check_had_something_to_look_at(healthy: Place) -> None:
     assert faults(healthy) == []
-    assert [verdict.title for verdict in judged(healthy, read(healthy)) if not verdict.seen] == []
+    assert [verdict.title for verdict in verdicts(healthy) if not verdict.seen] == []
 
 
 # ---- 1: what clients were told
@@ -355,6 +361,16 @@ def a_child_brought_its_result_twice(db: apsw.Connection, place: Place) -> None:
 def a_stamp_was_made_twice(db: apsw.Connection, place: Place) -> None:
     line = next(line for line in read_lines(place.effects) if (line.get("what") or "").startswith("stamp"))
     _add(place.effects, **{**line, "effect": "another"})
+
+
+# ---- 20: what clients saw (more of it in tests/proof/histories)
+
+
+@plants(20)
+def a_client_was_told_of_what_never_was(db: apsw.Connection, place: Place) -> None:
+    _add(place.history("1"), call="x", to="Slate/s-1", verb="state", began=2**62, id="", message=None, task=None)
+    seen = {"type": "Marks", "body": {"marks": ["Chalk never"]}}
+    _add(place.history("1"), told="x", ended=2**62 + 1, outcome="seen", value=seen)
 
 
 @pytest.mark.parametrize(("invariant", "plant"), PLANTED, ids=[plant.__name__ for _, plant in PLANTED])

@@ -4,6 +4,7 @@ import pytest
 
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.loop import Loop
+from tests.proof.histories.slates import judge_histories
 from tests.support.postgres.server import Unavailable
 
 CYCLES = 5
@@ -39,3 +40,7 @@ def test_kills_break_no_promise(store: str, tmp_path: Path) -> None:
     assert run.kills == CYCLES
     assert run.exits == 0
     assert [line for line in read_lines(place.ledger) if line.get("answer") == "ok"]
+    histories = judge_histories(place)
+    assert histories.undecided == []
+    assert histories.reads > 0
+    assert histories.decided == histories.instances > 0

@@ -21,6 +21,20 @@ from tests.proof.crash.saga_handlers import add_errands
 from tests.proof.crash.saga_workflows import ROLE, Approve, Errand, Refuse, RunErrand, Turn
 from tests.proof.crash.tables import prepare
 from tests.proof.crash.worker import app_of
+from tests.proof.histories.calls import Witness
+from tests.proof.histories.slates import ROLE as SCRIBE
+from tests.proof.histories.slates import (
+    Chalk,
+    Copy,
+    Drop,
+    Nay,
+    Scrawl,
+    Tally,
+    Vote,
+    Wipe,
+    Yea,
+    add_slates,
+)
 from tests.support.waiting import PATIENCE_SECONDS, until
 
 WORKER: Final = 1
@@ -28,6 +42,7 @@ JOURNEY: Final = "j-1"
 ACCOUNT: Final = "account-0"
 APPROVED: Final = "e-1"
 REFUSED: Final = "e-2"
+SLATE: Final = "s-1"
 
 
 async def run_undisturbed(place: Place) -> None:
@@ -40,6 +55,7 @@ async def run_undisturbed(place: Place) -> None:
         Lines(place.samples).add(sync=False, **(sample(place, 1) or {}))
         async with _started(place, WORKER, work=True):
             await _go_on(app, client, Operators(app, place, client, random.Random(1), "1"))  # noqa: S311  as above
+            await write_slate(app, Witness(app, place.history("1"), "1"))
             await until(lambda: quiet(place, COME_TO_REST))
             await rebuild.main(place)
 
@@ -48,6 +64,7 @@ async def run_undisturbed(place: Place) -> None:
 async def _started(place: Place, generation: int, *, work: bool) -> AsyncGenerator[Mainspring]:
     app = app_of(place, generation)
     add_errands(app, place)
+    add_slates(app)
     await app.start(work=work)
     try:
         yield app
@@ -81,8 +98,36 @@ async def _go_on(app: Mainspring, client: Client, operators: Operators) -> None:
     await client.ask(f"{JOURNEY}-late", f"Journey/{JOURNEY}", Note(JOURNEY, 2))
 
 
-async def _task_of(app: Mainspring, errand: str) -> str | None:
-    return next((task.id for task in await app.tasks.list(role=ROLE) if task.instance == errand), None)
+async def write_slate(app: Mainspring, witness: Witness, id: str = SLATE) -> None:
+    """Do each thing that can be done to a slate, once, and read behind each."""
+    slate, scrap = f"Slate/{id}", f"Scrap/{id}"
+    for message in (Chalk(id, "a"), Drop(id, "b"), Copy(id, "c"), Vote(id, "d")):
+        await witness.state(slate)
+        await witness.send(slate, message, message.mark)
+    task = await until(lambda: _task_of(app, id, SCRIBE))
+    answers = (Yea(id, "d", "ann"), Nay(id, "d", "bob"))
+    await asyncio.gather(*(witness.answer(slate, task, "d", answer, [SCRIBE]) for answer in answers))
+    await witness.request(slate, Tally(id, "e"), "e", timeout=timedelta(seconds=PATIENCE_SECONDS))
+    await witness.send(slate, Chalk(id, "a"), "a")
+    await witness.send(slate, Chalk(id, "instead"), "a")
+    for message in (Scrawl(id, "f"), Scrawl(id, "g")):
+        await witness.send(scrap, message, message.mark)
+        await witness.state(scrap)
+    # Only then is it certain that nothing is late.
+    await until(lambda: _traced(app, slate))
+    await witness.state(slate)
+    await witness.send(slate, Wipe(id, "h"), "h")
+    await witness.result(slate)
+    await witness.send(slate, Chalk(id, "i"), "i")
+
+
+async def _traced(app: Mainspring, slate: str) -> bool:
+    marks: tuple[str, ...] = (await app.instance_at(slate).state()).marks
+    return {"Traced c", "Drop b"} <= set(marks)
+
+
+async def _task_of(app: Mainspring, instance: str, role: str = ROLE) -> str | None:
+    return next((task.id for task in await app.tasks.list(role=role) if task.instance == instance), None)
 
 
 async def _mended(app: Mainspring, operators: Operators) -> bool:

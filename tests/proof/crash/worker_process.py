@@ -12,6 +12,7 @@ from mainspring.engine import engine
 from tests.proof.crash.files import Place
 from tests.proof.crash.saga_handlers import add_errands
 from tests.proof.crash.worker import app_of, work
+from tests.proof.histories.slates import add_slates
 
 
 def main(folder: str, number: str, lease_seconds: str | None = None) -> None:
@@ -23,6 +24,7 @@ def main(folder: str, number: str, lease_seconds: str | None = None) -> None:
     place = Place(Path(folder))
     app = app_of(place, int(number))
     add_errands(app, place)
+    add_slates(app)
     asyncio.run(work(place, int(number), app))
 
 
