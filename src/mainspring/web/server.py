@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import Generator, Iterable
 from functools import partial
@@ -14,6 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from mainspring.errors import SettingError
+from mainspring.logs import logger
 from mainspring.telemetry.logs import Seldom
 from mainspring.telemetry.scraping import is_loopback
 from mainspring.web.access import Access
@@ -106,12 +106,12 @@ def bounded_logging() -> Generator[None]:
     """Let nobody fill a log by what they send, or by connections for which there are no files, however it is set up."""
     seldom = Seldom()
     for name in LOGGED_BY_OTHERS:
-        logging.getLogger(name).addFilter(seldom)
+        logger(name).addFilter(seldom)
     try:
         yield
     finally:
         for name in LOGGED_BY_OTHERS:
-            logging.getLogger(name).removeFilter(seldom)
+            logger(name).removeFilter(seldom)
 
 
 class Server(uvicorn.Server):
