@@ -135,7 +135,7 @@ def test_a_late_result_of_an_earlier_run_is_kept_and_not_stepped(make_app: MakeA
     run(main)
 
 
-def test_one_that_cannot_begin_anew_stays_as_it_ended(make_app: MakeApp) -> None:
+def test_one_that_cannot_begin_anew_stays_as_it_ended(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
     class Picky(Job):
         again = "anew"
 
@@ -150,7 +150,8 @@ def test_one_that_cannot_begin_anew_stays_as_it_ended(make_app: MakeApp) -> None
             assert (await app.send(Start("j-1", times=2))).status == "dead letter"
             assert (await app.instance(Picky, "j-1").row()).status == "completed"
             (letter,) = await app.dead_letters()
-            assert "too many" in letter.reason
+            assert letter.error == "ValueError: too many"
+            assert "Picky/j-1: Start failed, and is a dead letter" in caplog.text
             await (await app.send(Start("j-1", times=1))).result()
 
     run(main)

@@ -13,7 +13,9 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, EVENTS_FROM_END
 from mainspring.errors import (
     DamagedRecordError,
+    DoNotRetryError,
     InstanceFailedError,
+    InstanceSuspendedError,
     NoSuchInstanceError,
     StoreClosedError,
     WaitTimeoutError,
@@ -243,5 +245,50 @@ def test_an_end_elsewhere_that_no_look_has_found_is_found_when_the_time_is_up(
         await waiting
         await client.stop()
         await worker.stop()
+
+    run(main)
+
+
+def test_who_waits_for_one_that_is_suspended_hears_it_at_once(store: CountedStore, clock: VirtualClock) -> None:
+    async def refused(command: Work) -> Done:
+        raise DoNotRetryError(f"there is no part {command.part}")
+
+    async def main() -> None:
+        app = Mainspring("memory://", runtime=Runtime(clock), store=store)
+        app.add(Job())
+        app.handler(refused)
+        async with app:
+            receipt = await app.send(Start("j-1"))
+            for _ in range(2):  # while it becomes so, and when it is so
+                with pytest.raises(
+                    InstanceSuspendedError, match=r"Job/j-1 is suspended: .* there is no part 0"
+                ) as told:
+                    await receipt.result(timeout=DAY)
+                assert told.value.instance == "Job/j-1"
+
+    run(main)
+
+
+def test_who_waits_for_one_that_an_operator_suspends_hears_it_at_once_and_elsewhere_soon(
+    store: CountedStore, clock: VirtualClock
+) -> None:
+    async def main() -> None:
+        client, operator = app_on(store, clock), app_on(store, clock)
+        await client.start(work=False)
+        await operator.start(work=False)
+        await client.send(Start("j-1"))
+        here, there = (
+            asyncio.ensure_future(app.instance(Job, "j-1").result(timeout=DAY)) for app in (operator, client)
+        )
+        await turns()
+        await operator.instance(Job, "j-1").suspend("for a look")
+        with pytest.raises(InstanceSuspendedError, match="for a look"):
+            await here
+        assert not there.done()
+        clock.advance(ELSEWHERE_SECONDS)
+        with pytest.raises(InstanceSuspendedError, match="for a look"):
+            await there
+        await client.stop()
+        await operator.stop()
 
     run(main)

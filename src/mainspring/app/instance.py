@@ -19,6 +19,7 @@ from mainspring.errors import (
     DamagedRecordError,
     InstanceFailedError,
     InstancePurgedError,
+    InstanceSuspendedError,
     NoSuchInstanceError,
     OperationError,
     WaitTimeoutError,
@@ -111,10 +112,12 @@ class Instance(Generic[In, State, Out]):
         return execution_log(await self.stream())
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
-        """Wait for the end. Return the result, or raise if it failed or was cancelled."""
+        """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
         end = await self._end(timeout)
         if end.status == "completed":
             return end.result
+        if end.status == "suspended":
+            raise InstanceSuspendedError(str(self._ref), end.result)
         raise InstanceFailedError(str(self._ref), end.status, end.result)
 
     async def attributes(self) -> dict[str, Value]:
@@ -168,7 +171,17 @@ class Instance(Generic[In, State, Out]):
         await Operations(self._app.engine).migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
+        """Wait for the end, or for a suspension that rows confirm: it may be resumed before one is told of it."""
         engine, seconds = self._app.engine, checked_seconds(timeout)
+        ends_us = engine.store.now_us() + int(seconds * 1e6)
+        while True:
+            end = await self._told(seconds, max(0.0, (ends_us - engine.store.now_us()) / 1e6))
+            known = end if end.status != "suspended" else await engine.waiting.recorded_end(self._ref)
+            if known is not None:
+                return known
+
+    async def _told(self, seconds: float, left_seconds: float) -> End:
+        engine = self._app.engine
         future = engine.end_of(self._ref)
         sleeper: asyncio.Future[None] | None = None
         try:
@@ -177,7 +190,7 @@ class Instance(Generic[In, State, Out]):
             end = None if engine.stepper.is_running(self._ref) else await engine.waiting.recorded_end(self._ref)
             if end is not None and not future.done():
                 return end
-            sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(seconds))
+            sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(left_seconds))
             await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
             if future.done():
                 return future.result()

@@ -12,12 +12,15 @@ from mainspring.engine.engine import Engine
 from mainspring.engine.intake import checked_message_id
 from mainspring.engine.pending import Pending
 from mainspring.engine.waiting import ELSEWHERE_SECONDS
-from mainspring.errors import OperationError, WaitTimeoutError
+from mainspring.errors import InstanceSuspendedError, OperationError, WaitTimeoutError
+from mainspring.port.ids import plain
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
+INPUTS: Final = 1_000
+"""So many inputs that wait are looked through for a request."""
 
 
 async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None) -> Any:
@@ -38,6 +41,7 @@ async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | N
                 f"was not taken by {pending.ref} and is a dead letter",
                 "Begin the instance first; the dead letter says why.",
             )
+        await _refuse_suspended(engine, pending, status)
         return await _awaited(app, engine, pending, future, seconds, look=status == "duplicate")
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
@@ -59,6 +63,7 @@ async def _awaited(
             known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
             if known:
                 return reply
+            await _refuse_suspended(engine, pending)
         look = True
         left = (deadline_us - engine.store.now_us()) / 1e6
         if left <= 0:
@@ -70,6 +75,15 @@ async def _awaited(
         finally:
             sleeper.cancel()
     return future.result()
+
+
+async def _refuse_suspended(engine: Engine, pending: Pending, status: str = "") -> None:
+    """Let nobody wait for a reply of an instance that is suspended before it has taken the request."""
+    [loaded] = await engine.store.load([pending.ref], 0) if status in ("", "suspended") else [None]
+    if loaded is None or loaded.row.status != "suspended":
+        return
+    if status or any(plain(row.message_id) == pending.id for row in await engine.store.inbox(pending.ref, INPUTS)):
+        raise InstanceSuspendedError(str(pending.ref), loaded.row.error)
 
 
 async def kept_reply(app: Mainspring, id: str) -> Any:

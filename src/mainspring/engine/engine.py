@@ -307,8 +307,8 @@ class Engine:
         self.dispatcher.promise(outputs, times)
 
     def ended(self, lane: Lane) -> None:
-        """Wake those who wait for the instance's end."""
-        self.tell_end(lane.ref, lane.status, lane.result)
+        """Wake those who wait for the instance's end, or that of one that is suspended."""
+        self.tell_end(lane.ref, lane.status, lane.error if lane.status == "suspended" else lane.result)
 
     def tell_end(self, ref: Ref, status: Status, result: Any) -> None:
         """Wake those who wait for an instance's end with how it ended."""

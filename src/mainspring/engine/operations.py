@@ -72,6 +72,7 @@ class Operations:
             return self._unit(row, Suspended(reason), "suspended", actor or OPERATOR, error=reason)
 
         await self._commit(ref, unit, reads=False)
+        self._engine.tell_end(ref, "suspended", reason)
 
     async def resume(self, ref: Ref, actor: str | None, *, mended: bool = False) -> None:
         """Step again, beginning with the input that failed if one did. `mended` says that a compensation will go on."""

@@ -349,11 +349,17 @@ class Stepper:
                 self._observer.taken(pending, unit, outcome, status, fault)
             if type(outcome) is Committed:
                 if fault is not None:
-                    what, said = "%s is suspended: %s failed in it", about_input(pending)
-                    log.error(what, pending.ref, pending.type, exc_info=fault, extra=said)
+                    what = (
+                        "%s is suspended: %s failed in it"
+                        if status == "suspended"
+                        else "%s: %s failed, and is a dead letter"
+                    )
+                    log.error(what, pending.ref, pending.type, exc_info=fault, extra=about_input(pending))
                 if pending.answer is not None:
                     pending.answer.resolve(status)
                 self._committed(lane, unit, outcome, outputs)
+                if status == "suspended":
+                    self._followers.ended(lane)
             else:
                 self._refused(lane, pending, outcome)
             if not lane.under_way:

@@ -24,10 +24,12 @@ ELSEWHERE_SECONDS: Final = 0.5
 ASKED_AT_ONCE: Final = 1_000
 # An end stands at the end of its stream, or has a few records behind it.
 EVENTS_FROM_END: Final = 100
+# Whoever waits for its end waits in vain, until somebody resumes it.
+STANDING: Final = (*ENDED, "suspended")
 
 
 class End(Struct, frozen=True):
-    """How an instance ended: its status, and its result or the reason.
+    """How an instance ended, or why it does not go on: its status, and its result or the reason.
 
     >>> End("failed", "out of stock").status
     'failed'
@@ -106,7 +108,7 @@ class Waiting:
             await self._hear(ref, loaded)
 
     async def _hear(self, ref: Ref, loaded: Loaded | None) -> None:
-        if loaded is None or loaded.row.status not in ENDED or ref not in self._futures:
+        if loaded is None or loaded.row.status not in STANDING or ref not in self._futures:
             return
         try:
             self.tell(ref, await self.recorded(ref, loaded))
@@ -114,14 +116,14 @@ class Waiting:
             self.fail(error, [ref])
 
     async def recorded_end(self, ref: Ref) -> End | None:
-        """Return how an instance ended, if the rows say that it has."""
+        """Return how an instance ended, or that it is suspended, if the rows say so."""
         [loaded] = await self._store.load([ref], 0)
-        if loaded is None or loaded.row.status not in ENDED:
+        if loaded is None or loaded.row.status not in STANDING:
             return None
         return await self.recorded(ref, loaded)
 
     async def recorded(self, ref: Ref, loaded: Loaded) -> End:
-        """Return how an instance ended that has."""
+        """Return how an instance stands that does not go on."""
         row = loaded.row
         if row.purged_us is not None:
             raise InstancePurgedError(str(ref), row.status, moment(row.purged_us))

@@ -21,6 +21,7 @@ MainspringError
 ├── NoSuchInstanceError         there is no instance with this identity
 │   └── InstancePurgedError     the instance ended, and its stream was purged
 ├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
+├── InstanceSuspendedError      the instance whose result or reply is awaited is suspended
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
 ├── NoSuchTaskError             there is no task with this id
@@ -98,6 +99,7 @@ from mainspring.errors.running import (
     DuplicateIdError,
     InstanceFailedError,
     InstancePurgedError,
+    InstanceSuspendedError,
     LendingError,
     NoSuchInstanceError,
     NoSuchTaskError,
@@ -149,6 +151,7 @@ __all__ = [
     "InstanceEndedError",
     "InstanceFailedError",
     "InstancePurgedError",
+    "InstanceSuspendedError",
     "InvalidDecisionError",
     "InvalidIdError",
     "InvalidStateError",

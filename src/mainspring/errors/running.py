@@ -113,6 +113,20 @@ class InstanceFailedError(MainspringError):
         )
 
 
+class InstanceSuspendedError(MainspringError):
+    """The instance whose result or reply is awaited is suspended: it waits for somebody, and so would its caller.
+
+    >>> str(InstanceSuspendedError("OrderFulfilment/o-1", "KeyError: 'price'"))
+    "OrderFulfilment/o-1 is suspended: KeyError: 'price'. Mend the cause and resume it; it goes on from there."
+    """
+
+    def __init__(self, instance: str, error: str | None) -> None:
+        self.instance = instance
+        self.error = error
+        what = f"{instance} is suspended: {error or 'no reason given'}"
+        super().__init__(f"{what}. Mend the cause and resume it; it goes on from there.")
+
+
 class WaitTimeoutError(MainspringError, TimeoutError):
     """What was awaited did not come in time. It may still come: nothing was cancelled.
 

@@ -23,6 +23,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.DuplicateIdError, 409, "id used before"),
     (errors.OperationError, 409, "not possible now"),
     (errors.InstanceFailedError, 409, "failed"),
+    (errors.InstanceSuspendedError, 409, "suspended"),
     (errors.WaitTimeoutError, 504, "not in time"),
     (errors.BodyTooLargeError, 413, "too large"),
     (errors.ErasedError, 410, "erased"),

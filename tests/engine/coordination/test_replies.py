@@ -22,7 +22,7 @@ from mainspring import (
 )
 from mainspring.core.events import Replied
 from mainspring.core.story import tell
-from mainspring.errors import OperationError, WaitTimeoutError
+from mainspring.errors import InstanceSuspendedError, OperationError, WaitTimeoutError
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -231,3 +231,26 @@ async def _asked(app: Mainspring, times: int) -> bool:
 async def _at_rest(app: Mainspring) -> bool:
     stats = await app.stats()
     return stats.outbox == stats.inbox == 0
+
+
+def test_a_request_to_one_that_is_suspended_says_so_at_once_and_is_answered_when_it_goes_on(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        client = make_app(clock)
+        client.add(Desk())
+        await client.start(work=False)
+        app = make_app(clock)
+        app.add(Desk())
+        async with app:
+            desk = app.instance(Desk, "quick")
+            await app.send(Ask("quick"))
+            await desk.suspend("for a look")
+            for id, asked in (("r-1", app), ("r-2", client)):
+                with pytest.raises(InstanceSuspendedError, match="for a look"):
+                    await asked.request(Ask("quick"), id=id)
+            await desk.resume()
+            assert await app.request(Ask("quick"), id="r-1") == Answer("1 before you")
+            assert await app.request(Ask("quick"), id="r-2") == Answer("2 before you")
+        await client.stop()
+
+    run(main)
