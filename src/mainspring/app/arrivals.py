@@ -12,6 +12,7 @@ from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
 from mainspring.core.route import check_id
 from mainspring.engine.intake import checked_message_id
+from mainspring.engine.outside import check_outside
 from mainspring.engine.pending import Pending, instance_id
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import WorkflowEntry, is_internal
@@ -88,6 +89,7 @@ class Arrivals:
         engine, registry = self._app.engine, self._app.registry
         subscribed = registry.has_subscribers(message)
         takers = registry.takers(message)
+        check_outside(takers, message)
         if envelope.kind == "command" or (envelope.kind in _ANSWERS and len(takers) == 1):
             taker = engine.intake.taker(message)
             made = engine.intake.envelop(message, taker, id=id, actor=envelope.actor, trace=_trace(envelope))
@@ -118,6 +120,7 @@ class Arrivals:
             raise WiringError(f"There is no workflow {named.workflow} here", f"This app has: {known}.")
         if not any(type(message) in version.definition.inputs for version in entry.versions):
             raise WiringError(f"{entry.name} does not take {envelope.type}", "Add it to the workflow's inputs.")
+        check_outside((entry,), message)
         kind = _ANSWERS.get(envelope.kind or "reply") or Kind(envelope.kind or "reply")
         id_there, trace = check_id(named.id), _trace(envelope)
         made = self._app.engine.intake.envelop(

@@ -25,6 +25,7 @@ from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.codec import BODY_LIMIT_BYTES
 from mainspring.codec.strict import scan
 from mainspring.core.messages import type_of
+from mainspring.engine.outside import check_outside
 from mainspring.engine.policies import limits
 from mainspring.engine.policies.checks import check_duration
 from mainspring.engine.policies.limits import RateLimit
@@ -146,6 +147,7 @@ class Hook:
         registry = self._app.registry
         if not registry.takers(message) and not registry.has_subscribers(message):
             raise WiringError(f"Nobody takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
+        check_outside(registry.takers(message), message)
         await self._app.publish(message, id=id, actor=actor)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from mainspring.app.given import LARGEST
 from mainspring.app.undelivered import take_again
 from mainspring.core.events import Resent, Sent
-from mainspring.core.messages import type_of
+from mainspring.core.messages import Kind, type_of
 from mainspring.engine.destinations import command
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
@@ -44,6 +44,9 @@ async def retry(
             await _resend(engine, letter, message, actor, force=force)
         engine.due_at(0)
         return
+    if message is not None and letter.kind == Kind.ANSWER:
+        fix = "Retry it as it is, or discard it and let the task be asked again."
+        raise OperationError(f"Dead letter {id}", f"is what {letter.actor} answered, and nobody else's to correct", fix)
     pending = engine.intake.from_dead_letter(letter if message is None else _edited(engine, letter, message))
     # It is removed in the commit that takes it; if nobody takes it, it stays.
     if await engine.intake.answered(pending) == "duplicate":

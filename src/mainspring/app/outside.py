@@ -6,6 +6,7 @@ import difflib
 from typing import TYPE_CHECKING, Any
 
 from mainspring.core.messages import MessageType, type_of
+from mainspring.engine.outside import check_outside
 from mainspring.engine.registry import is_internal
 from mainspring.errors import WiringError
 
@@ -33,6 +34,21 @@ def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
         advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(sorted(inputs)) or 'none'}."
         raise WiringError(f"No workflow takes {type_name}", advice)
     return app.registry.codec.decode_outside(declared.name, declared.version, body)
+
+
+def sent_message(app: Mainspring, type_name: str, body: bytes) -> Any:
+    """Return a message that somebody outside sends, or refuse one that its workflow does not take from there.
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import LeaveRequests
+    >>> app = Mainspring("memory://")
+    >>> app.add(LeaveRequests())
+    >>> sent_message(app, "RequestLeave", b'{"leave_id": "l-1"}')
+    RequestLeave(leave_id='l-1')
+    """
+    message = read_message(app, type_name, body)
+    check_outside(app.registry.takers(message), message)
+    return message
 
 
 def inputs_of(app: Mainspring) -> dict[str, MessageType]:

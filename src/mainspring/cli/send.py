@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from mainspring.app import Mainspring, Receipt
-from mainspring.app.outside import read_message
+from mainspring.app.outside import sent_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, given, json_option
@@ -69,6 +69,6 @@ def message_from(app: Mainspring, type_name: str, body: bytes) -> Any:
     mainspring.cli.failures.MisuseError: No workflow takes Cuont. Did you mean Count?
     """
     try:
-        return read_message(app, type_name, body)
+        return sent_message(app, type_name, body)
     except (CodecError, WiringError) as error:
         raise MisuseError(one_line(str(error))) from None

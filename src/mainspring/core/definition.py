@@ -18,7 +18,7 @@ from msgspec import Struct
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
-from mainspring.core.workflow import Again, History, UnknownTransition, Workflow
+from mainspring.core.workflow import Again, History, Inputs, UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
@@ -45,6 +45,7 @@ class Definition(Struct, frozen=True):
     states: dict[type[Any], str]
     outputs: dict[type[Any], str]
     begins: frozenset[type[Any]]
+    from_outside: frozenset[type[Any]] | None
     unknown_transition: UnknownTransition
     wants_envelope: bool
     through_inbox: frozenset[type[Any]]
@@ -82,6 +83,7 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         states=_named(states),
         outputs=_named(outputs),
         begins=_begins(cls, inputs),
+        from_outside=_from_outside(cls, inputs),
         unknown_transition=_unknown_transition(cls),
         wants_envelope=_wants_envelope(cls, inputs),
         through_inbox=_through_inbox(cls, inputs),
@@ -280,14 +282,24 @@ def _begins(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -
             f"has several inputs ({names(inputs)}) and does not say which of them may begin an instance",
             f"Add `begins = {inputs[0].__name__ if inputs else '…'}` to the class.",
         )
-    members = set(declared) if isinstance(declared, tuple) else union_members(declared)
+    return _chosen(cls, "begins", "begins with", inputs)
+
+
+def _from_outside(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> frozenset[type[Any]] | None:
+    return None if cls.from_outside is None else _chosen(cls, "from_outside", "takes from outside", inputs)
+
+
+def _chosen(cls: type[Any], setting: str, verb: str, inputs: tuple[type[Any], ...]) -> frozenset[type[Any]]:
+    """Return the inputs that a setting of a class names."""
+    declared: Inputs = getattr(cls, setting)
+    members: set[Any] = set(declared) if isinstance(declared, tuple) else union_members(declared)
     for member in members:
         if member not in inputs:
             raise DefinitionError(
                 cls.__name__,
-                f"begins with {getattr(member, '__name__', shown(member, 80))}, which is not one of its inputs: "
+                f"{verb} {getattr(member, '__name__', shown(member, 80))}, which is not one of its inputs: "
                 f"{names(inputs)}",
-                "Let `begins` be one of them, a union, or a tuple of them.",
+                f"Let `{setting}` be one of them, a union, or a tuple of them.",
             )
     return frozenset(members)
 

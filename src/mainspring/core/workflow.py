@@ -14,7 +14,7 @@ In = TypeVar("In")
 State = TypeVar("State")
 Out = TypeVar("Out")
 
-Begins: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
+Inputs: TypeAlias = type[Any] | UnionType | tuple[type[Any], ...] | None
 UnknownTransition: TypeAlias = Literal["fail", "ignore"]
 Again: TypeAlias = Literal["join", "refuse", "anew"]
 Mode: TypeAlias = Literal["direct", "inbox"]
@@ -58,8 +58,12 @@ class Workflow(Generic[In, State, Out]):
     initial_state: State
     """The state before anything happened."""
 
-    begins: ClassVar[Begins] = None
+    begins: ClassVar[Inputs] = None
     """Which inputs may begin an instance. A workflow with a single input type need not say."""
+
+    from_outside: ClassVar[Inputs] = None
+    """Which inputs are taken from outside the app: by HTTP, from brokers and webhooks, from the command line. None: all
+    but those that answer its tasks, and SendFailed, ChildCompleted and ChildFailed. Code that has the app sends any."""
 
     unknown_transition: ClassVar[UnknownTransition] = "fail"
     """What a decide that falls through means: an error, or an input that is recorded and ignored."""

@@ -44,7 +44,10 @@ class WorkflowEntry:
     all of them, oldest first.
     """
 
-    __slots__ = ("definition", "fingerprint", "name", "newest", "recorder", "searchable", "versions", "workflow")
+    __slots__ = (
+        *("asked", "definition", "fingerprint", "name", "newest", "recorder", "refusals"),
+        *("searchable", "versions", "workflow"),
+    )
 
     def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec) -> None:
         codec.register_workflow(type(workflow))
@@ -55,6 +58,10 @@ class WorkflowEntry:
         own: object = type(workflow).attributes
         self.searchable = own is not cast("type[Workflow[Any, Any, Any]]", Workflow).attributes
         self.fingerprint = fingerprint_of(type(workflow), self.definition)
+        # The names of what answers the tasks that were asked here: reading the code may not find them all.
+        self.asked: set[str] = set()
+        # Why types are not taken from outside, as far as somebody has sent one: see `outside`.
+        self.refusals: dict[type[Any], str | None] = {}
         self.newest = self
         self.versions: tuple[WorkflowEntry, ...] = (self,)
 
@@ -89,6 +96,14 @@ class WorkflowEntry:
         versions = tuple(sorted((*others, self), key=lambda entry: entry.version))
         for entry in versions:
             entry.versions, entry.newest = versions, versions[-1]
+            entry.refusals.clear()
+
+    def know_answers(self, names: Iterable[str]) -> None:
+        """Know that messages of these names answer tasks."""
+        if not self.asked.issuperset(names):
+            self.asked.update(names)
+            for entry in self.versions:
+                entry.refusals.clear()
 
 
 class Registry:

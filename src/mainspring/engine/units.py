@@ -464,6 +464,7 @@ def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | No
     if not (close_all or closes or opens or pending.task_answer):
         return None
     lane.asked = True
+    lane.entry.know_answers([name for task in opens for name in task.answers])
     return TaskWork(pending.task_answer, closes, close_all, opens)
 
 

@@ -26,6 +26,7 @@ MainspringError
 ├── OperationError              an operation that makes no sense in the instance's status
 ├── NoSuchTaskError             there is no task with this id
 ├── TaskRefusedError            a person may not do this to a task, or not any more
+├── NotFromOutsideError         a message from outside that its workflow takes from inside only
 ├── CodecError                  data and types do not fit together
 │   ├── RegistrationError       a type that could not be stored and read back
 │   ├── UnknownTypeError        a type name, or a version of it, that nobody registered
@@ -103,6 +104,7 @@ from mainspring.errors.running import (
     LendingError,
     NoSuchInstanceError,
     NoSuchTaskError,
+    NotFromOutsideError,
     OperationError,
     PostingError,
     RetryLaterError,
@@ -162,6 +164,7 @@ __all__ = [
     "NewerTypeError",
     "NoSuchInstanceError",
     "NoSuchTaskError",
+    "NotFromOutsideError",
     "OperationError",
     "PostingError",
     "RegistrationError",

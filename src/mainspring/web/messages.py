@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from mainspring.app import Receipt
-from mainspring.app.outside import read_message
+from mainspring.app.outside import sent_message
 from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.problems import responses
@@ -49,7 +49,7 @@ def routes(served: Served) -> APIRouter:
 
         With the same id it is taken once, however often it is sent; a different message under that id is refused.
         """
-        message = read_message(app, type, await request.body())
+        message = sent_message(app, type, await request.body())
         return answer(_taken(await app.send(message, id=id, actor=actor)))
 
     @router.post(
@@ -61,7 +61,7 @@ def routes(served: Served) -> APIRouter:
     )
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
-        message = read_message(app, type, await request.body())
+        message = sent_message(app, type, await request.body())
         receipts = await app.publish(message, id=id, actor=actor)
         return answer({"receipts": [_taken(receipt) for receipt in receipts]})
 
@@ -76,7 +76,7 @@ def routes(served: Served) -> APIRouter:
         request: Request, type: TypeName, actor: Actor, id: MessageId = None, wait: Wait = WAIT_SECONDS
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
-        message = read_message(app, type, await request.body())
+        message = sent_message(app, type, await request.body())
         reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor)
         return answer({"reply": _document(served, reply)})
 

@@ -19,6 +19,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.NoSuchInstanceError, 404, "no such instance"),
     (errors.NoSuchTaskError, 404, "no such task"),
     (errors.UnknownTypeError, 404, "no such message type"),
+    (errors.NotFromOutsideError, 403, "not from outside"),
     (errors.TaskRefusedError, 409, "refused"),
     (errors.DuplicateIdError, 409, "id used before"),
     (errors.OperationError, 409, "not possible now"),
@@ -129,8 +130,9 @@ def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
         421: "unknown host",
         429: "too often",
         500: "failed: an error of the server",
-        **{status: "; ".join(title for _, s, title in STATUSES if s == status) for _, status, _ in STATUSES},
     }
+    for _, status, title in STATUSES:
+        described[status] = f"{described[status]}; {title}" if status in described else title
     schema = {"$ref": "#/components/schemas/Problem"}
     return {
         status: {"description": described[status], "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses

@@ -34,6 +34,14 @@ def test_tasks_are_listed_and_shown(leave: Run) -> None:
     assert leave("tasks", "show", "LeaveRequests/l-9/3").code == 3
 
 
+def test_a_task_is_not_answered_by_a_plain_message(leave: Run) -> None:
+    refused = leave("send", "Leave", '{"leave_id": "l-1", "granted": true}', "--actor", "dan")
+
+    assert refused.code == 1
+    assert refused.err.startswith("Error: LeaveRequests does not take Leave from outside: it answers a task")
+    assert TASK in leave("tasks", "list").out
+
+
 def test_tasks_change_hands(leave: Run) -> None:
     assert leave("tasks", "claim", TASK).code == 1
     assert leave("tasks", "claim", TASK, "--role", "manager").out == f"task {TASK}: held by ann\n"

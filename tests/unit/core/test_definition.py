@@ -345,6 +345,14 @@ def test_a_beginning_that_is_no_input_is_refused() -> None:
     assert "begins with S, which is not one of its inputs: A, B" in problem(W)
 
 
+def test_what_comes_from_outside_and_is_no_input_is_refused() -> None:
+    class W(Methods, Workflow[A | B, S, A]):
+        begins = A
+        from_outside = A | S
+
+    assert "takes from outside S, which is not one of its inputs: A, B. Let `from_outside` be" in problem(W)
+
+
 @pytest.mark.parametrize("bad", ["a/b", "", "two words", "x" * (NAME_CHARACTERS + 1), "new\nline"])
 def test_a_name_that_cannot_stand_in_an_id_is_refused(bad: str) -> None:
     cls = type("W", (orders.OrderFulfilment,), {"name": bad})

@@ -10,6 +10,7 @@ from mainspring.analysis.lint.findings import Finding, Report, finding
 from mainspring.analysis.lint.intended import sift
 from mainspring.analysis.lint.messages import check_messages
 from mainspring.analysis.lint.outputs import check_outputs
+from mainspring.analysis.lint.outside import check_outside
 from mainspring.analysis.lint.runs import MOST_SITUATIONS, Runs
 from mainspring.analysis.lint.states import check_states
 from mainspring.analysis.lint.world import World
@@ -68,6 +69,7 @@ def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: W
         yield finding("MS901", machine.workflow, place, f"{text}: {reason}")
     if any(not each.source for each in machine.unresolved):
         return  # nothing at all was read
+    yield from check_outside(cls, machine, place_of(cls.decide))
     runs = Runs(machine, world)
     if not runs.complete:
         what = f"{machine.workflow} can be in more than {MOST_SITUATIONS:,} situations; not all were looked at"

@@ -46,6 +46,14 @@ _ALL: Final = (
         "Add a case, or take the type out of the workflow's inputs.",
     ),
     Rule(
+        "MS104",
+        "answer-from-outside",
+        "note",
+        "An answer to a task may come as a plain message too: whoever may send one decides, whatever the task says of "
+        "roles and of people who may not.",
+        "Take it out of from_outside, or let decide look at Envelope.task and Envelope.actor.",
+    ),
+    Rule(
         "MS201",
         "unreachable-state",
         "warning",

@@ -1,0 +1,55 @@
+"""What a workflow takes from outside the app, and what only people, timers and the engine itself may tell it.
+
+A task knows who may answer it. Whoever could send its answer as a plain message would need to be nobody of those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
+from mainspring.core.messages import type_of
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import NotFromOutsideError
+
+# What became of a command or a child, only the engine knows.
+ENGINES_OWN: Final = frozenset({SendFailed, ChildCompleted, ChildFailed})
+
+
+def check_outside(entries: Iterable[WorkflowEntry], message: object) -> None:
+    """Refuse a message that comes from outside, if one of the workflows that take it does not take it from there.
+
+    >>> from mainspring.codec import Codec
+    >>> from mainspring.testing.samples import Leave, LeaveRequests, RequestLeave
+    >>> entry = WorkflowEntry(LeaveRequests(), Codec())
+    >>> check_outside([entry], RequestLeave("l-1"))
+    >>> check_outside([entry], Leave("l-1", granted=True))
+    Traceback (most recent call last):
+    mainspring.errors.running.NotFromOutsideError: LeaveRequests does not take Leave from outside: it answers a task, \
+which knows who may. Answer the task; or name Leave in the workflow's `from_outside`, if whoever may send may decide.
+    """
+    cls = type(message)
+    for entry in entries:
+        if cls not in entry.refusals:
+            entry.refusals[cls] = _reason(entry, cls)
+        reason = entry.refusals[cls]
+        if reason is not None:
+            raise NotFromOutsideError(entry.name, type_of(cls).name, reason)
+
+
+def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
+    """Return why a workflow does not take a type from outside; the newest version that knows the type has the word."""
+    own = next((version for version in reversed(entry.versions) if cls in version.definition.inputs), entry)
+    if own.definition.from_outside is not None:
+        return None if cls in own.definition.from_outside else "undeclared"
+    if cls in ENGINES_OWN:
+        return "engine"
+    from mainspring.purity.asking import answers_in  # noqa: PLC0415  an app that nobody sends to needs no reader
+
+    read = [answers_in(type(version.workflow)) for version in entry.versions]
+    name = type_of(cls).name
+    if any(cls in (answers or ()) for answers in read) or any(name in version.asked for version in entry.versions):
+        return "answer"
+    # It may be an answer, and nobody knows: what begins an instance is none, or would be refused for no reason.
+    return "unread" if None in read and cls not in own.definition.begins else None

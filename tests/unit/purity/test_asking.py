@@ -1,0 +1,226 @@
+"""Which inputs answer a workflow's tasks is read from its code; what cannot be read is said to be so."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Never, TypeAlias, Union
+
+import pytest
+
+import mainspring as ms
+from mainspring import Ask, Workflow
+from mainspring import Ask as Question
+from mainspring.purity.asking import answers_in
+from tests.unit.purity import asked_elsewhere
+from tests.unit.purity.asked_elsewhere import Desk, ask_for_a, ask_plainly
+
+
+@dataclass(frozen=True)
+class Begin:
+    id: str
+
+
+@dataclass(frozen=True)
+class A:
+    id: str
+
+
+@dataclass(frozen=True)
+class B:
+    id: str
+
+
+@dataclass(frozen=True)
+class C:
+    id: str
+
+
+@dataclass(frozen=True)
+class Nowhere:
+    def asked(self) -> Ask[Any]:
+        return Ask("by a state", C, role="manager")
+
+
+Input: TypeAlias = Begin | A | B | C
+EITHER = A | B
+PAIR = (A, B)
+WORDS: Any = {"answer": A, "role": "manager"}
+
+
+class Asking(Workflow[Input, Nowhere, Never]):
+    """Everything but decide."""
+
+    begins = Begin
+    initial_state = Nowhere()
+    answers = A | B
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def evolve(self, state: Nowhere, event: Any) -> Nowhere | None:
+        return None
+
+
+class Quiet(Workflow[Input, int, Never]):
+    """Without a state that asks."""
+
+    begins = Begin
+    initial_state = 0
+    answers = A | B
+
+    def route(self, message: Input) -> str | None:
+        return message.id
+
+    def evolve(self, state: int, event: Any) -> int | None:
+        match event:
+            case ms.Asked():
+                return 1
+            case Ask():  # never: it is no event; but it is only compared with
+                return 2
+            case _:
+                return 0 if isinstance(event, Ask) else None
+
+
+def asked_nearby(title: str) -> Ask[Any]:
+    return Ask(title, A, role="manager")
+
+
+def literally(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", A | B, role="manager")]
+
+
+def by_word(self: Any, message: Any, state: Any) -> Any:
+    return [ms.Ask(title="one", answer=Union[A, B], role="manager")]  # noqa: UP007  as some write it
+
+
+def by_another_name(self: Any, message: Any, state: Any) -> Any:
+    return [Question[Any]("one", A, role="manager")]
+
+
+def of_the_module(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", EITHER, role="manager")]
+
+
+def as_a_tuple(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", PAIR, role="manager")]
+
+
+def of_the_class(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", self.answers, role="manager")]
+
+
+def by_a_variable(self: Any, message: Any, state: Any) -> Any:
+    answer = A | B
+    if state:
+        answer = B
+    return [Ask("one", answer, role="manager")]
+
+
+def by_a_condition(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", A if state else B, role="manager")]
+
+
+def by_a_helper(self: Any, message: Any, state: Any) -> Any:
+    return [asked_nearby("one")]
+
+
+def by_a_helper_elsewhere(self: Any, message: Any, state: Any) -> Any:
+    return [ask_for_a("one")]
+
+
+def by_a_module(self: Any, message: Any, state: Any) -> Any:
+    return [asked_elsewhere.ask_for_a("one")]
+
+
+def by_a_class(self: Any, message: Any, state: Any) -> Any:
+    return [Desk.ask("one")]
+
+
+def inside(self: Any, message: Any, state: Any) -> Any:
+    def ask(title: str) -> Any:
+        return Ask(title, A, role="manager")
+
+    return [ask("one")]
+
+
+def twice(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", A, role="manager", key="1"), *[Ask(text, B, role="clerk", key=text) for text in "23"]]
+
+
+def nothing(self: Any, message: Any, state: Any) -> Any:
+    return []
+
+
+READ = {
+    literally: "AB",
+    by_word: "AB",
+    by_another_name: "A",
+    of_the_module: "AB",
+    as_a_tuple: "AB",
+    of_the_class: "AB",
+    by_a_variable: "AB",
+    by_a_condition: "AB",
+    by_a_helper: "A",
+    by_a_helper_elsewhere: "A",
+    by_a_module: "A",
+    by_a_class: "A",
+    inside: "A",
+    twice: "AB",
+    nothing: "",
+}
+
+
+def read(decide: Callable[..., Any], base: type[Workflow[Any, Any, Any]] = Quiet) -> str:
+    made: Any = type("Made", (base,), {"decide": decide, "__module__": __name__})
+    found = answers_in(made)
+    return "unread" if found is None else "".join(sorted(answer.__name__ for answer in found))
+
+
+@pytest.mark.parametrize("decide", READ, ids=lambda decide: decide.__name__)
+def test_what_answers_is_read_as_it_is_written(decide: Callable[..., Any]) -> None:
+    assert read(decide) == READ[decide]
+
+
+def by_a_parameter(self: Any, message: Any, state: Any) -> Any:
+    return [ask_plainly("one", A)]
+
+
+def passed_on(self: Any, message: Any, state: Any) -> Any:
+    return [partial(Ask, "one")(A, role="manager")]
+
+
+def from_a_message(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", type(message), role="manager")]
+
+
+def starred(self: Any, message: Any, state: Any) -> Any:
+    return [Ask(*("one", A), role="manager")]
+
+
+def by_words(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", **WORDS)]
+
+
+def stepwise(self: Any, message: Any, state: Any) -> Any:
+    return [Ask("one", answer, role="manager") for answer in (A, B)]
+
+
+@pytest.mark.parametrize("decide", [by_a_parameter, passed_on, from_a_message, starred, by_words, stepwise])
+def test_where_it_cannot_be_read_that_is_told(decide: Callable[..., Any]) -> None:
+    assert read(decide) == "unread"
+
+
+def test_without_a_source_it_cannot_be_read() -> None:
+    space = {"Ask": Ask, "A": A}
+    exec("def decide(self, message, state):\n    return [Ask('one', A, role='manager')]", space)  # noqa: S102
+    quiet: Any = space["decide"]
+    assert read(quiet) == "unread"
+
+
+def test_what_a_state_asks_counts_too() -> None:
+    assert read(nothing, Asking) == "C"
+
+
+def test_a_lambda_may_be_any_on_its_line() -> None:
+    asks = [lambda *_: Ask("one", A, role="manager"), lambda *_: Ask("two", B, role="manager")]
+    assert [read(decide) for decide in asks] == ["unread", "unread"]
