@@ -53,6 +53,7 @@ LONG: Final = {
     "tests/proof/broker_faults/": 15,
     "tests/proof/crash/": 30,
     "tests/proof/crash_points/": 25,
+    "tests/proof/floods/": 12,
     "tests/proof/memory_soak/": 10,
     "tests/proof/model/": 15,
     "tests/proof/postgres_faults/": 25,

@@ -29,6 +29,9 @@ HEALTH: Final = frozenset({"/api/health", "/api/ready"})
 PIPELINED: Final = 16
 """So many requests of a connection wait behind the one that is under way."""
 
+MOMENT_SECONDS: Final = 1.0
+"""So long nobody who came lately is closed for another, where hardly anybody waits."""
+
 log = logger("mainspring.web")
 
 
@@ -101,19 +104,25 @@ class Room:
         own = self._of.get(new.name, {})
         others = own if len(own) >= self.places_per_client else self._all
         if others is own or len(self._all) >= self.places:
-            waiting = next((each for each in others if each.until is not None), None)
-            if waiting is None:
+            waiting = [each for each in others if each.until is not None]
+            # The last who came have had no time to say anything yet.
+            newest = self.limits.reserved_connections
+            silent = waiting[:-newest] or [each for each in waiting if each.since < new.since - MOMENT_SECONDS]
+            if not silent:
                 self._enter_reserve(new)
                 return False
             log.warning("%d connections are open: for a new one of %s another is closed", len(self._all), new.name)
-            waiting.end("another one came")
+            silent[0].end("another one came")
         self._all[new] = self._of.setdefault(new.name, {})[new] = None
         return True
 
     def _enter_reserve(self, new: Connection) -> None:
         log.warning("no room for another connection: only health is told to %s", new.name)
         if len(self._reserve) >= self.limits.reserved_connections:
-            min(self._reserve, key=lambda each: each.until is None).end("another one came")
+            waiting = [each for each in self._reserve if each.until is not None]
+            # As above: of a few who wait, all may have come this moment.
+            first = waiting[0] if 2 * len(waiting) > len(self._reserve) else next(iter(self._reserve))
+            first.end("another one came")
         self._reserve[new] = None
 
     def leave(self, gone: Connection) -> None:
@@ -164,6 +173,7 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         self.name = ""
         self.late = "no whole request came in time"
+        self.since = 0.0
         self.until: float | None = None
         self.unread_since: float | None = None
 
@@ -172,7 +182,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:
         super().connection_made(transport)
         self.name = name_of(self.client[0] if self.client else "")
-        self.until = self.loop.time() + self._limits.header_seconds
+        self.since = self.loop.time()
+        self.until = self.since + self._limits.header_seconds
         self._has_place = self._room.enter(self)
         if not self._has_place:
             self._served = _Spare(self._served)
@@ -248,7 +259,8 @@ class Connection(HttpToolsProtocol):
     def _rest(self) -> None:
         """Wait for another request, unless one is here."""
         if self.cycle.response_complete:
-            self.until = self.loop.time() + self._limits.idle_seconds
+            self.since = self.loop.time()
+            self.until = self.since + self._limits.idle_seconds
             self._room.wait_anew(self)
         else:
             self.until = None

@@ -26,8 +26,9 @@ PORTS_TRIED: Final = 20
 STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops; those who listen are let go at once."""
 QUEUE: Final = 2_048
-ACCEPTED_AT_ONCE: Final = 100
-"""So many of them are let in before those who are in are heard again."""
+ACCEPTED_AT_ONCE: Final = 4
+"""So many of them are let in before others are heard again. It takes four such rounds until one is let in, heard and
+answered: the reserve has more places than come in that time, else a flood would drive out who asks about health."""
 SWEEP_TICKS: Final = 10
 LOGGED_BY_OTHERS: Final = ("asyncio", "uvicorn.error", "mainspring.web")
 """Who logs a line for what somebody else does, as often as they do it."""

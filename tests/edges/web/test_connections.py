@@ -237,7 +237,8 @@ def test_who_reads_no_answer_is_let_go(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", UNFINISHED, NO_BODY, HEALTH])
 def test_who_says_nothing_makes_room_for_who_does(tmp_path: Path, data: bytes) -> None:
-    limits = Limits(connections=10, connections_per_client=10, header_seconds=3_600, body_seconds=3_600)
+    at_once = {"connections": 10, "connections_per_client": 10, "reserved_connections": 2}
+    limits = Limits(**at_once, header_seconds=3_600, body_seconds=3_600)
 
     async def main() -> None:
         async with serving(tmp_path, limits) as served:
@@ -253,7 +254,7 @@ def test_who_says_nothing_makes_room_for_who_does(tmp_path: Path, data: bytes) -
 
 
 def test_a_client_takes_no_room_from_others(tmp_path: Path) -> None:
-    limits = Limits(connections=10, connections_per_client=5, header_seconds=3_600)
+    limits = Limits(connections=10, connections_per_client=5, reserved_connections=2, header_seconds=3_600)
 
     async def main() -> None:
         async with serving(tmp_path, limits) as served:
