@@ -13,10 +13,12 @@ import click
 
 from mainspring.app import Mainspring
 from mainspring.app.tuning import tune_process
+from mainspring.cli.ending import LatestEnd, ended, heard_signals, left_with
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.loading import load_app, shown_url
 from mainspring.cli.options import chosen, examples, json_option
-from mainspring.cli.worker import LEVELS, done_before, heard_signals, set_up_logging, started
+from mainspring.cli.worker import LEVELS, done_before, set_up_logging, started
+from mainspring.engine.engine import DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from mainspring.web.server import Server
@@ -60,7 +62,7 @@ def studio(
     opens: bool,
     log_level: str,
     as_json: bool,
-) -> None:
+) -> int:
     """Serve a page, and an API, on which to see, debug and work.
 
     It listens on this machine alone, and then asks nobody who they are. An address that others can reach needs tokens.
@@ -93,7 +95,9 @@ def studio(
         told = f"{address} on {store}: {at}  (Ctrl-C stops it)"
         if as_json:
             told = json.dumps({"app": address, "store": store, "address": at})
-        asyncio.run(serve(app, serving.Server(made, limited), listening, told, at if opens else None, work=work))
+        LatestEnd(DRAIN_SECONDS)
+        served = serve(app, serving.Server(made, limited), listening, told, at if opens else None, work=work)
+        return left_with(asyncio.run(ended(served)))
 
 
 def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -101,12 +105,12 @@ def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:
     return (*given, os.environ.get(TOKENS, ""))
 
 
-async def serve(app: Mainspring, server: Server, made: socket, told: str, opened: str | None, *, work: bool) -> None:
+async def serve(app: Mainspring, server: Server, made: socket, told: str, opened: str | None, *, work: bool) -> int:
     """Serve until a signal, while the app runs. `told` is said when it listens, and `opened` shown in a browser."""
     asked, urged, ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
     with heard_signals(asked, urged):
         if not await started(app.start(work=work), asked):
-            return
+            return 0
         try:
             serving = asyncio.create_task(server.run_on(made, ready))
             if not await done_before(serving, ready):
@@ -118,3 +122,4 @@ async def serve(app: Mainspring, server: Server, made: socket, told: str, opened
             await serving
         finally:
             await app.stop()
+        return 0

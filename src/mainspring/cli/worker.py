@@ -5,15 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import sys
-import threading
-from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from datetime import timedelta
 from itertools import chain
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import click
@@ -21,6 +17,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.observing import exposition
 from mainspring.app.tuning import tune_process
+from mainspring.cli.ending import CLOSE_SECONDS, LatestEnd, ended, heard_signals, leave, left_with
 from mainspring.cli.failures import REFUSED
 from mainspring.cli.loading import load_app, shown_url
 from mainspring.cli.options import Number, chosen, examples, json_option
@@ -28,13 +25,10 @@ from mainspring.cli.output import counted
 from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
-from mainspring.engine.runtime import THREAD_NAME
 from mainspring.logs import logger
 from mainspring.telemetry.logs import JsonLines, Seldom
 from mainspring.telemetry.scraping import Scraped
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-CLOSE_SECONDS: Final = 2.0
 LONGEST_DRAIN_SECONDS: Final = 7 * 24 * 3_600
 METRICS_TOKEN: Final = "MAINSPRING_METRICS_TOKEN"  # noqa: S105  the name of a variable
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -84,9 +78,10 @@ def worker(
     """Run an app until it is told to stop.
 
     SIGTERM or Ctrl-C lets running handlers finish, gives the rest back, and ends with exit code 0. A second one stops
-    at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. A worker that finds the
-    database changed by a newer release stops by itself, in order (exit code 1). Start as many workers as you like. Logs
-    go to standard error; with --json each line is a document.
+    at once (exit code 1): what was running runs again elsewhere, with the same idempotency key. Whatever hangs, the
+    process has ended 10 s after its drain (exit code 1). A worker that finds the database changed by a newer release
+    stops by itself, in order (exit code 1). Start as many workers as you like. Logs go to standard error; with --json
+    each line is a document.
     """
     if reload:
         options = [f"--pool={pool}" for pool in pools] + ([f"--name={name}"] if name else [])
@@ -102,11 +97,7 @@ def worker(
     if metrics_port is not None:
         _be_scraped(app, metrics_host, metrics_port)
     tune_process()
-    code = asyncio.run(serve(app, address, pools, name, drain))
-    # A plain handler that hangs in its thread would keep the process from ending.
-    if any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate()):
-        _leave(code)
-    return code
+    return left_with(asyncio.run(ended(serve(app, address, pools, name, drain, LatestEnd(drain)))))
 
 
 def _be_scraped(app: Mainspring, host: str, port: int) -> None:
@@ -115,7 +106,9 @@ def _be_scraped(app: Mainspring, host: str, port: int) -> None:
     app.services.add(Scraped(lambda accept: exposition(app, accept), host, port, token))
 
 
-async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str | None, drain: float) -> int:
+async def serve(
+    app: Mainspring, address: str, pools: tuple[str, ...], name: str | None, drain: float, latest: LatestEnd
+) -> int:
     """Run an app until the first signal, drain it until the second. Return the exit code."""
     asked, urged = asyncio.Event(), asyncio.Event()
     with heard_signals(asked, urged):
@@ -124,12 +117,13 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
         log.info("%s", described(app, address, pools))
         for pool in unserved(app, pools):
             log.warning("no handler is in the pool %s: nothing of it is carried out here", pool)
-        ended = asyncio.create_task(app.ended())
-        if await done_before(ended, asked):
+        by_itself = asyncio.create_task(app.ended())
+        if await done_before(by_itself, asked):
+            latest.begin()
             await app.stop()
-            await ended
+            await by_itself
             return 0
-        ended.cancel()
+        by_itself.cancel()
         log.info("stopping: running handlers may finish (%g s); once more to stop at once", drain)
         stopping = asyncio.create_task(app.stop(timedelta(seconds=drain)))
         if not await done_before(stopping, urged):
@@ -137,7 +131,7 @@ async def serve(app: Mainspring, address: str, pools: tuple[str, ...], name: str
             stopping.cancel()
             await asyncio.wait({stopping}, timeout=CLOSE_SECONDS)
             # Handlers that ignore their cancellation would be waited for.
-            _leave(REFUSED)
+            leave(REFUSED)
         await stopping
         log.info("stopped")
         return 0
@@ -160,25 +154,6 @@ async def done_before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     return task.done()
-
-
-@contextmanager
-def heard_signals(asked: asyncio.Event, urged: asyncio.Event) -> Generator[None]:
-    """Let the first signal set the one event, and any further one the other."""
-    loop = asyncio.get_running_loop()
-
-    def received() -> None:
-        (urged if asked.is_set() else asked).set()
-
-    def wake(_number: int, _frame: FrameType | None) -> None:
-        loop.call_soon_threadsafe(received)
-
-    before = {number: signal.signal(number, wake) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def described(app: Mainspring, address: str, pools: tuple[str, ...]) -> str:
@@ -220,9 +195,3 @@ def set_up_logging(level: str, as_json: bool) -> None:
     handler.addFilter(Seldom())  # what goes wrong again and again must not fill the disk
     root.addHandler(handler)
     root.setLevel(level.upper())
-
-
-def _leave(code: int) -> None:
-    logging.shutdown()
-    sys.stdout.flush()
-    os._exit(code)

@@ -130,7 +130,8 @@ class Engine:
         finally:
             self.runtime.watch.stop()
             # Also when whoever waits for the stop has lost patience: no task may outlive the store.
-            await self.runtime.cancel_tasks()
+            for name in await self.runtime.cancel_tasks():
+                log.warning("%s goes on though it was cancelled: what it does counts no more, and runs again", name)
             self.committer.close()
             self._fail_waiting()
             try:

@@ -217,13 +217,15 @@ class Runtime:
 
         self.spawn(repeat(), name)
 
-    async def cancel_tasks(self) -> None:
-        """End all tasks that still run, but for the one that asks."""
+    async def cancel_tasks(self) -> list[str]:
+        """End all tasks that still run, but for the one that asks. Return the names of those that go on."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
+        if not tasks:
+            return []
+        _, left = await asyncio.wait(tasks, timeout=CANCEL_SECONDS)
+        return sorted(task.get_name() for task in left)
 
     async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
         """Run a blocking function in a thread. One with a name is told of when it goes on though nobody waits."""

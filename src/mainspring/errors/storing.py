@@ -48,7 +48,7 @@ class StoreUnreachableError(StoreError):
 
     def __init__(self, store: str, why: str) -> None:
         self.why = why
-        super().__init__(store, f"cannot be reached ({why})", "It is tried again; look at the server and the network.")
+        super().__init__(store, f"cannot be reached ({why})", "Look at the server and the network.")
 
 
 class UnknownOutcomeError(StoreError):

@@ -219,7 +219,7 @@ def checked(target: Target, answer: Answer) -> Answer:
     if after is not None:
         raise RetryLaterError(f"{text}: {said}" if said else text, after)
     problem = f"answered {status}: {said}" if said else f"answered {status}"
-    raise CallError(str(target), problem, "It is tried again; look at its log.")
+    raise CallError(str(target), problem, "Look at its log.")
 
 
 async def _read(response: httpcore.Response, most_bytes: int) -> Answer:

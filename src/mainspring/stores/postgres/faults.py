@@ -72,7 +72,7 @@ def translated(store: str, cause: BaseException) -> StoreError:
     """Return what a failure means for the user.
 
     >>> str(translated("postgresql://db/shop", ConnectionRefusedError("refused")))
-    'postgresql://db/shop cannot be reached (refused). It is tried again; look at the server and the network.'
+    'postgresql://db/shop cannot be reached (refused). Look at the server and the network.'
     >>> str(translated("postgresql://db/shop", asyncpg.OutOfMemoryError()))
     'postgresql://db/shop has no memory left for a statement. Try again; give the server more memory.'
     """
