@@ -38,7 +38,7 @@ from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.core.route import check_id
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.engine.intake import INPUTS_PER_TURN, Envelopes
@@ -91,6 +91,7 @@ class Mainspring:
         seal: Seal | Sequence[Seal] | None = None,
         retention: timedelta | None = None,
         processes: int | None = None,
+        steps_per_hour: int | None = STEPS_PER_HOUR,
         runtime: Runtime | None = None,
         store: Store | None = None,
     ) -> None:
@@ -103,7 +104,7 @@ class Mainspring:
             # How many run handlers with executor="process" at most. None: as many as there are cores.
             self._runtime.processes = checked_processes(processes)
         self._given_store = store
-        self.registry = Registry()
+        self.registry = Registry(steps_per_hour)
         self.projection = Declare(self.registry)
         self.projections = Projections(self)
         self._resources: dict[str, Callable[[], AbstractAsyncContextManager[Any]]] = {}
@@ -375,11 +376,9 @@ class Mainspring:
     @property
     def envelopes(self) -> Envelopes:
         """What makes inputs of messages: the running engine's intake, or one that needs no engine."""
-        return (
-            Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
-            if self._engine is None
-            else self.engine.intake
-        )
+        if self._engine is not None:
+            return self.engine.intake
+        return Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
 
     async def request(
         self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None

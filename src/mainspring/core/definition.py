@@ -22,6 +22,7 @@ from mainspring.core.workflow import Again, History, Inputs, UnknownTransition, 
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
+LEAST_STEPS_PER_HOUR: Final = 10
 _KEPT_AS: Final = "__mainspring_definition__"
 
 _SIGNATURES: Final = {
@@ -53,6 +54,7 @@ class Definition(Struct, frozen=True):
     retention: timedelta | None
     history: History
     expected_within: timedelta | None
+    steps_per_hour: int | None
 
 
 def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
@@ -91,6 +93,7 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         retention=_retention(cls),
         history=_history(cls),
         expected_within=_expected_within(cls),
+        steps_per_hour=_steps_per_hour(cls),
     )
 
 
@@ -205,6 +208,14 @@ def _expected_within(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
             "Use how long an instance may run before it seems stuck, as in timedelta(days=2), or None.",
         )
     return within
+
+
+def _steps_per_hour(cls: type[Workflow[Any, Any, Any]]) -> int | None:
+    steps = cls.steps_per_hour
+    if steps is not None and (type(steps) is not int or steps < LEAST_STEPS_PER_HOUR):
+        fix = f"Use a whole number from {LEAST_STEPS_PER_HOUR}, or None for what the app says."
+        raise DefinitionError(cls.__name__, f"has steps_per_hour = {shown(steps, 80)}", fix)
+    return steps
 
 
 def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:

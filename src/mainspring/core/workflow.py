@@ -21,6 +21,8 @@ Mode: TypeAlias = Literal["direct", "inbox"]
 History: TypeAlias = Literal["kept", "state"]
 
 SNAPSHOT_EVERY_EVENTS = 100
+STEPS_PER_HOUR = 1_000_000
+"""What an instance may take in any hour, unless its workflow or its app says otherwise."""
 
 
 class Workflow(Generic[In, State, Out]):
@@ -96,6 +98,10 @@ class Workflow(Generic[In, State, Out]):
     expected_within: ClassVar[timedelta | None] = None
     """How long an instance is expected to run at most; None for no expectation. It stops nothing: `mainspring stuck`
     and `mainspring doctor` tell of those that run longer."""
+
+    steps_per_hour: ClassVar[int | None] = None
+    """How many steps an instance may take in an hour; None for as many as the app says. At 80 % it is told of, and
+    what is to take more is suspended: mostly it sends to itself for ever."""
 
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""

@@ -37,7 +37,8 @@ class Lane:
     anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
     stream, once nothing is under way. `elsewhere` says why only other processes can step the instance: newer code has
     written what this one does not know. `trims` says that its history is not kept. `waits` says that the next input can
-    be taken only when nothing is under way: what comes of it could not be called back.
+    be taken only when nothing is under way: what comes of it could not be called back. `steps_left` counts down to the
+    next look at what it has spent of its budget, and `looks` are the times of the last ones.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class Lane:
         "ledger",
         "loaded",
         "loading",
+        "looks",
         "purged_us",
         "queue",
         "ref",
@@ -65,6 +67,7 @@ class Lane:
         "snapshot_version",
         "state",
         "status",
+        "steps_left",
         "trims",
         "under_way",
         "version",
@@ -72,8 +75,10 @@ class Lane:
         "wants_ledger",
     )
 
-    def __init__(self, ref: Ref, entry: WorkflowEntry) -> None:
+    def __init__(self, ref: Ref, entry: WorkflowEntry, time_us: int) -> None:
         self.ref = ref
+        self.steps_left = entry.budget.every
+        self.looks: tuple[int, ...] = (time_us,)
         self.entry = entry
         self.queue: deque[Pending] = deque()
         self.under_way = 0
@@ -101,7 +106,7 @@ class Lane:
         self.context: bytes | None = None
         self.fold_error: Exception | None = None
         self.purged_us: int | None = None
-        self.abandoned: frozenset[int] = frozenset()
+        self.abandoned: frozenset[int] | range = frozenset()
         self.asked = False
         self.children = False
         self.elsewhere: Elsewhere | None = None
@@ -155,11 +160,11 @@ class Lanes:
         """Return the lane of an instance, if there is one."""
         return self._lanes.get(ref)
 
-    def at(self, ref: Ref, entry: WorkflowEntry) -> Lane:
-        """Return the lane of an instance, made on first use."""
+    def at(self, ref: Ref, entry: WorkflowEntry, time_us: int = 0) -> Lane:
+        """Return the lane of an instance, made on first use for something of this time."""
         lane = self._lanes.get(ref)
         if lane is None:
-            lane = self._lanes[ref] = Lane(ref, entry)
+            lane = self._lanes[ref] = Lane(ref, entry, time_us)
             if len(self._lanes) > self._limit:
                 self._shrink()
         else:

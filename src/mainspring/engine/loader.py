@@ -210,7 +210,8 @@ class Loader:
 
     def _fold(self, ref: Ref, entry: WorkflowEntry, loaded: Loaded) -> Folded:
         try:
-            return self._runtime.watch.call(Load(ref), folded_at_once, entry, loaded)
+            taken = Load(ref, f"{len(loaded.events):,} recorded events at once")
+            return self._runtime.watch.call(taken, folded_at_once, entry, loaded)
         except SlowStepError as error:
             # What may have been asked or begun is not known: it is looked for where it matters.
             initial = entry.workflow.initial_state

@@ -11,7 +11,8 @@ from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.failures import ChildCompleted, ChildFailed, Undone
 from mainspring.core.messages import type_of
-from mainspring.core.workflow import Workflow
+from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
+from mainspring.engine.budget import Budget, checked_steps
 from mainspring.engine.destinations import queues_of
 from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
@@ -38,23 +39,33 @@ def is_internal(workflow: str) -> bool:
 
 
 class WorkflowEntry:
-    """A workflow with its definition, its recorder, and the fingerprint of the code that makes its states.
+    """A workflow with its definition, its recorder, its budget, and the fingerprint of the code that makes its states.
 
     `newest` is the entry of the newest version that this process knows, under which new instances begin; `versions` are
     all of them, oldest first.
     """
 
     __slots__ = (
-        *("asked", "definition", "fingerprint", "name", "newest", "recorder", "refusals"),
-        *("searchable", "versions", "workflow"),
+        "asked",
+        "budget",
+        "definition",
+        "fingerprint",
+        "name",
+        "newest",
+        "recorder",
+        "refusals",
+        "searchable",
+        "versions",
+        "workflow",
     )
 
-    def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec) -> None:
+    def __init__(self, workflow: Workflow[Any, Any, Any], codec: Codec, steps_per_hour: int | None = None) -> None:
         codec.register_workflow(type(workflow))
         self.recorder = Recorder(codec, codec.states(type(workflow)))
         self.workflow = workflow
         self.definition: Definition = definition_of(type(workflow))
         self.name = self.definition.name
+        self.budget = Budget(None if is_internal(self.name) else self.definition.steps_per_hour or steps_per_hour)
         own: object = type(workflow).attributes
         self.searchable = own is not cast("type[Workflow[Any, Any, Any]]", Workflow).attributes
         self.fingerprint = fingerprint_of(type(workflow), self.definition)
@@ -109,7 +120,8 @@ class WorkflowEntry:
 class Registry:
     """The wiring of an app."""
 
-    def __init__(self) -> None:
+    def __init__(self, steps_per_hour: int | None = STEPS_PER_HOUR) -> None:
+        self._steps_per_hour = checked_steps(steps_per_hour)
         self.codec = Codec()
         self.codec.register(ChildCompleted, ChildFailed, Parts, PartDone, Undone)
         self.workflows: dict[str, WorkflowEntry] = {}
@@ -131,7 +143,7 @@ class Registry:
             raise WiringError(
                 f"{workflow!r} is not a workflow", "Add an instance of it, as in app.add(OrderFulfilment())."
             )
-        entry = WorkflowEntry(workflow, self.codec)
+        entry = WorkflowEntry(workflow, self.codec, self._steps_per_hour)
         known = self.workflows.get(entry.name)
         if known is not None:
             if any(other.version == entry.version for other in known.versions):

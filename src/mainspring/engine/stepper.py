@@ -13,6 +13,7 @@ from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
 from mainspring.engine.beginnings import begins_again, is_no_new_child
+from mainspring.engine.budget import look
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
 from mainspring.engine.followers import Followers
@@ -66,7 +67,7 @@ class Stepper:
         if from_outside and type(pending.message) in entry.definition.through_inbox:
             self._queue(pending, claimed=self._committer.worker != 0)
             return
-        lane = self.lanes.at(pending.ref, entry)
+        lane = self.lanes.at(pending.ref, entry, pending.time_us)
         lane.queue.append(pending)
         self.advance(lane)
 
@@ -250,7 +251,10 @@ class Stepper:
             self._keep(lane, pending)
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
+        lane.steps_left -= 1
         try:
+            if lane.steps_left < 0:
+                look(lane, pending, self._store.now_us())
             envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
             begins = anew or lane.version == 0
             taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
@@ -470,7 +474,10 @@ class Stepper:
             self.advance(lane)
         elif lane.ended or lane.status == "suspended" or lane.elsewhere:
             # An instance may be resumed by another process: what is remembered of a suspended one grows stale.
-            self.lanes.drop(lane)
+            if lane.entry.definition.again == "anew":
+                lane.forget()  # but not what it has spent: it may begin anew for ever
+            else:
+                self.lanes.drop(lane)
 
     def _mend(self, lane: Lane) -> None:
         lane.broken = False

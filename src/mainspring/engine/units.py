@@ -137,7 +137,7 @@ class Units:
         state_name = lane.entry.definition.states[type(taken.state)]
         if before == 0 or anew:
             lane.context = encode_context(pending.context)
-            lane.abandoned = frozenset(range(1, before + 1))
+            lane.abandoned = range(1, before + 1)
         if before == 0:
             lane.trims = lane.entry.definition.history == "state"
         elif lane.trims:

@@ -45,6 +45,7 @@ MainspringError
 ├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a transaction that was lent cannot be used or committed
 ├── SlowStepError               a step did not end, and was ended
+├── StepBudgetError             an instance was to take more steps within an hour than its budget has
 ├── WorkersLostError            worker after worker was lost while it held this
 ├── PostingError                a message cannot be posted through this connection
 └── StoreError                  the database could not do what it was asked; nothing was changed
@@ -74,6 +75,7 @@ from mainspring.errors.authoring import (
     LeftError,
     RouteError,
     SlowStepError,
+    StepBudgetError,
     StepError,
     TooManyOutputsError,
     UndeclaredInputError,
@@ -173,6 +175,7 @@ __all__ = [
     "SettingError",
     "SimulationError",
     "SlowStepError",
+    "StepBudgetError",
     "StepError",
     "StoreBusyError",
     "StoreClosedError",

@@ -243,6 +243,24 @@ class ImpureCallError(MainspringError):
         super().__init__(f"{where} called {call} ({file}, line {line}). {fix}")
 
 
+class StepBudgetError(MainspringError):
+    """An instance was to take more steps within an hour than its budget has. The next input waits first in its queue.
+
+    >>> print(StepBudgetError("Orders/o-1", 1_000_000, "Again, which it sends to itself"))
+    Orders/o-1 has taken 1,000,000 steps within an hour, and was about to take Again, which it sends to itself. If it \
+goes on for ever, mend that; if it has so much to do, give it more steps_per_hour. Then resume it.
+    """
+
+    def __init__(self, instance: str, steps: int, next_input: str) -> None:
+        self.instance = instance
+        self.steps = steps
+        self.next_input = next_input
+        super().__init__(
+            f"{instance} has taken {steps:,} steps within an hour, and was about to take {next_input}. If it goes on "
+            "for ever, mend that; if it has so much to do, give it more steps_per_hour. Then resume it."
+        )
+
+
 class SlowStepError(MainspringError):
     """A step did not end, and was ended: decide and evolve have to return within milliseconds.
 
