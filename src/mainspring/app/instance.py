@@ -78,10 +78,12 @@ class Instance(Generic[In, State, Out]):
 
     async def standing(self) -> str:
         """Return how it stands in words, for whoever has waited in vain. One whose first input waits has not begun."""
+        # The inbox first: what is taken out of it between the two looks is seen by the second.
+        waits = bool(await self._app.engine.store.inbox(self._ref, 1))
         try:
             row = await self.row()
         except NoSuchInstanceError:
-            if not await self._app.engine.store.inbox(self._ref, 1):
+            if not waits:
                 raise
             return "has not begun: no worker has taken its first input"
         return f"is {row.status}: {row.error}" if row.error else f"is {row.status}"
@@ -103,6 +105,8 @@ class Instance(Generic[In, State, Out]):
         rows = await whole_stream(engine.store, self._ref, checked_place(after))
         if not rows:
             _refuse_purged(await self.row())
+            # It may have begun between the two looks, and an instance that is there has a story.
+            rows = await whole_stream(engine.store, self._ref, after)
         if len(entry.versions) > 1:
             entry = entry.at((await self.row()).definition_version) or entry
         return [entry.recorder.entry(self._ref, row) for row in rows]
