@@ -28,7 +28,7 @@ from tests.proof.crash.files import Lines, read_lines
 
 T = TypeVar("T")
 
-Verb = Literal["send", "request", "answer", "state", "last look", "result"]
+Verb = Literal["send", "request", "answer", "state", "stream", "last look", "result"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Call:
     | send | stepped, accepted, suspended, duplicate, dead letter, refused |
     | request | replied (value: the reply), dead letter, refused |
     | answer | first, later (value: status, who was first and with what), refused |
-    | state, last look | seen (value: the state), nothing |
+    | state, stream, last look | seen (value: the state), nothing |
     | result | completed (value: the result), failed |
     | any | unknown |
     """
@@ -110,7 +110,7 @@ class Witness:
             except NoSuchInstanceError:
                 return "nothing", None
 
-        return (await self._call(to, "state", told()))[1]
+        return (await self._call(to, "stream", told()))[1]
 
     async def result(self, to: str, **how: Any) -> str:
         async def told() -> tuple[str, Any]:

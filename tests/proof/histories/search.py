@@ -96,8 +96,8 @@ class _Search(Generic[S]):
         self._needed = sum(1 << place for place, operation in enumerate(self._operations) if operation.needed)
 
     def run(self, most: int) -> Answer[S]:
-        start: tuple[int, S] = (0, self._model.beginning)
-        seen, stack, furthest = {start}, [start], start
+        stack: list[tuple[int, S]] = [(0, self._model.beginning)]
+        seen, furthest = set(stack), stack[0]
         while stack:
             done, standing = stack.pop()
             if done.bit_count() > furthest[0].bit_count():

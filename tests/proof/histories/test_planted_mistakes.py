@@ -10,7 +10,9 @@ from mainspring import Mainspring
 from mainspring.app import instance
 from mainspring.app.task_views import TaskOutcome
 from mainspring.app.tasks import Tasks
+from mainspring.core.step import step
 from mainspring.engine import stepper
+from mainspring.engine.loader import present_state
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.batch import Segment
 from tests.proof.crash.evidence import quiet
@@ -61,12 +63,12 @@ def the_inbox_is_overtaken(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def a_state_is_read_from_memory(patch: pytest.MonkeyPatch) -> None:
-    present, known = instance.present_state, dict[str, Any]()
+    known: dict[str, Any] = {}
 
     async def remembered(store: Any, entry: Any, loaded: Any, lull: Any) -> Any:
         spot = f"{loaded.row.workflow}/{loaded.row.id}"
         if spot not in known:
-            known[spot] = await present(store, entry, loaded, lull)
+            known[spot] = await present_state(store, entry, loaded, lull)
             return known[spot]
         # Every other look: whoever waits for something to come sees it in the end.
         return known.pop(spot)
@@ -76,8 +78,6 @@ def a_state_is_read_from_memory(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def a_step_decides_on_an_old_state(patch: pytest.MonkeyPatch) -> None:
-    step = stepper.step
-
     def late(workflow: Any, state: Any, version: int, envelope: Any, begins: bool) -> Any:
         old = workflow.initial_state if isinstance(envelope.message, Tally) else state
         return step(workflow, old, version, envelope, begins)

@@ -80,6 +80,11 @@ def test_what_ended_before_another_began_has_happened_before_it() -> None:
     assert verdict(write("a", 0, 1), write("b", 2, 3), read("ba", 4, 5)) == "violated"
 
 
+def test_what_ended_in_the_moment_in_which_another_began_may_have_been_behind_it() -> None:
+    assert verdict(write("a", 0, 2), write("b", 2, 3), read("ba", 4, 5)) == "explained"
+    assert verdict(write("a", 0, 2), read("", 2, 3)) == "explained"
+
+
 def test_a_write_that_is_under_way_is_seen_or_not() -> None:
     assert verdict(write("a", 0, 10), read("", 1, 2), read("a", 3, 4)) == "explained"
 
