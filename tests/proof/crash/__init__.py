@@ -17,7 +17,7 @@ of the engine: what the engine counts is not asked.
 
 There are four workers side by side and two clients, on one file or, with `--store postgres`, on a server of the run's
 own that has no peace either (`upheaval`): it is stopped or crashes every few seconds, and sessions are ended as an
-operator would.
+operator would. What clients saw is judged by itself, too (`seen`, and `tests.proof.histories`).
 
 `python -m tests.proof.crash --cycles 500 --seed 7` is a part of `make soak`; `test_kill_loop` runs a few cycles.
 """

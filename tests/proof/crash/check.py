@@ -13,8 +13,8 @@ from tests.proof.crash.evidence import Evidence, read
 from tests.proof.crash.files import Place
 from tests.proof.crash.journey import JOURNEY
 from tests.proof.crash.report import Run, report, section
+from tests.proof.crash.seen import judge_histories
 from tests.proof.histories.judge import Judged
-from tests.proof.histories.slates import judge_histories
 
 UNDECIDED_SHARE = 0.05
 """Of more undecided histories than this the check says nothing, and that is a fault of its own."""

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 
 from msgspec import json
 
-from mainspring import Mainspring, MainspringError
-from mainspring.errors import DuplicateIdError
+from mainspring import Mainspring
 from tests.proof.crash.files import Lines, Place
-from tests.proof.crash.journey import MESSAGES, Deposit, Journey, Note, Start
+from tests.proof.crash.journey import MESSAGES, Deposit, Note, Start
 from tests.proof.crash.saga_workflows import RunErrand, Turn
+from tests.proof.histories.calls import Witness
 
 T = TypeVar("T")
 
@@ -33,23 +33,19 @@ class Client:
         self._app = app
         self._name = name
         self._ledger = Lines(place.ledger)
+        self.witness = Witness(app, place.history(f"client-{name}"), f"client-{name}")
         self._chance = chance
         self.stopping = asyncio.Event()
 
     async def ask(self, id: str, to: str, message: Any) -> str:
         """Send a message, with a line in the ledger before and after."""
         self._write(ask=id, to=to, type=type(message).__name__, body=json.encode(message).decode())
-        try:
-            receipt = await self._app.send(message, id=id)
-        except DuplicateIdError:
-            self._write(told=id, answer="refused")
-            return "refused"
-        except MainspringError as error:
-            # A store in trouble: nobody knows whether the commit came through.
-            self._write(told=id, answer="unknown", status=str(error))
-            return "unknown"
-        self._write(told=id, answer="ok", status=receipt.status)
-        return receipt.status
+        status = await self.witness.send(to, message, id)
+        if status in ("refused", "unknown"):
+            self._write(told=id, answer=status)
+        else:
+            self._write(told=id, answer="ok", status=status)
+        return status
 
     def _write(self, **line: Any) -> None:
         self._ledger.add(client=self._name, **line)
@@ -79,17 +75,14 @@ class Client:
         for n in range(chance.randrange(1, 5)):
             await self._pause()
             await self.ask(f"{journey}-note-{n}", to, Note(journey, n))
+            await self.witness.state(to)
         if chance.random() < 0.3:
             await self.ask(f"{journey}-start", to, start)
         if chance.random() < 0.2:
             await self.ask(f"{journey}-start", to, Start(journey, "another", despairs=False))
         await self.ask(f"{journey}-deposit", f"Account/{account}", Deposit(account, 1))
-        await self._see_home(journey)
-
-    async def _see_home(self, journey: str) -> None:
-        """Wait for a journey's end, for a while: what is under way grows no faster than workers can follow."""
-        with suppress(MainspringError):
-            await self.unless_stopped(self._app.instance(Journey, journey).result(PATIENCE))
+        # For a while: what is under way grows no faster than workers can follow.
+        await self.unless_stopped(self.witness.result(to, timeout=PATIENCE))
 
     async def unless_stopped(self, waiting: Coroutine[Any, Any, T]) -> T | None:
         """Wait, but not longer than until this client is to begin nothing more."""

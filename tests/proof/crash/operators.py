@@ -56,11 +56,11 @@ class Operators:
 
     async def peek(self, meter: str, id: str) -> None:
         """Ask a meter how often it was turned."""
-        with suppress(MainspringError):
-            asked = self._app.request(Peek(meter), id=id, timeout=REPLY_SECONDS)
-            reply = await self._client.unless_stopped(asked)
-            if reply is not None:
-                self._lines.add(request=id, meter=meter, turns=reply.turns)
+        asked = self._client.witness.request(f"Meter/{meter}", Peek(meter), id, timeout=REPLY_SECONDS)
+        reply = await self._client.unless_stopped(asked)
+        if reply is not None:
+            self._lines.add(request=id, meter=meter, turns=reply.turns)
+        await self._client.witness.state(f"Meter/{meter}")
 
     async def look_after(self) -> None:
         """Answer tasks, two people at once, and mend what is stuck, until the process ends."""

@@ -1,6 +1,6 @@
 """`python -m tests.proof.crash.rebuild FOLDER`: a last look at rest.
 
-It reads the read model, fills it anew and reads it again, and reads all slates once more.
+It reads the read model, fills it anew and reads it again, and reads once more what clients have read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from pathlib import Path
 from mainspring import Mainspring
 from tests.proof.crash.files import Lines, Place
 from tests.proof.crash.saga_handlers import PROJECTION, add_errands
+from tests.proof.crash.seen import last_look
 from tests.proof.crash.worker import app_of, started
-from tests.proof.histories.slates import add_slates, last_look
+from tests.proof.histories.slates import add_slates
 
 PAGE = 500
 

@@ -14,8 +14,8 @@ from tests.proof.crash.check import judged
 from tests.proof.crash.checker import Verdict
 from tests.proof.crash.evidence import read
 from tests.proof.crash.files import Place, read_lines
+from tests.proof.crash.seen import judge_histories
 from tests.proof.crash.undisturbed import run_undisturbed
-from tests.proof.histories.slates import judge_histories
 from tests.support.running import run
 
 Plant = Callable[[apsw.Connection, Place], None]

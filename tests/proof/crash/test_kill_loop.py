@@ -4,7 +4,7 @@ import pytest
 
 from tests.proof.crash.files import Place, read_lines
 from tests.proof.crash.loop import Loop
-from tests.proof.histories.slates import judge_histories
+from tests.proof.crash.seen import judge_histories
 from tests.support.postgres.server import Unavailable
 
 CYCLES = 5

@@ -14,7 +14,7 @@ from tests.proof.crash import rebuild
 from tests.proof.crash.client import Client
 from tests.proof.crash.evidence import quiet, sample
 from tests.proof.crash.files import Lines, Place
-from tests.proof.crash.journey import Deposit, Journey, Note, Start
+from tests.proof.crash.journey import Deposit, Note, Start
 from tests.proof.crash.loop import COME_TO_REST
 from tests.proof.crash.operators import Operators
 from tests.proof.crash.saga_handlers import add_errands
@@ -78,6 +78,7 @@ async def _begin(client: Client) -> None:
     await client.ask(f"{JOURNEY}-start", journey, Start(JOURNEY, ACCOUNT, despairs=True))
     for n in range(2):
         await client.ask(f"{JOURNEY}-note-{n}", journey, Note(JOURNEY, n))
+        await client.witness.state(journey)
         await client.ask(f"{JOURNEY}-deposit-{n}", account, Deposit(ACCOUNT, 1))
     # Once more as it was, and once as something else.
     await client.ask(f"{JOURNEY}-start", journey, Start(JOURNEY, ACCOUNT, despairs=True))
@@ -94,7 +95,7 @@ async def _go_on(app: Mainspring, client: Client, operators: Operators) -> None:
     await client.ask("turn", "Meter/meter-0", Turn("meter-0", 7))
     await operators.peek("meter-0", "peek")
     await until(lambda: _mended(app, operators))
-    await app.instance(Journey, JOURNEY).result(timedelta(seconds=PATIENCE_SECONDS))
+    await client.witness.result(f"Journey/{JOURNEY}", timeout=timedelta(seconds=PATIENCE_SECONDS))
     await client.ask(f"{JOURNEY}-late", f"Journey/{JOURNEY}", Note(JOURNEY, 2))
 
 

@@ -9,8 +9,8 @@
                                                          judge           instance by instance, and figures
 
 Linearizability is local: a history is linearizable if that of each instance is. What the verbs promise is the table of
-`claims`. `slates` is what clients of the kill loop do for it; `test_search`, `test_claims` and `test_slates` hold the
-checker against histories made by hand, against one that tries every order, and against planted violations.
+`claims`. `slates` is what clients of the kill loop do for it, beside journeys (`tests.proof.crash.seen`). The tests
+hold the checker against histories made by hand, against one that tries every order, and against planted violations.
 
 Read models are no part of it: they follow behind, and say so.
 """

@@ -8,7 +8,7 @@ shorter than it is told.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Container, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -72,14 +72,16 @@ class Witness:
 
         return (await self._call(to, "send", told(), id=id, message=message))[0]
 
-    async def request(self, to: str, message: Any, id: str, **how: Any) -> str:
+    async def request(self, to: str, message: Any, id: str, **how: Any) -> Any:
+        """Return the reply; None where there is none."""
+
         async def told() -> tuple[str, Any]:
             try:
                 return "replied", await self._app.request(message, id=id, **how)
             except OperationError:
                 return "dead letter", None
 
-        return (await self._call(to, "request", told(), id=id, message=message))[0]
+        return (await self._call(to, "request", told(), id=id, message=message))[1]
 
     async def answer(self, to: str, task: str, key: str, message: Any, roles: Iterable[str]) -> str:
         """Answer a task as a person who does nothing else, so that who was first is known by name."""
@@ -135,15 +137,16 @@ class Witness:
         name = f"{self._name}-{self._calls}"
         asked = {"to": to, "verb": verb, "id": id, "message": packed(message), "task": task}
         self._lines.add(sync=False, call=name, began=time.monotonic_ns(), **asked)
-        value: Any = None
+        value, error = None, None
         try:
             outcome, value = await told
         except (DuplicateIdError, TaskRefusedError):
             outcome = "refused"
-        except MainspringError:
-            outcome = "unknown"  # a store in trouble, a wait that was too long: it may have happened, or may happen yet
+        except MainspringError as trouble:
+            # Of the store, or a wait that was too long: it may have happened, or may happen yet.
+            outcome, error = "unknown", str(trouble)
         ended = time.monotonic_ns()
-        self._lines.add(sync=False, told=name, ended=ended, outcome=outcome, value=packed(value))
+        self._lines.add(sync=False, told=name, ended=ended, outcome=outcome, value=packed(value), error=error)
         return outcome, value
 
 
@@ -154,13 +157,14 @@ def packed(value: Any) -> Any:
     return {"type": type(value).__name__, "body": to_builtins(value)}
 
 
-def read_calls(paths: Iterable[Path], types: Mapping[str, type[Any]]) -> list[Call]:
-    """Read what clients have written down."""
+def read_calls(paths: Iterable[Path], workflows: Container[str], types: Mapping[str, type[Any]]) -> list[Call]:
+    """Read what clients have written down of some workflows."""
     calls: list[Call] = []
     for path in paths:
         lines = read_lines(path)
         told = {line["told"]: line for line in lines if "told" in line}
-        calls += [_call(line, told.get(line["call"]), types) for line in lines if "call" in line]
+        asked = (line for line in lines if "call" in line and line["to"].partition("/")[0] in workflows)
+        calls += [_call(line, told.get(line["call"]), types) for line in asked]
     return calls
 
 

@@ -25,15 +25,14 @@ from mainspring import (
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
 from tests.proof.crash.files import Place
-from tests.proof.histories.calls import Call, Witness, read_calls
-from tests.proof.histories.judge import Judged, judge
+from tests.proof.histories.calls import Witness, read_calls
 from tests.proof.histories.model import Instance
 
 ROLE: Final = "scribe"
 SCRIBES: Final = 4
 SLATES: Final = 2
 """So many are written on at once."""
-SLATE_SECONDS: Final = 2.0
+SLATE_SECONDS: Final = 3.0
 """All turn to new slates together, so that no history becomes long."""
 PAUSE_SECONDS: Final = 0.04
 REPLY_TIMEOUT: Final = timedelta(seconds=3)
@@ -327,22 +326,8 @@ async def write_slates(app: Mainspring, place: Place, chance: random.Random, nam
 
 async def _try_again(witness: Witness, place: Place, chance: random.Random) -> None:
     """Send some of what nobody was told about once more, with the same ids: a client before this one may have died."""
-    lost = [call for call in read_histories(place) if call.verb == "send" and call.outcome == "unknown"]
+    calls = read_calls(place.histories(), MODELS, TYPES)
+    lost = [call for call in calls if call.verb == "send" and call.outcome == "unknown"]
     for call in lost[-TRIED_AGAIN:]:
         if chance.random() < 0.5:
             await witness.send(call.to, call.message, call.id)
-
-
-async def last_look(app: Mainspring, place: Place) -> None:
-    """Read all that was ever written on, when nothing happens any more."""
-    witness = Witness(app, place.history("rest"), "rest")
-    for to in sorted({call.to for call in read_histories(place)}):
-        await witness.state(to, at_rest=True)
-
-
-def read_histories(place: Place) -> list[Call]:
-    return read_calls(place.histories(), TYPES)
-
-
-def judge_histories(place: Place) -> Judged:
-    return judge(read_histories(place), MODELS)

@@ -17,10 +17,11 @@ from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.batch import Segment
 from tests.proof.crash.evidence import quiet
 from tests.proof.crash.files import Place
+from tests.proof.crash.seen import judge_histories, last_look
 from tests.proof.crash.undisturbed import write_slate
 from tests.proof.histories.calls import Witness
 from tests.proof.histories.judge import Judged
-from tests.proof.histories.slates import Chalk, Drop, Tally, add_slates, judge_histories, last_look
+from tests.proof.histories.slates import Chalk, Drop, Tally, add_slates
 from tests.support.running import run
 from tests.support.waiting import until
 
