@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 
@@ -18,6 +20,7 @@ from mainspring.errors import (
     InstanceSuspendedError,
     NoSuchInstanceError,
     StoreClosedError,
+    StoreUnreachableError,
     WaitTimeoutError,
 )
 from mainspring.port.clock import Clock
@@ -290,5 +293,26 @@ def test_who_waits_for_one_that_an_operator_suspends_hears_it_at_once_and_elsewh
             await there
         await client.stop()
         await operator.stop()
+
+    run(main)
+
+
+def test_who_stopped_waiting_for_a_reason_of_its_own_leaves_no_error_behind(
+    store: CountedStore, clock: VirtualClock
+) -> None:
+    async def main() -> None:
+        left_behind: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: left_behind.append(context))
+        async with app_on(store, clock) as app:
+            away = StoreUnreachableError("memory:", "is away")
+
+            async def fail(*_: object) -> list[Loaded | None]:
+                app.engine.waiting.fail(away)  # the look for all fails while its own look does
+                raise away
+
+            with patch.object(store, "load", fail), pytest.raises(StoreUnreachableError):
+                await app.instance(Job, "j-1").result()
+            gc.collect()
+            assert left_behind == []
 
     run(main)

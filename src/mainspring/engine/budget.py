@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -10,6 +9,7 @@ from mainspring.core.definition import LEAST_STEPS_PER_HOUR
 from mainspring.core.messages import Kind
 from mainspring.engine.pending import Pending
 from mainspring.errors import SettingError, StepBudgetError
+from mainspring.logs import logger
 
 if TYPE_CHECKING:
     from mainspring.engine.lanes import Lane
@@ -20,7 +20,7 @@ TOLD_AT: Final = 8
 """After so many of them within an hour it is told of."""
 HOUR_US: Final = 3_600_000_000
 
-log = logging.getLogger("mainspring.engine")
+log = logger("mainspring.engine")
 
 
 class Budget:

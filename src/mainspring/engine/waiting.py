@@ -58,6 +58,8 @@ class Waiting:
 
     def forget(self, ref: Ref, future: asyncio.Future[End]) -> None:
         """Wait no longer."""
+        if future.done() and not future.cancelled():
+            future.exception()  # who stopped waiting has a reason of its own: this one is not lost, but of no use
         waiting = self._futures.get(ref, [])
         if future in waiting:
             waiting.remove(future)
