@@ -32,6 +32,7 @@ PARTS: Final = (
     Part("simulation", "-m simulate --seeds 10000 --jobs 2", "-m simulate --seeds 200 --jobs 2"),
     Part("planted-mistakes", "-m simulate --plants", "-m simulate --plants"),
     Part("crash-points", "-m tests.proof.crash_points", "-m tests.proof.crash_points --stride 60"),
+    Part("store-faults", "-m tests.proof.store_faults", "-m tests.proof.store_faults --stride 499"),
     Part(
         "kills-sqlite",
         "-m tests.proof.crash --store sqlite --cycles 500",

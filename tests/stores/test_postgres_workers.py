@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from mainspring.errors import NewerSchemaError
@@ -15,7 +16,7 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
-from mainspring.stores.postgres.session import SETTINGS
+from mainspring.stores.postgres.session import SETTINGS, Session
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, settle, step, timer
 from tests.stores.postgres_renumbered import renumbered
@@ -206,6 +207,27 @@ def test_a_worker_whose_session_was_cut_takes_its_lock_again(tmp_path: Path) -> 
             assert await store.heartbeat(worker)
 
     run(body)
+
+
+@pytest.mark.parametrize("error", [asyncpg.SerializationError, asyncpg.QueryCanceledError, asyncpg.OutOfMemoryError])
+def test_a_worker_is_released_although_the_server_refuses_to_free_its_lock(
+    error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        async with opened(tmp_path) as store:
+            worker = await store.register_worker("first", LEASE_US)
+            rows = Session.rows
+
+            async def refused(self: Session, statement: str, *values: Any) -> Any:
+                if "pg_advisory_unlock" in statement:
+                    raise error("the test says so")
+                return await rows(self, statement, *values)
+
+            monkeypatch.setattr(Session, "rows", refused)
+            await store.release_worker(worker)
+            assert await store.workers() == []
+
+    asyncio.run(body())
 
 
 def test_a_lock_that_the_server_keeps_for_a_lost_session_is_waited_for(

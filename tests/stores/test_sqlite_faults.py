@@ -136,6 +136,29 @@ def test_a_closed_store_can_be_opened_again(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
+def test_a_store_closes_although_its_connections_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Sticky(apsw.Connection):
+        def close(self, *values: Any) -> None:
+            super().close(*values)
+            raise apsw.IOError("the test says so")
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            return Sticky if name == "Connection" else getattr(apsw, name)
+
+    async def body() -> None:
+        async with asyncio.timeout(PATIENCE_SECONDS), opened(tmp_path) as store:
+            await works(store, "o-1")
+            assert len(await store.instances(InstanceFilter(), 10)) == 1
+
+    monkeypatch.setattr("mainspring.stores.sqlite.connection.apsw", Library())
+    asyncio.run(body())
+    assert [message for message in caplog.messages if "could not be closed" in message] == caplog.messages
+    assert len(caplog.messages) == 2  # a reader's and the writer's
+
+
 # ---- the disk and the lock
 
 

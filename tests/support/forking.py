@@ -15,6 +15,7 @@ IMPORTED: Final = [
     "tests.proof.crash.worker_process",
     "tests.proof.crash_points.doomed_process",
     "tests.proof.crash_points.preloaded",
+    "tests.proof.store_faults.life",
     "tests.proof.first_weeks.office",
 ]
 

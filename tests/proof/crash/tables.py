@@ -71,7 +71,7 @@ def prepare(place: Place) -> None:
         return
     database = Database(place.url)
     try:
-        database.rows(table)
+        database.rows(table.replace("payments", "public.payments"))
     finally:
         database.close()
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.proof.crash.evidence import sample
@@ -140,17 +141,17 @@ class Runner:
         """Make the database that every run begins with, and tell the scenario once without a crash."""
         template = self._place()
         self._store.address(template)
-        self._must(Life(scenario.name, template.folder, 0, before=True))
+        self._must(self._life(scenario, template, 0, before=True))
         self._store.wait_until_gone(template)
         if scenario.age is not None:
             scenario.age(template)
         run = self._copy(template)
         try:
-            self._must(Life(scenario.name, run.folder, 1, plant=self._plant))
+            self._must(self._life(scenario, run, 1, plant=self._plant))
             ending, faults = judged(scenario, run)
             if faults:
                 raise BrokenError(f"{scenario.name} without a crash: {'; '.join(faults)}")
-            return Prepared(scenario, template, ending, _points(run))
+            return Prepared(scenario, template, ending, self._passed(run))
         finally:
             self._remove(run)
 
@@ -161,20 +162,20 @@ class Runner:
         """
         scenario, run = prepared.scenario, self._copy(prepared.template)
         try:
-            life = Life(scenario.name, run.folder, 1, point, plant=self._plant)
+            life = self._life(scenario, run, 1, last=point, plant=self._plant)
             code = self._lived(life)
             if code == 0:
                 return None
             if code != -signal.SIGKILL:
-                return Crash(point, "no point", (f"the process ended with {code}", *_log(run)))
-            where = _points(run)[-1]
+                return Crash(point, "no point", (f"the process ended with {code}", *log_of(run)))
+            where = self._passed(run)[-1]
             self._store.wait_until_gone(run)
             if scenario.age is None and (found := sample(run, 1, pays=False)) is not None:
                 Lines(run.samples).add(sync=False, **found)
             code = self._lived(replace(life, number=2, last=NEVER, patience_seconds=patience_seconds))
             self._store.wait_until_gone(run)
             _, faults = judged(scenario, run, prepared.ending)
-            ended = [] if code == 0 else [f"the next process ended with {code}", *_log(run)]
+            ended = [] if code == 0 else [f"the next process ended with {code}", *log_of(run)]
             return Crash(point, where, (*faults, *ended))
         finally:
             self._remove(run)
@@ -183,14 +184,25 @@ class Runner:
         """Remove what was prepared."""
         self._remove(prepared.template)
 
+    def _life(self, scenario: Scenario, place: Place, number: int, **more: Any) -> Life:
+        return Life(scenario.name, place.folder, number, **more)
+
+    def _live(self) -> Callable[[Any], None]:
+        """Return what a process does with its life."""
+        return live
+
+    def _passed(self, place: Place) -> list[str]:
+        """Return the points that a process has passed."""
+        return note_of(place).read_text().splitlines()
+
     def _must(self, life: Life) -> None:
         if (code := self._lived(life)) != 0:
-            log = "\n".join(_log(Place(life.folder)))
+            log = "\n".join(log_of(Place(life.folder)))
             raise BrokenError(f"{life.scenario} ended with {code} though nobody killed it:\n{log}")
 
     def _lived(self, life: Life) -> int | None:
         """Return the exit code of a process that lived so; None if it did not come to its end."""
-        process = self._processes.Process(target=live, args=(life,))
+        process = self._processes.Process(target=self._live(), args=(life,))
         process.start()
         process.join(LIFE_SECONDS)
         if process.exitcode is None:
@@ -215,9 +227,5 @@ class Runner:
         shutil.rmtree(place.folder)
 
 
-def _points(place: Place) -> list[str]:
-    return note_of(place).read_text().splitlines()
-
-
-def _log(place: Place) -> list[str]:
+def log_of(place: Place) -> list[str]:
     return place.log.read_text().splitlines()[-LOG_LINES:] if place.log.exists() else []

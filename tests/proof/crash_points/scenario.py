@@ -27,8 +27,9 @@ class Scenario:
     """One of them. Its script is told again after a crash: a client skips what it was told before.
 
     `before` is a script whose effects stand in the database when the counting begins; `age` makes that database look
-    as an older release has left it. `found` returns, with plain SQL, what besides the streams must be as in a run
-    without a crash; what is wrong by itself it says under keys that end in an exclamation mark.
+    as an older release has left it, or as an app that has tables of its own. `found` returns, with plain SQL, what
+    besides the streams must be as in a run without a crash; what is wrong by itself it says under keys that end in an
+    exclamation mark.
     """
 
     name: str

@@ -8,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 from mainspring.logs import logger
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.faults import LOST
 from mainspring.stores.postgres.session import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
@@ -77,8 +75,10 @@ class Presence:
         self.workers.discard(worker)
         async with self._alone:
             if self.session is not None and not self.session.closed:
-                with suppress(*LOST):  # then the server has freed it
+                try:
                     await self.session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
+                except Exception as error:  # noqa: BLE001  nobody looks at it: the server frees it with the connection
+                    _log.info("the lock of a worker that is gone was not given up: %s", error)
 
     def tell(self) -> None:
         """Tell other processes, soon, that there is work which nobody holds."""

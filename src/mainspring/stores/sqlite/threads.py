@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
@@ -12,6 +13,8 @@ import apsw
 from mainspring.stores.sqlite.connection import Place
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Thread(Protocol):
@@ -70,6 +73,15 @@ def deliver(answers: Iterable[Answer[Any]], and_then: Callable[[], None] | None 
             loop.call_soon_threadsafe(resolve, own)
         except RuntimeError:  # the loop was closed: nobody waits there any more
             continue
+
+
+def close(connection: apsw.Connection | None, place: Place) -> None:
+    """Close a thread's connection at its end. Whoever waits for that end hears of it, whatever SQLite says."""
+    try:
+        if connection is not None:
+            connection.close()
+    except apsw.Error as error:
+        _log.warning("%s: a connection could not be closed: %s", place, error)
 
 
 class Read(Answer[T]):
@@ -134,6 +146,5 @@ class Readers:
                     read.keep(None, self._place.error(error))
                 deliver((read,))
         finally:
-            if connection is not None:
-                connection.close()
+            close(connection, self._place)
             deliver((ended,))

@@ -22,7 +22,7 @@ from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
 from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.sql import execute, savepoint
-from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, deliver
+from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, close, deliver
 
 UNITS_PER_TRANSACTION: Final = 4_000
 IDLE_SECONDS: Final = 0.25
@@ -183,8 +183,7 @@ class Writer:
                 if self._log_pages >= self._checkpoint_at:
                     self._checkpoint(connection)
         finally:
-            if connection is not None:
-                connection.close()
+            close(connection, self._place)
             deliver((ended,))
 
     def _connect(self) -> apsw.Connection:

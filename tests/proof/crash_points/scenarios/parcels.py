@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mainspring import Complete, Context, Decisions, Event, Mainspring, Received, Send, Workflow
+from mainspring.errors import OperationError
 from tests.proof.crash.files import Place
 from tests.proof.crash.tables import Tables
 from tests.proof.crash.workload import Workload
@@ -106,8 +107,11 @@ async def _migration(client: Client) -> None:
     parcel = client.app.instance(Parcel, "p-1")
 
     async def migrate() -> None:
-        if (await parcel.row()).definition_version == Parcel.version:
+        try:
             await parcel.migrate(WeighedParcel.version, actor="ann")
+        except OperationError:  # it was done in an earlier life, or by an asking that was given up
+            if (await parcel.row()).definition_version != WeighedParcel.version:
+                raise
 
     await client.act("migrate", migrate)
     await client.ask("address", "Parcel/p-1", Address("p-1"))
