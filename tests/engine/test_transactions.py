@@ -185,6 +185,22 @@ def test_a_transaction_over_its_time_is_rolled_back_and_others_go_on(make_databa
     assert over == ["cancelled"]
 
 
+def test_a_handler_over_its_transactions_time_is_told_that_time(make_database_app: MakeDatabaseApp) -> None:
+    async def work(command: Work, context: Context) -> Done:
+        await asyncio.Event().wait()  # hangs, until it is cancelled
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        limit = timedelta(milliseconds=200)
+        async with job(make_database_app(), work, transaction=limit, retry=Retry(max_attempts=1)) as app:
+            await app.send(Start("j-1"))
+            [letter] = await until(app.dead_letters)
+            assert letter.error is not None
+            assert letter.error.endswith(f"took longer than {limit}")
+
+    run(main)
+
+
 def test_a_statement_over_the_time_is_stopped(make_database_app: MakeDatabaseApp) -> None:
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

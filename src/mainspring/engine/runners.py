@@ -269,8 +269,8 @@ class Runner:
         if task in self._cancelled:
             self._outcomes.dropped(self.handler, jobs[0])
         elif task in self._overdue:
-            timeout = self.handler.options.timeout
-            self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {timeout}"))
+            limit = self.handler.options.transaction or self.handler.options.timeout
+            self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {limit}"))
         elif task.cancelling():
             raise asyncio.CancelledError
         else:

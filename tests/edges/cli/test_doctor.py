@@ -29,6 +29,22 @@ def test_a_new_app_is_healthy_and_nothing_is_made_by_looking(run: Run, folder: P
     assert not (folder / "orders.db").exists()
 
 
+@pytest.mark.parametrize("theirs", ["", "CREATE TABLE accounts (id TEXT)"])
+def test_a_file_without_our_tables_is_left_as_it_is(theirs: str, run: Run, folder: Path) -> None:
+    (folder / "orders.db").touch()
+    with closing(apsw.Connection(str(folder / "orders.db"))) as connection:
+        connection.execute(theirs)
+    before = (folder / "orders.db").read_bytes()
+
+    ran = run("doctor")
+
+    assert ran.code == 0
+    assert ran.out.endswith(
+        "note: There are no tables of mainspring in orders.db yet. The first start makes them.\nNothing is wrong.\n"
+    )
+    assert (folder / "orders.db").read_bytes() == before
+
+
 def test_an_app_without_work_is_healthy(run: Run) -> None:
     run("ls")
 

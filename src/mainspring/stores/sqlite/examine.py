@@ -11,8 +11,7 @@ import apsw
 
 from mainspring.port.findings import Examination, Finding, note, problem
 from mainspring.stores.sqlite.damage import damage
-from mainspring.stores.sqlite.schema import migrations
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.schema import migrations, version_of
 
 MEGABYTE: Final = 1 << 20
 LARGE_WAL_BYTES: Final = 256 * MEGABYTE
@@ -33,7 +32,10 @@ def examine(path: Path) -> Examination:
         found.append(note(f"There is no file {path.name} yet", "The first start makes it."))
         return Examination(found, ready=False)
     version, known = _version(path), len(migrations())
-    if version is not None and 0 < version < known:
+    if version == 0:
+        found.append(note(f"There are no tables of mainspring in {path.name} yet", "The first start makes them."))
+        return Examination(found, ready=False)
+    if version is not None and version < known:
         what = f"{path.name} has version {version}, and this release brings version {known}"
         found.append(note(what, "The next start brings it up to date; workers of older releases stop then."))
         return Examination(found, ready=False)
@@ -43,10 +45,10 @@ def examine(path: Path) -> Examination:
 
 
 def _version(path: Path) -> int | None:
-    """Return the version of a file's tables, if it can be read: what is wrong with one is said when it is opened."""
+    """Return the version of our tables in a file, 0 if there are none; None: opening it says what is wrong."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            return execute(connection, "SELECT max(version) FROM schema_migrations").get
+            return version_of(connection)
     except apsw.Error:
         return None
 
