@@ -8,10 +8,11 @@ then     what was decided, and the state after it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, cast
 
+from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.analysis.travel import Moment
 from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
@@ -38,14 +39,11 @@ PAST_MOST: Final = 1_000
 _INDENT: Final = "    "
 _BUILT_IN: Final = "builtins"
 
-Hidden = Callable[[str, str], bool]
-"""Whether a field of a type of message is not to be shown."""
 
-
-def as_test(entry: WorkflowEntry, past: Sequence[Moment], moment: Moment, hidden: Hidden | None = None) -> str:
+def as_test(entry: WorkflowEntry, past: Sequence[Moment], moment: Moment, redaction: Redaction | None = None) -> str:
     """Return a test of the step at a moment. `past` are the moments before it that count."""
     assert moment.envelope is not None  # noqa: S101  only a step can be tested
-    writer = _Writer(hidden or _nothing)
+    writer = _Writer(redaction or Redaction(payloads=True))
     workflow = writer.name(type(entry.workflow))
     given = [f"{workflow}()", *_past(writer, entry, past)]
     when = _input(writer, entry, moment.envelope)
@@ -137,7 +135,7 @@ def _decision(writer: _Writer, event: StreamEvent[Any, Any]) -> str | None:
         case Completed(result):
             return writer.decision("Complete", *(() if result is None else (value(result),)))
         case Failed(reason):
-            return writer.decision("Fail", repr(reason))
+            return writer.decision("Fail", writer.reason(reason))
         case _:
             return None
 
@@ -145,8 +143,8 @@ def _decision(writer: _Writer, event: StreamEvent[Any, Any]) -> str | None:
 class _Writer:
     """Writes values as Python, and remembers what has to be imported for them."""
 
-    def __init__(self, hidden: Hidden) -> None:
-        self._hidden = hidden
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
         self._imports: dict[str, set[str]] = {}
 
     def uses(self, module: str, name: str) -> None:
@@ -164,7 +162,13 @@ class _Writer:
 
     def event(self, event: StreamEvent[Any, Any]) -> str:
         self.uses("mainspring", type(event).__name__)
-        return self._record(event, type(event).__name__, fields_of(event) or {})
+        fields = {**(fields_of(event) or {})}
+        if "reason" in fields:
+            fields["reason"] = self._redaction.error(fields["reason"])
+        return self._record(event, type(event).__name__, fields)
+
+    def reason(self, reason: str) -> str:
+        return repr(self._redaction.error(reason))
 
     def decision(self, name: str, *arguments: str, **named: str) -> str:
         self.uses("mainspring", name)
@@ -180,13 +184,16 @@ class _Writer:
         if isinstance(value, list | tuple) and type(cast("object", value)) in (list, tuple):
             return self._sequence(cast("Sequence[Any]", value))
         if isinstance(value, Mapping) and type(cast("object", value)) is dict:
-            items = [f"{self.value(key)}: {self.value(each)}" for key, each in cast("dict[Any, Any]", value).items()]
+            items = [self._item(key, each) for key, each in cast("dict[Any, Any]", value).items()]
             return f"{{{', '.join(items)}}}"
         if isinstance(value, set | frozenset):
             name = "set" if isinstance(value, set) else "frozenset"
             inside = ", ".join(sorted(self.value(each) for each in cast("frozenset[Any]", value)))
             return f"{name}({{{inside}}})" if inside else f"{name}()"
         return self._plain(value)
+
+    def _item(self, key: Any, value: Any) -> str:
+        return f"{self.value(key)}: {self.value(MARKER if self._redaction.hides('', key) else value)}"
 
     def call(self, function: str, arguments: Sequence[str]) -> str:
         """Return a call in one line, or in one for each argument."""
@@ -199,7 +206,7 @@ class _Writer:
     def _record(self, value: Any, name: str, fields: Mapping[str, Any]) -> str:
         type_name = type_of(cast("type[Any]", type(value))).name
         told = [
-            f"{field}={'[redacted]'!r}" if self._hidden(type_name, field) else f"{field}={self.value(each)}"
+            f"{field}={MARKER!r}" if self._redaction.hides(type_name, field) else f"{field}={self.value(each)}"
             for field, each in fields.items()
         ]
         return self.call(name, told)
@@ -224,7 +231,3 @@ class _Writer:
 
 def _shifted(text: str) -> str:
     return text.replace("\n", f"\n{_INDENT}")
-
-
-def _nothing(_type: str, _field: str) -> bool:
-    return False

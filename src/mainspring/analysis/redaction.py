@@ -12,12 +12,21 @@ from msgspec.structs import replace
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.errors import ERASED_TYPE, SettingError
+from mainspring.errors.kinds import kind_in
 from mainspring.port.records import EventRow
 from mainspring.sealing.seals import ERASED
 
 MARKER: Final = "[redacted]"
 # A value as it stands in a text: in quotes, in brackets, or up to what ends it.
 _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{[^}]*\}|\w+\([^)]*\)|[^\s,;)}\]]+)"""
+
+# What a workflow hears of failures, by fields that nothing else has together: where each quotes an error.
+_FAILURES: Final[dict[frozenset[str], str]] = {
+    frozenset(("type", "message_id", "error", "attempts")): "error",
+    frozenset(("child", "status", "reason")): "reason",
+}
+
+_SAID: Final = {("SendFailed", "error"), ("mainspring.ChildFailed", "reason")}
 
 # Messages inside messages: lists of (type, version, JSON as text).
 _HOLDERS: Final = {"mainspring.Parts": "messages", "mainspring.PartDone": "results"}
@@ -59,8 +68,8 @@ class Redaction:
             if dot:
                 self._of_type.setdefault(type, set()).add(name)
         names = self._anywhere.union(*self._of_type.values())
-        # Most messages hold none of them, and need not be read.
-        self._marks = [name.encode() for name in names]
+        # Most messages hold none of them, and need not be read. What failures say is hidden with any field.
+        self._marks = [name.encode() for name in (*names, *_FAILURES.values())] if names else []
         told = "|".join(re.escape(name) for name in sorted(names))
         self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if names else None
 
@@ -83,7 +92,7 @@ class Redaction:
 
     def hides(self, type: str, field: str) -> bool:
         """Tell whether a field of a type of message is redacted."""
-        return field in self._names(type)
+        return field in self._names(type) or bool(self.fields and (type, field) in _SAID)
 
     def body(self, type: str, body: bytes) -> bytes:
         """Return the body of a message with the marker in place of what is redacted."""
@@ -115,8 +124,26 @@ class Redaction:
         """
         return self._value(data, self._anywhere)
 
+    def error(self, text: str) -> str:
+        """Return what may be told of an error: where anything is redacted its kind, for it may quote that in any way.
+
+        >>> Redaction(payloads=True, fields=["card"]).error("ValueError: 4111 was refused")
+        'ValueError'
+        >>> Redaction(payloads=True, fields=["card"]).error("4111 was refused")
+        '[redacted]'
+        """
+        return text if self.payloads and not self.fields else kind_in(text) or MARKER
+
+    def rule(self, text: str) -> str:
+        """Return what this library says, which may end in what an error says.
+
+        >>> Redaction(payloads=True, fields=["card"]).rule("its handler gave up")
+        'its handler gave up'
+        """
+        return self.error(text) if kind_in(text) else self.text(text)
+
     def text(self, text: str) -> str:
-        """Return what an error says, with the marker for values of fields that it quotes, as Python or as JSON.
+        """Return a text of ours or of an author's, with the marker for values of fields that it quotes by their names.
 
         >>> Redaction(payloads=True, fields=["Order.card"]).text("Order(id='o-1', card='4111') was refused")
         "Order(id='o-1', card=[redacted]) was refused"
@@ -128,7 +155,8 @@ class Redaction:
 
     def _names_in(self, fields: Mapping[str, Any], names: set[str]) -> set[str]:
         tag = fields.get("$type")
-        return names | self._names(tag) if isinstance(tag, str) else names
+        said = {name for shape, name in _FAILURES.items() if self.fields and shape <= fields.keys()}
+        return (names | self._names(tag) if isinstance(tag, str) else names).union(said)
 
     def _value(self, value: Any, names: set[str], holder: str | None = None) -> Any:
         if isinstance(value, dict):
@@ -169,7 +197,7 @@ class Redaction:
             return None
         detail = read_detail(stored)
         if self.payloads:
-            if not any(mark in stored for mark in self._marks):
+            if not self._marks or (b"\\" not in stored and not any(mark in stored for mark in self._marks)):
                 return stored
             data: dict[str, Any] = self.data(detail.data)
             detail = replace(
@@ -178,7 +206,7 @@ class Redaction:
                 compensate=self._packed(detail.compensate),
                 result=self._packed(detail.result),
                 title=None if detail.title is None else self.text(detail.title),
-                reason=None if detail.reason is None else self.text(detail.reason),
+                reason=None if detail.reason is None else self.error(detail.reason),
             )
         else:
             # What people or errors have said is data too.

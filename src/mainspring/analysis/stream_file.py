@@ -64,7 +64,7 @@ class StreamWriter:
             "definition_version": row.definition_version,
             "began": moment(row.created_us),
             "updated": moment(row.updated_us),
-            "error": self._redaction.text(row.error or "") if told else None,
+            "error": self._redaction.error(row.error or "") if told else None,
         }
         self._line({name: value for name, value in document.items() if value is not None})
 

@@ -13,6 +13,7 @@ from mainspring.app.instance import Instance
 from mainspring.app.search import found
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
+from mainspring.port.store import Store
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -63,17 +64,20 @@ async def operate(
     per_second: float,
     on_progress: Callable[[BulkReport], None] | None,
     to: int | None = None,
+    store: Store | None = None,
 ) -> BulkReport:
     """Operate on all instances that a filter finds, no faster than allowed. One that refuses does not stop the rest.
 
     Which they are is settled before the first is touched: those that come to match later are left alone. A dry run
     counts; one of a migration also asks each whether it could, and touches none. What the engine began for itself, such
-    as a fan-out or a schedule, is touched only where the filter names its workflow.
+    as a fan-out or a schedule, is touched only where the filter names its workflow. `store` is another one than the
+    app's in which to look for them.
     """
+    store = store or app.engine.store
     _check(action, where, per_second, to)
     tell = on_progress or _nobody
     keys = array("q")
-    async for row in _found(app, where):
+    async for row in _found(store, where):
         keys.append(row.key)
     report = BulkReport(action, len(keys), dry_run=dry_run)
     tell(report)
@@ -82,7 +86,7 @@ async def operate(
     clock = app.engine.runtime.clock
     begun_us = clock.now_us()
     tried = 0
-    async for row in _still_found(app, where, keys):
+    async for row in _still_found(store, where, keys):
         ahead_seconds = tried / per_second - (clock.now_us() - begun_us) / 1e6
         if ahead_seconds > 0:
             await clock.sleep(ahead_seconds)
@@ -103,17 +107,17 @@ async def operate(
     return report
 
 
-async def _found(app: Mainspring, where: InstanceFilter) -> AsyncIterator[InstanceRow]:
+async def _found(store: Store, where: InstanceFilter) -> AsyncIterator[InstanceRow]:
     after = 0
-    while page := await found(app.engine.store, where, PAGE, after):
+    while page := await found(store, where, PAGE, after):
         for row in page:
             yield row
         after = page[-1].key
 
 
-async def _still_found(app: Mainspring, where: InstanceFilter, keys: Sequence[int]) -> AsyncIterator[InstanceRow]:
+async def _still_found(store: Store, where: InstanceFilter, keys: Sequence[int]) -> AsyncIterator[InstanceRow]:
     """Yield those of the instances with these keys, in their order, that the filter finds still; and no others."""
-    async for row in _found(app, where):
+    async for row in _found(store, where):
         place = bisect_left(keys, row.key)
         if place == len(keys):
             return

@@ -23,9 +23,9 @@ _PLACES: Final = re.compile(
 _CLASS: Final = re.compile(r"(?:^|(?<=: ))[^\W\d]\w*(?=:|$)")
 # What follows a class and quotes nothing.
 _RULES: Final = re.compile(
-    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+(?=\n  message: )"
-    rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= )"
-    rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: )"
+    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+(?=\n  message: |$)"
+    rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= |$)"
+    rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: |$)"
 )
 _classes: Final[set[str]] = set()
 

@@ -468,7 +468,8 @@ class WorkerRow(Struct, frozen=True, gc=False):
 class InstanceFilter(Struct, frozen=True, gc=False):
     """Which instances to list; every field narrows.
 
-    `error` is a part of the error's text. Times begin with `from` and end before `to`.
+    `error` is a part of the error's text as it is stored: where that is sealed, of its kind. Times begin with `from`
+    and end before `to`.
 
     >>> InstanceFilter(status="suspended").workflow is None
     True

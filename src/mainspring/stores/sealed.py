@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar, cast
 
 from msgspec.structs import replace
 
-from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError
-from mainspring.errors.kinds import kind_in, kind_of
+from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError, told
+from mainspring.errors.kinds import kind_in
 from mainspring.logs import discretion, logger
 from mainspring.port.digests import same_message
 from mainspring.port.leaving import NOTHING, Leaves
@@ -412,8 +412,7 @@ class _SealedLoan:
 def _unsealed(ref: Ref, cause: Exception) -> Exception:
     if isinstance(cause, MainspringError):
         return cause
-    # What it was to seal may be in what went wrong.
-    error = StoreError(str(ref), f"cannot be sealed ({kind_of(cause)})", "Correct the seal's `subject`, or its keys.")
+    error = StoreError(str(ref), f"cannot be sealed ({told(cause, 200)})", "Correct the seal's `subject`, or its keys.")
     error.__cause__ = cause
     return error
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
-from msgspec.structs import replace
 
 from mainspring.analysis.checking import check_sample
 from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
-from mainspring.analysis.reasons import Reason
 from mainspring.analysis.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if import EXAMPLES, Report
-from mainspring.app.search import filter_of, microseconds, read_condition
+from mainspring.app.search import microseconds, read_condition
 from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until
 from mainspring.web.served import Checked, Limit, Served, answer, told
@@ -57,7 +55,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         What is counted is what happened between `since` and `until`. An answer may be some seconds old.
         """
         begin_us, end_us = microseconds("since", since), microseconds("until", until)
-        found = filter_of(
+        found = served.sought(
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
         where = moved_within(found, begin_us, end_us)
@@ -77,21 +75,14 @@ def _counting(router: APIRouter, served: Served) -> None:
         workflow: str | None = None, prefix: Prefix = None, attribute: Attribute = None, limit: Limit = SHOWN
     ) -> Response:
         """Return instances that seem stuck, and why: those over their bound, and those unusually long in a state."""
-        where = filter_of(
+        where = served.sought(
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
         bounds = bounds_of(app.registry)
-        found = await served.slow.read(("stuck", where, limit), lambda store: stuck_of(store, where, bounds, limit))
-        return answer(_shown(served, found))
-
-
-def _shown(served: Served, found: StuckFound) -> StuckFound:
-    """Return those that seem stuck, with reasons that quote nothing which is not to be shown."""
-    if not served.redaction.fields:
-        return found
-    text = served.redaction.text
-    shown = (replace(one, reason=Reason(one.reason.cause, tuple(map(text, one.reason.texts)))) for one in found.shown)
-    return replace(found, shown=tuple(shown))
+        found = await served.slow.read(
+            ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit)
+        )
+        return answer(found)
 
 
 def _asking(router: APIRouter, served: Served) -> None:
@@ -111,9 +102,10 @@ def _asking(router: APIRouter, served: Served) -> None:
 
         Nothing is carried out. Where fields are redacted, the differences are counted and not told.
         """
-        where = filter_of(**search)
+        where = served.sought(**search)
         stories = 0 if served.redaction.fields else EXAMPLES
         found = await served.slow.read(
-            ("what if", where, sample), lambda store: check_sample(store, app.registry, [where], sample, stories)
+            ("what if", where, sample),
+            lambda store: check_sample(served.view(store), app.registry, [where], sample, stories),
         )
         return answer(found)

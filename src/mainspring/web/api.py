@@ -69,6 +69,8 @@ ROUTES: Final = (
 
 FAULTS: Final = 20
 
+SENDING: Final = ("/api/messages/", "/api/events/", "/api/requests/", "/api/envelopes", "/api/hooks/")
+
 log = logger("mainspring.web")
 
 
@@ -187,7 +189,7 @@ def _tell_problems(made: FastAPI, served: Served) -> None:
         problem = problem_of(error)
         if problem.status == 500:
             log.error("%s %s failed", request.method, path_of(request), exc_info=error)
-        return _answer(replace(problem, detail=served.redaction.text(problem.detail)))
+        return _answer(replace(problem, detail=served.detail(error, own=_sends(request))))
 
     async def gone(_: Request, error: Exception) -> Response:
         return _answer(Problem(400, "not understood", f"It ended before its body did: {error!r}", "BadRequest"))
@@ -202,6 +204,11 @@ def _tell_problems(made: FastAPI, served: Served) -> None:
     )
     for kind, handler in handlers:
         made.add_exception_handler(kind, handler)
+
+
+def _sends(request: Request) -> bool:
+    """Tell whether a request only brings a message: what is wrong with that, its sender may hear."""
+    return str(getattr(request.scope.get("route"), "path", "")).startswith(SENDING)
 
 
 def _advice(error: HTTPException) -> str:

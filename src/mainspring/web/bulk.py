@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Response
 from msgspec import Struct
 from pydantic import ConfigDict, Field
 
+from mainspring.app import bulk
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport
 from mainspring.app.given import LARGEST
 from mainspring.errors import MainspringError
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
-from mainspring.web.problems import Problem, Refusal, problem_of, responses
+from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.searching import Words
 from mainspring.web.served import Actor, Checked, Served, answer
 
@@ -55,8 +55,8 @@ class Job(Struct):
     task: asyncio.Task[BulkReport]
     report: BulkReport
 
-    def document(self, text: Callable[[str], str]) -> dict[str, Any]:
-        """Return how far it is. `text` makes of what an error says what may be shown."""
+    def document(self, served: Served) -> dict[str, Any]:
+        """Return how far it is."""
         failure = self.task.exception() if self.over else None
         return {
             "id": self.id,
@@ -67,8 +67,8 @@ class Job(Struct):
             "done": self.report.done,
             "left": self.report.left,
             "refusals": self.report.refusals,
-            "refused": [{"instance": each, "why": text(why)} for each, why in self.report.refused[:REFUSALS_SHOWN]],
-            "error": text(problem_of(failure).detail) if isinstance(failure, Exception) else None,
+            "refused": [_refused(served, *each) for each in self.report.refused[:REFUSALS_SHOWN]],
+            "error": served.detail(failure) if isinstance(failure, Exception) else None,
         }
 
     @property
@@ -102,15 +102,17 @@ class Jobs:
         def tell(report: BulkReport) -> None:
             job.report = report
 
-        work = app.bulk(
+        work = bulk.operate(
+            app,
             action,
+            self._served.sought(**order.search()),
             reason=order.reason,
             actor=actor,
             dry_run=order.dry_run,
             per_second=order.per_second,
             on_progress=tell,
             to=order.to,
-            **order.search(),
+            store=self._served.store,
         )
         job = Job(secrets.token_urlsafe(12), asyncio.create_task(work), progress)
         self._jobs[job.id] = job
@@ -150,7 +152,7 @@ def routes(served: Served) -> APIRouter:
     """Return them."""
     router = APIRouter(tags=["many instances"], route_class=Checked)
     read, act = [served.needs("read")], [served.needs("act")]
-    jobs, text = Jobs(served), served.redaction.text
+    jobs = Jobs(served)
     served.on_stop.append(jobs.stop)
     described = {200: {"model": models.BulkDocument}, **responses(401, 403, 404)}
 
@@ -167,7 +169,7 @@ def routes(served: Served) -> APIRouter:
 
         Unless `dry_run` is false they are only counted. What takes longer goes on, and its `id` says how far it is.
         """
-        return answer((await jobs.begin(operation, order, actor)).document(text))
+        return answer((await jobs.begin(operation, order, actor)).document(served))
 
     @router.get(
         "/bulk",
@@ -177,12 +179,12 @@ def routes(served: Served) -> APIRouter:
     )
     async def listed() -> Response:
         """Return the operations on many of this process, the last one first."""
-        return answer([job.document(text) for job in jobs.list()])
+        return answer([job.document(served) for job in jobs.list()])
 
     @router.get("/bulk/{id}", response_model=None, dependencies=read, responses=described)
     async def progress(id: JobId) -> Response:
         """Return how far an operation on many is."""
-        return answer(jobs.get(id).document(text))
+        return answer(jobs.get(id).document(served))
 
     @router.delete("/bulk/{id}", response_model=None, dependencies=act, responses=described)
     async def stop(id: JobId) -> Response:
@@ -190,6 +192,12 @@ def routes(served: Served) -> APIRouter:
         job = jobs.get(id)
         job.task.cancel()
         await asyncio.wait({job.task})
-        return answer(job.document(text))
+        return answer(job.document(served))
 
     return router
+
+
+def _refused(served: Served, instance: str, why: str) -> dict[str, str]:
+    """Return why one refused: what is said of the instance may be shown, what is said of a message may quote it."""
+    tell = served.redaction.rule if why.startswith(instance) else served.redaction.error
+    return {"instance": instance, "why": tell(why)}

@@ -21,6 +21,7 @@ from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log
 from mainspring.engine.loader import readable
 from mainspring.engine.pending import moment
+from mainspring.engine.registry import is_internal
 from mainspring.errors import DamagedRecordError, OperationError
 from mainspring.port.records import InstanceRow, Loaded, Ref
 from mainspring.web import history_models as models
@@ -32,6 +33,8 @@ from mainspring.web.served import PAGE, Checked, Id, Limit, Served, Workflow, an
 
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
+# Lines of the log that are about a reason, in which an error may quote anything; others are about a type.
+REASONED: Final = ("Faulted", "Suspended", "Reset", "Failed", "Cancelled", "Compensating", "Terminated")
 
 After = Annotated[int, Query(ge=0, description="The version behind which to begin.")]
 
@@ -142,10 +145,13 @@ def _copying(router: APIRouter, served: Served) -> None:
         workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The version of an input.")]
     ) -> Response:
         """Return a step as a given / when / then test, in Python."""
+        if is_internal(workflow) and served.redaction.fields:
+            # It holds messages of others as they are stored.
+            raise OperationError(f"{workflow}/{id}", "is the engine's own, and is not shown whole", "Choose another.")
         found = await opened(served, workflow, id, "made a test of")
         found.check(at)
         past, step = await _step(served, found, at)
-        text = await served.slow.compute(lambda: as_test(found.entry, past, step, served.redaction.hides))
+        text = await served.slow.compute(lambda: as_test(found.entry, past, step, served.redaction))
         return answer({"file": file_name(found.entry), "text": text})
 
 
@@ -197,7 +203,7 @@ def _line(served: Served, line: Execution) -> dict[str, Any]:
         "version": line.version,
         "what": line.what,
         "time": line.time,
-        "about": served.text(line.about),  # of a fault it is what an error says
+        "about": served.error(line.about) if line.what in REASONED else line.about,
         "state": line.state,
         "actor": line.actor,
         "kind": line.kind,

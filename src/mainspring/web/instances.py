@@ -14,7 +14,7 @@ from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
 from mainspring.app.given import LARGEST, checked_place
 from mainspring.app.instance import Instance
-from mainspring.app.search import filter_of, searched
+from mainspring.app.search import searched
 from mainspring.app.states import state_at
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
@@ -52,8 +52,6 @@ def routes(served: Served) -> APIRouter:
 
 
 def _finding(router: APIRouter, served: Served) -> None:
-    app = served.app
-
     @router.get(
         "/instances",
         response_model=None,
@@ -72,7 +70,7 @@ def _finding(router: APIRouter, served: Served) -> None:
         search is over only when `next` is null.
         """
         place = None if after is None else checked_place(after)
-        found = await searched(app.engine.store, filter_of(**search), limit, place, newest=newest)
+        found = await searched(served.store, served.sought(**search), limit, place, newest=newest)
         return answer({"items": [served.shown(instance_document(row)) for row in found.rows], "next": found.next})
 
 

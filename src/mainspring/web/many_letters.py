@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Response
 from pydantic import ConfigDict, Field
 
-from mainspring.app import Mainspring
 from mainspring.errors import MainspringError, SettingError
 from mainspring.port.records import DeadLetter
 from mainspring.web import models
@@ -98,7 +97,7 @@ def routes(served: Served) -> APIRouter:
 async def _kinds(served: Served) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {}
     looked_at, others = 0, 0
-    async for letter in _letters(served.app):
+    async for letter in _letters(served):
         looked_at += 1
         kind = kind_of(letter)
         known = found.get(kind)
@@ -109,8 +108,8 @@ async def _kinds(served: Served) -> dict[str, Any]:
                 "kind": kind,
                 "workflow": letter.workflow,
                 "type": letter.type,
-                "reason": served.text(letter.reason),
-                "error": served.text(letter.error),
+                "reason": letter.reason,
+                "error": letter.error,
                 "count": 1,
                 "first": letter.id,
             }
@@ -120,10 +119,13 @@ async def _kinds(served: Served) -> dict[str, Any]:
     return {"kinds": kinds, "others": others, "looked_at": looked_at, "cut": looked_at == LOOKED_AT}
 
 
-async def _letters(app: Mainspring) -> AsyncIterator[DeadLetter]:
-    """Yield the oldest dead letters, read some at a time: each may be large."""
+async def _letters(served: Served) -> AsyncIterator[DeadLetter]:
+    """Yield the oldest dead letters as they may be shown, read some at a time: each may be large.
+
+    Of what is not shown, not even the names of their kinds must tell which are alike.
+    """
     after, seen = 0, 0
-    while seen < LOOKED_AT and (page := await app.dead_letters(min(PIECE, LOOKED_AT - seen), after)):
+    while seen < LOOKED_AT and (page := await served.store.dead_letters(min(PIECE, LOOKED_AT - seen), after)):
         for letter in page:
             yield letter
         after, seen = page[-1].id, seen + len(page)
@@ -131,7 +133,7 @@ async def _letters(app: Mainspring) -> AsyncIterator[DeadLetter]:
 
 async def _operated(served: Served, operation: Operation, order: Order, actor: str | None) -> dict[str, Any]:
     app = served.app
-    ids = await _wanted(app, order)
+    ids = await _wanted(served, order)
     chosen = ids[:AT_ONCE]
     done, refused = 0, list[dict[str, Any]]()
     for id in () if order.dry_run else chosen:
@@ -142,7 +144,7 @@ async def _operated(served: Served, operation: Operation, order: Order, actor: s
                 await app.discard_dead_letter(id)
             done += 1
         except MainspringError as error:
-            refused.append({"id": id, "why": served.redaction.text(str(error))})
+            refused.append({"id": id, "why": served.detail(error)})
     return {
         "operation": operation,
         "dry_run": order.dry_run,
@@ -154,7 +156,7 @@ async def _operated(served: Served, operation: Operation, order: Order, actor: s
     }
 
 
-async def _wanted(app: Mainspring, order: Order) -> list[int]:
+async def _wanted(served: Served, order: Order) -> list[int]:
     if order.ids is not None:
         return sorted(set(order.ids))
-    return [letter.id async for letter in _letters(app) if kind_of(letter) == order.kind]
+    return [letter.id async for letter in _letters(served) if kind_of(letter) == order.kind]

@@ -32,7 +32,7 @@ async def _searched(
     status: Status | None = None,
     state: Annotated[str | None, Query(description="The name of the state's type.")] = None,
     prefix: Annotated[str | None, Query(description="How the id begins.")] = None,
-    error: Annotated[str | None, Query(description="A part of the error's text.")] = None,
+    error: Annotated[str | None, Query(description="A part of the error, as it is shown.")] = None,
     attribute: Attribute = None,
     since: Annotated[datetime | None, Query(description="Moved since.")] = None,
     until: Annotated[datetime | None, Query(description="Last moved before.")] = None,

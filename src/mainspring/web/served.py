@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -13,14 +13,20 @@ from msgspec import DecodeError, Raw, Struct, json
 
 from mainspring.analysis.model import Machine
 from mainspring.analysis.redaction import MARKER, Redaction
+from mainspring.analysis.viewing import viewed
 from mainspring.app import Mainspring
+from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
 from mainspring.engine.intake import checked_actor
+from mainspring.errors import CodecError, InstanceFailedError, RouteError, SettingError, WaitTimeoutError
+from mainspring.errors.kinds import kind_of
 from mainspring.logs import logger
+from mainspring.port.records import InstanceFilter
+from mainspring.port.store import Store
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
 from mainspring.web.live import Live
-from mainspring.web.problems import Problem, Refusal
+from mainspring.web.problems import Problem, Refusal, problem_of
 from mainspring.web.slow import Slow
 
 SCHEMAS: Final = "#/components/schemas/"
@@ -133,16 +139,44 @@ class Served:
         scan(type, given)  # before a lenient reader makes something plain of what is doubtful
         return self.redaction.restored(type, given, stored)
 
-    def text(self, text: str | None) -> str | None:
-        """Return what an error says, as it may be shown: it may quote a message or a state."""
-        return None if text is None else self.redaction.text(text)
+    @property
+    def store(self) -> Store:
+        """The app's store, in which errors are found and read as they may be shown."""
+        return self.view(self.app.engine.store)
 
-    def shown(self, document: dict[str, Any], field: str = "message") -> dict[str, Any]:
+    def view(self, store: Store) -> Store:
+        """Return any store so."""
+        return viewed(store, self.redaction)
+
+    def sought(self, **search: Unpack[Search]) -> InstanceFilter:
+        """Return a search as a store takes it; by what is not shown nobody can search: the answers would tell it."""
+        where = filter_of(**search)
+        for wanted in where.attributes:
+            if self.redaction.hides("", wanted.name):
+                raise SettingError("The attribute", wanted.name, "It is not shown here, so search by another one.")
+        return where
+
+    def error(self, text: str | None) -> str | None:
+        """Return what may be shown of an error: it may quote a message or a state."""
+        return None if text is None else self.redaction.error(text)
+
+    def detail(self, error: Exception, *, own: bool = False) -> str:
+        """Return what is told to somebody whose request failed; `own`: it quotes nothing but what they sent."""
+        if self.redaction.fields:
+            if isinstance(error, InstanceFailedError):
+                error = InstanceFailedError(error.instance, error.status, self.error(error.reason))
+            elif isinstance(error, WaitTimeoutError):
+                error = WaitTimeoutError(error.what, error.seconds, "it did not come")
+            elif isinstance(error, CodecError | RouteError) and not own:
+                return kind_of(error)
+        return self.redaction.rule(problem_of(error).detail)
+
+    def shown(self, document: dict[str, Any], field: str = "message", texts: Sequence[str] = TEXTS) -> dict[str, Any]:
         """Return a document with its message, and what it says of errors, as they may be shown."""
         raw, type = document.get(field), document.get("type")
         changed: dict[str, Any] = {} if raw is None else {field: self.body(type, bytes(raw))}
         if self.redaction.fields:
-            changed |= {name: self.text(document[name]) for name in TEXTS if name in document}
+            changed |= {name: self.error(document[name]) for name in texts if name in document}
         return document | changed
 
 

@@ -187,7 +187,7 @@ def _answering(router: APIRouter, served: Served) -> None:
 
 def _document(served: Served, task: Task) -> dict[str, Any]:
     document = to_builtins(task, builtin_types=())
-    return {**document, "title": served.text(task.title), "data": served.redaction.data(document["data"])}
+    return {**document, "title": served.redaction.text(task.title), "data": served.redaction.data(document["data"])}
 
 
 def _form(served: Served, form: Form) -> dict[str, Any]:

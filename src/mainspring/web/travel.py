@@ -270,7 +270,7 @@ def explanation_document(served: Served, found: Opened, why: Explanation) -> dic
         "decide": branch_documents(why.decide),
         "evolve": [{"version": each.version, "branches": branch_documents(each.branches)} for each in why.evolve],
         "decided": [decided_document(served, found, event) for event in why.decided],
-        "error": served.text(why.error),
+        "error": served.error(why.error),
     }
 
 
@@ -342,13 +342,13 @@ def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str,
                 "version": each.version,
                 "type": type(each.message).__name__,
                 "message": served.body(*_encoded(found, each.message)),
-                "reason": each.reason,
+                "reason": served.error(each.reason),
             }
             for each in story.untaken
         ],
         "waiting": entries(story.waiting),
         "left_out": entries(story.left_out),
-        "error": served.text(story.error),
+        "error": served.error(story.error),
     }
 
 

@@ -120,6 +120,7 @@ class Vault(Workflow[In, Closed | Opened, Out]):
     begins = Open
     initial_state = Closed()
     snapshot_every = 1
+    expected_within = timedelta(microseconds=1)
 
     def route(self, message: In) -> str | None:
         if isinstance(message, Joined):

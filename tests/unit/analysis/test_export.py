@@ -128,7 +128,7 @@ def test_what_is_redacted_is_marked_and_not_checked(app: Mainspring, tmp_path: P
 
 
 def test_an_error_of_an_instance_does_not_quote_what_is_redacted() -> None:
-    error = "Charge(card='4111') was refused"
+    error = "ValueError: 4111 was refused"
     row = InstanceRow(7, "Refund", "c-1", 2, "suspended", None, error, 1, b"{}", 0, 0)
 
     def written(redaction: Redaction) -> Any:
@@ -136,7 +136,7 @@ def test_an_error_of_an_instance_does_not_quote_what_is_redacted() -> None:
         StreamWriter(file, redaction).instance(row)
         return json.loads(file.getvalue()).get("error")
 
-    assert written(Redaction(payloads=True, fields=["card"])) == f"Charge(card={MARKER}) was refused"
+    assert written(Redaction(payloads=True, fields=["card"])) == "ValueError"
     assert (written(WHOLE), written(Redaction())) == (error, None)
 
 
@@ -295,7 +295,7 @@ def test_messages_inside_of_others_are_redacted_too() -> None:
     said = Detail(reason="Charge(card='4111') was refused", title="Is card: 4111 yours?")
     refused = redaction.outgoing(EventRow(5, "Suspended", 0, detail=encode_detail(said)))
     assert msgspec.json.decode(refused.detail or b"", type=Detail) == Detail(
-        reason=f"Charge(card={MARKER}) was refused", title=f"Is card: {MARKER} yours?"
+        reason=MARKER, title=f"Is card: {MARKER} yours?"
     )
 
     left_out = Redaction().outgoing(asked)

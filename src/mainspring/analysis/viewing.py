@@ -1,0 +1,70 @@
+"""A store as somebody sees it who may not see everything: of errors their kinds, and found by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from mainspring.analysis.redaction import Redaction
+from mainspring.port.pages import Page
+from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.searching import Found
+from mainspring.port.store import Store
+
+
+def viewed(store: Store, redaction: Redaction) -> Store:
+    """Return a store in which errors are found and read as they may be shown. Bodies are as they are: code reads them.
+
+    >>> from mainspring.stores.memory import MemoryStore
+    >>> from mainspring.testing.clock import VirtualClock
+    >>> store = MemoryStore(VirtualClock())
+    >>> viewed(store, Redaction(payloads=True)) is store
+    True
+    """
+    return cast("Store", ViewedStore(store, redaction)) if redaction.fields else store
+
+
+class ViewedStore:
+    """Overrides the verbs in which errors travel. All others are the store's own."""
+
+    def __init__(self, store: Store, redaction: Redaction) -> None:
+        self._store = store
+        self._redaction = redaction
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
+        page = Page[InstanceRow, InstanceRow](limit, lambda row: self._found(row, where))
+        while page.wants:
+            page.take(await self._store.instances(_any_error(where), page.wants, page.last.key if page.last else after))
+        return page.records
+
+    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
+        # Where a look ends must not depend on what was looked for either: it is told to whoever asks.
+        rows, behind = await self._store.search(_any_error(where), limit, after, newest)
+        return Found([found for row in rows if (found := self._found(row, where)) is not None], behind)
+
+    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
+        found = await self._store.load(refs, most)
+        return [None if each is None else replace(each, row=self._shown(each.row)) for each in found]
+
+    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
+        return [self._shown(claim) for claim in await self._store.outputs(ref, timers, limit)]
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        found = await self._store.dead_letters(limit, after, ids)
+        return [replace(self._shown(letter), reason=self._redaction.rule(letter.reason)) for letter in found]
+
+    def _found(self, row: InstanceRow, where: InstanceFilter) -> InstanceRow | None:
+        shown = self._shown(row)
+        return shown if where.error is None or where.error in (shown.error or "") else None
+
+    def _shown(self, row: Any) -> Any:
+        return row if row.error is None else replace(row, error=self._redaction.error(row.error))
+
+
+def _any_error(where: InstanceFilter) -> InstanceFilter:
+    return where if where.error is None else replace(where, error="")

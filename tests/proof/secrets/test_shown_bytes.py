@@ -1,0 +1,195 @@
+"""No byte of a redacted field is shown on any route to any role, and no search tells whether it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from mainspring import Mainspring
+from mainspring.analysis.export import export
+from mainspring.analysis.redaction import Redaction
+from mainspring.port.records import InstanceFilter, InstanceRow, Ref
+from mainspring.sealing import Encrypted, Seal, StaticKeys
+from mainspring.web.api import api
+from mainspring.web.live import Live
+from mainspring.web.many_letters import kind_of
+from tests.edges.web.support import asked, bearer, tokens
+from tests.proof.secrets.looking import in_bytes
+from tests.proof.secrets.vault import add_all, go, secret
+from tests.support.running import run
+
+ROLES = ("viewer", "worker", "operator", "admin")
+SEALS: dict[str, Seal | None] = {"plain": None, "sealed": Encrypted(StaticKeys({"2026": bytes(32)}))}
+REDACT = ["card", "note"]
+
+
+def made(folder: Path, seal: str) -> Mainspring:
+    app = Mainspring(f"sqlite:///{folder / 'vault.db'}", seal=SEALS[seal])
+    app.observe(metrics=True)
+    add_all(app)
+    return app
+
+
+def paths(made: FastAPI, rows: Iterable[InstanceRow], letters: Iterable[int]) -> list[str]:
+    """Return the path of every GET route there is, for every instance, dead letter and version."""
+    found: list[str] = []
+    for path, methods in made.openapi()["paths"].items():
+        if "get" not in methods or path == "/api/live":
+            continue
+        if "{workflow}/{id}" in path:
+            for row in rows:
+                named = path.replace("{workflow}", row.workflow).replace("{id}", quote(row.id))
+                versions = range(1, row.version + 1) if "/tests/" in path or "/explanations/" in path else [0]
+                options = {"/moments/": "?explained=true", "/results/": "?wait=0.01"}
+                found += [
+                    named + next((o for part, o in options.items() if part in path), f"?at={at}" if at else "")
+                    for at in versions
+                ]
+        elif "/dead-letters/{id}" in path:
+            found += [path.replace("{id}", str(id)) for id in letters]
+        else:
+            found.append(path.replace("{id}", "Vault/asks/4" if "tasks" in path else "x").replace("{name}", "Vault"))
+    return found
+
+
+async def edits(client: httpx.AsyncClient, row: InstanceRow) -> AsyncIterator[tuple[str, bytes]]:
+    """Yield how the story of an instance would have gone otherwise."""
+    url = f"/api/counterfactuals/{row.workflow}/{quote(row.id)}"
+    for at in range(1, row.version + 2):
+        for way in ("has no case", "raises", "is torn", "evolves badly", "fails"):
+            message = {"id": row.id, "way": way, "card": "[redacted]"}
+            for what in ("replace", "insert", "drop"):
+                edit = {"what": what, "at": at} | ({} if what == "drop" else {"type": "Do", "message": message})
+                answer = await client.post(url, json=edit, headers=bearer("viewer"))
+                yield f"{url} {what} {at} {way}", answer.content
+
+
+async def operations(client: httpx.AsyncClient, letters: Iterable[int]) -> AsyncIterator[tuple[str, bytes]]:
+    """Yield what an operator is told who tries to set right what went wrong."""
+    for id in letters:
+        url = f"/api/dead-letters/{id}/retry"
+        yield url, (await client.post(url, headers=bearer("operator"))).content
+    many = {"ids": list(letters), "dry_run": False}
+    url = "/api/dead-letter-operations/retry"
+    yield url, (await client.post(url, json=many, headers=bearer("operator"))).content
+    for operation in ("resume", "retry", "skip", "suspend"):
+        for way in ("raises", "is torn", "gives up", "fails"):
+            url = f"/api/operations/{operation}/Vault/{quote(way)}"
+            yield url, (await client.post(url, headers=bearer("operator"))).content
+        url = f"/api/bulk/{operation}"
+        order = {"workflow": "Vault", "dry_run": False, "per_second": 1_000}
+        yield url, (await client.post(url, json=order, headers=bearer("operator"))).content
+
+
+async def heard(live: Live, row: InstanceRow) -> tuple[str, bytes]:
+    """Return what somebody hears who listens to an instance from its beginning."""
+    text, listening = b"", live.listen(Ref(row.workflow, row.id), 0)
+    last = b"event: events" if row.version and row.workflow != "Slip" else b"event: instance"
+    while last not in text:
+        text += await anext(listening)
+    return f"/api/live {row.id}", text
+
+
+async def looked_at(client: httpx.AsyncClient, made: FastAPI, app: Mainspring) -> dict[str, set[str]]:
+    """Ask everything that can be asked, as every role, and return where a secret was told."""
+    leaks: dict[str, set[str]] = {}
+    rows = await app.engine.store.instances(InstanceFilter(), 1_000)
+    letters = [letter.id for letter in await app.dead_letters()]
+
+    def look(what: str, content: bytes) -> None:
+        if marks := in_bytes(content):
+            leaks[what] = marks
+
+    told = 0
+    for path in paths(made, rows, letters):
+        # Roles differ in what they may ask, and not in what they are told: the many questions are asked by one.
+        for role in ROLES if "?" not in path else ROLES[:1]:
+            answer = await client.get(path, headers=bearer(role))
+            told += answer.status_code == 200
+            look(f"{role}: {path} ({answer.status_code})", answer.content)
+    assert told > 300
+    for what, content in await asyncio.gather(*(heard(made.state.live, row) for row in rows)):
+        look(what, content)
+    for row in rows:
+        if row.id in ("raises", "fails", "opens", "works", "begins a child"):
+            async for what, content in edits(client, row):
+                look(what, content)
+    for what, content in [each async for each in operations(client, letters)]:
+        look(what, content)
+    return leaks
+
+
+@pytest.mark.parametrize("seal", SEALS)
+def test_a_redacted_field_is_on_no_route_for_no_role(seal: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with made(tmp_path, seal) as app:
+            await go(app)
+            shown = api(app, start=False, access=tokens(), redact=REDACT)
+            async with asked(shown) as client:
+                assert await looked_at(client, shown, app) == {}
+            for format in ("jsonl", "xes", "ocel"):
+                file = tmp_path / f"export.{format}"
+                await export(app.engine.store, file, format=format, redaction=Redaction(payloads=True, fields=REDACT))
+                assert in_bytes(file.read_bytes()) == set()
+
+    run(main)
+
+
+def test_the_search_finds_secrets_on_the_routes_where_nothing_is_redacted(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with made(tmp_path, "plain") as app:
+            await go(app)
+            shown = api(app, start=False, access=tokens())
+            async with asked(shown) as client:
+                leaks = await looked_at(client, shown, app)
+                routes = {re.split("[/? ]", what.partition("/api/")[2])[0] for what in leaks}
+                assert routes >= {"instances", "streams", "states", "waiting", "timers", "log", "dead-letters", "live"}
+                assert routes >= {"moments", "explanations", "counterfactuals", "exports", "tests", "stuck", "results"}
+                assert routes >= {"dead-letter-kinds", "tasks"}
+
+    run(main)
+
+
+@pytest.mark.parametrize("seal", SEALS)
+def test_no_search_spells_out_what_is_not_shown(seal: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with made(tmp_path, seal) as app:
+            await go(app)
+            async with asked(api(app, start=False, access=tokens(), redact=REDACT)) as client:
+
+                async def found(path: str, error: str, **more: Any) -> Any:
+                    params = {"error": error, "limit": 1, **more}
+                    return (await client.get(path, params=params, headers=bearer("viewer"))).json()
+
+                nothing = await found("/api/instances", "no error says this")
+                for guess in ("zQx", secret("raises"), f"card='{secret('has no case')[:5]}", secret("is suspended")):
+                    assert await found("/api/instances", guess) == nothing
+                    assert (await found("/api/what-if", guess, sample=1))["instances"] == 0
+                    order = {"error": guess, "dry_run": True}
+                    counted = await client.post("/api/bulk/resume", json=order, headers=bearer("operator"))
+                    assert counted.json()["matched"] == 0
+                page = await found("/api/instances", "no transition for Do in state Opened", limit=1_000)
+                assert [item["id"] for item in page["items"]] == ["has no case"]
+                kinds = (await client.get("/api/dead-letter-kinds", headers=bearer("viewer"))).json()["kinds"]
+                bare = {kind_of(letter) for letter in await app.dead_letters() if letter.error}
+                assert bare & {kind["kind"] for kind in kinds} == set()
+
+    run(main)
+
+
+def test_nobody_searches_by_an_attribute_that_is_not_shown(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with made(tmp_path, "plain") as app, asked(api(app, start=False, redact=REDACT)) as client:
+            for path in ("/api/instances", "/api/stuck", "/api/analytics", "/api/what-if"):
+                answer = await client.get(path, params={"attribute": "card>=4"})
+                assert (answer.status_code, "not shown here" in answer.text) == (422, True), path
+
+    run(main)
