@@ -40,8 +40,20 @@ class Discretion(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = 0
-        """How many stores are open whose bodies nobody may read."""
+        self._asking: set[int] = set()
+
+    @property
+    def asked(self) -> bool:
+        """Whether a store is open whose bodies nobody may read."""
+        return bool(self._asking)
+
+    def ask(self, store: object) -> None:
+        """Ask for it, as long as a store is open. Any thread may: there is nothing to count."""
+        self._asking.add(id(store))
+
+    def release(self, store: object) -> None:
+        """Ask for it no longer."""
+        self._asking.discard(id(store))
 
     def filter(self, record: logging.LogRecord) -> bool:
         if self.asked:

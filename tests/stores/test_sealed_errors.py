@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Breaker, Mainspring, Retry
 from mainspring.errors import InvalidStateError, RouteError, UnknownTransitionError, told
 from mainspring.errors.kinds import kind_in, kind_of
 from mainspring.logs import Quoted, discretion, logger
+from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
-from tests.proof.secrets.vault import Do, Open, Opened, Vault, add_all
+from tests.proof.secrets.vault import Child, Do, Open, Opened, Ring, Vault, Work, add_all
+from tests.support.postgres.server import postgres_url
 from tests.support.running import run
+from tests.support.waiting import until
 
 KEYS = StaticKeys({"2026": bytes(range(32))})
 CARD = "4111-2222"
@@ -143,6 +147,51 @@ def test_where_it_cannot_be_said_whose_it_is_its_kind_alone_is_kept(tmp_path: Pa
     run(main)
 
 
+def test_what_opened_a_breaker_is_not_kept_by_the_instances_that_it_fails(tmp_path: Path) -> None:
+    async def main() -> None:
+        app = Mainspring(f"sqlite:///{tmp_path / 'vault.db'}", seal=Encrypted(KEYS))
+        app.add(Vault(), Child())
+
+        @app.handler(
+            breaker=Breaker(failures=1, fail_fast=True), retry=Retry(first=timedelta(hours=1), cap=timedelta(hours=1))
+        )
+        async def ring(command: Ring) -> None:
+            raise ConnectionError(command.card)
+
+        app.external(Work)
+        async with app:
+            await app.send(Open("ann", CARD))
+            await app.send(Do("ann", "breaks", CARD))
+            await until(lambda: _tried(app, "ann"))
+            await app.send(Open("bob", "x"))
+            await app.send(Do("bob", "breaks", "x"))
+            (letter,) = await until(app.dead_letters)
+            assert "its breaker is open (ConnectionError)" in str(letter.error)
+            assert CARD not in str(letter.error)
+
+    run(main)
+
+
+async def _tried(app: Mainspring, id: str) -> bool:
+    return any(claim.attempts for claim in await app.engine.store.outputs(Ref("Vault", id), timers=False, limit=1))
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_the_longest_text_is_kept_whole(store: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        url = f"sqlite:///{tmp_path / 'vault.db'}" if store == "sqlite" else postgres_url(tmp_path)
+        app = Mainspring(url, seal=Encrypted(KEYS))
+        add_all(app)
+        async with app:
+            await app.send(Open("v", CARD))
+            await app.send(Do("v", "raises", "ö€😀" * 2_000))
+            (found,) = await app.instances(error="ValueError")
+            assert str(found.error).startswith("ValueError: ö€😀ö€😀")
+            assert len(str(found.error)) > 4_000
+
+    run(main)
+
+
 def test_logs_tell_kinds_while_a_sealed_store_is_open_and_texts_again_when_it_is_not(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -167,7 +216,7 @@ def test_logs_tell_kinds_while_a_sealed_store_is_open_and_texts_again_when_it_is
         assert CARD in tell()
 
     run(main)
-    assert discretion.asked == 0
+    assert not discretion.asked
 
 
 def test_every_logger_of_the_library_is_discreet() -> None:

@@ -8,7 +8,8 @@ from typing import Final
 from mainspring.engine.handlers import Handler
 from mainspring.engine.policies import breaker, limits
 from mainspring.errors import BreakerOpenError, told
-from mainspring.logs import Quoted, logger
+from mainspring.errors.kinds import kind_of
+from mainspring.logs import Quoted, discretion, logger
 
 REASON_CHARACTERS: Final = 200
 
@@ -102,7 +103,9 @@ class Gate:
         before = self.state
         self._become(breaker.failed(self._breaker, self.state, self._now_us(), era))
         if self.state.era != before.era:
-            self.reason, self.error = told(error, REASON_CHARACTERS), type(error).__name__
+            # It is told to every instance whose commands fail fast: none must keep what another one is to forget.
+            self.reason = kind_of(error) if discretion.asked else told(error, REASON_CHARACTERS)
+            self.error = type(error).__name__
             if before.since_us is None:
                 self.opened_us = self._now_us()
             log.warning(

@@ -80,7 +80,6 @@ class SealedStore:
         self._seal = seal
         self._secret = is_secret(seal)
         """Whether what errors say is sealed too, and not logged: it may quote a body."""
-        self._asks = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -89,21 +88,17 @@ class SealedStore:
         return str(self._store)
 
     async def open(self) -> None:
-        self._ask(self._secret)
+        if self._secret:
+            discretion.ask(self)
         try:
             await self._store.open()
         except BaseException:
-            self._ask(False)
+            discretion.release(self)
             raise
 
     async def close(self) -> None:
         await self._store.close()
-        self._ask(False)
-
-    def _ask(self, asks: bool) -> None:
-        """Let no log say what errors say, from now on; or let it, as far as it is about this store."""
-        discretion.asked += asks - self._asks
-        self._asks = asks
+        discretion.release(self)
 
     # ---- in
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from mainspring import Mainspring
+from mainspring import Fail, Mainspring, Received
 from mainspring.analysis.export import export
 from mainspring.analysis.redaction import Redaction
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
@@ -23,7 +23,7 @@ from mainspring.web.live import Live
 from mainspring.web.many_letters import kind_of
 from tests.edges.web.support import asked, bearer, tokens
 from tests.proof.secrets.looking import in_bytes
-from tests.proof.secrets.vault import add_all, go, secret
+from tests.proof.secrets.vault import Do, Vault, add_all, go, secret
 from tests.support.running import run
 
 ROLES = ("viewer", "worker", "operator", "admin")
@@ -181,6 +181,47 @@ def test_no_search_spells_out_what_is_not_shown(seal: str, tmp_path: Path) -> No
                 kinds = (await client.get("/api/dead-letter-kinds", headers=bearer("viewer"))).json()["kinds"]
                 bare = {kind_of(letter) for letter in await app.dead_letters() if letter.error}
                 assert bare & {kind["kind"] for kind in kinds} == set()
+
+    run(main)
+
+
+class Otherwise(Vault):
+    """Decides and folds otherwise than what was recorded."""
+
+    name = "Vault"
+
+    def evolve(self, state: Any, event: Any) -> Any:
+        if isinstance(event, Received) and getattr(event.message, "way", "") == "works":
+            raise ValueError(event.message.card)
+        return super().evolve(state, event)
+
+    def decide(self, message: Any, state: Any) -> Any:
+        match message:
+            case Do(way="fails", card=card):
+                return [Fail(f"{card} in other words")]
+            case Do(way="completes", card=card):
+                raise ValueError(card)
+        return super().decide(message, state)
+
+
+def test_what_if_counts_what_it_must_not_tell(tmp_path: Path) -> None:
+    async def told(redact: list[str]) -> tuple[int, set[str]]:
+        app = Mainspring(f"sqlite:///{tmp_path / 'vault.db'}")
+        app.add(Otherwise())
+        await app.start(work=False)
+        try:
+            async with asked(api(app, start=False, redact=redact)) as client:
+                answer = await client.get("/api/what-if", params={"workflow": "Vault", "sample": 1_000})
+                return answer.json()["differing"], in_bytes(answer.content)
+        finally:
+            await app.stop()
+
+    async def main() -> None:
+        async with made(tmp_path, "plain") as app:
+            await go(app)
+        differing, marks = await told([])
+        assert (differing, marks) == (3, {secret("fails"), secret("completes"), secret("works"), secret("opens")})
+        assert await told(REDACT) == (3, set())
 
     run(main)
 
