@@ -186,3 +186,20 @@ def test_every_exported_class_shows_an_example(name: str) -> None:
     if issubclass(documented, Exception):
         return
     assert ">>>" in (documented.__doc__ or "")
+
+
+def test_every_suggested_command_is_quoted_by_one_function() -> None:
+    """An id may hold whatever a shell would run: see `mainspring.app.commands`."""
+    found: list[str] = []
+    for path in sorted((ROOT / "src/mainspring").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.JoinedStr(values=parts):
+                    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)
+                case ast.Constant(value=str(text)):
+                    pass
+                case _:
+                    continue
+            if re.search(r"\bmainspring(?: [a-z-]+)+ [\w/]*\{[\w.]*\}", text):
+                found.append(f"{path.relative_to(ROOT)}:{node.lineno}: {text}")
+    assert found == []

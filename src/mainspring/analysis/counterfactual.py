@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from mainspring.analysis.recollection import Recollection
 from mainspring.analysis.retelling import Edit, Retelling, Untaken
+from mainspring.app.commands import command
 from mainspring.core.changes import same
 from mainspring.core.events import Kept
 from mainspring.core.fold import fold
@@ -87,7 +88,7 @@ def counterfactual(
     except Exception as error:
         # An author's evolve may raise anything.
         problem = f"cannot be folded by today's code ({told(error)})"
-        raise OperationError(str(ref), problem, f"`mainspring replay {ref}` shows where.") from error
+        raise OperationError(str(ref), problem, f"{command('replay', ref)} shows where.") from error
     story.begin(edit)
     story.run()
     return _compared(entry, ref, rows, edit, story, recorded_state)

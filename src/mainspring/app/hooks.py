@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from msgspec import json
 
+from mainspring.app.given import checked_texts
 from mainspring.app.signatures import Scheme, StandardWebhooks, digest_of, keys_of
 from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.codec import BODY_LIMIT_BYTES
@@ -47,8 +48,12 @@ ID_CHARACTERS: Final = 500
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 _MICROSECONDS: Final = 1_000_000
 _MICROSECOND: Final = timedelta(microseconds=1)
-# What proves that a request came from its sender is nobody's business behind this door.
-_PROOFS: Final = ("signature", "hmac", "authorization", "x-auth", "cookie", "token", "secret", "password", "api-key")
+HEADERS: Final = frozenset(
+    {"content-type", "date", "user-agent", "webhook-id", "webhook-timestamp", "x-request-id"}
+    | {"x-github-event", "x-github-delivery"}
+)
+"""What gets behind this door of a request's headers, unless its hook names more. All others may be a secret: every
+service has a name of its own for what proves who it is."""
 
 Outcome = Literal["taken", "kept", "unproven", "stale", "too often"]
 
@@ -67,6 +72,7 @@ class Hook:
         window: timedelta,
         rate: RateLimit,
         body_bytes: int,
+        headers: frozenset[str],
     ) -> None:
         self.name = name
         self.body_bytes = body_bytes
@@ -78,6 +84,7 @@ class Hook:
         self._window = window
         self._rate = rate
         self._bucket = limits.BucketState()
+        self._headers = headers
 
     async def take(self, headers: Mapping[str, str], body: bytes) -> Outcome:
         """Take a request: what it says is durable when this returns `taken` or `kept`. Headers are in lower case."""
@@ -93,15 +100,14 @@ class Hook:
         if not passes:
             return "too often"
         id = f"{self.edge}/{_printable(proven.id)}"
+        known = self._known(headers)
         try:
-            await self._accept(headers, body, id, None)
+            await self._accept(known, body, id, None)
         except StoreError:
             raise  # nothing is wrong with the request: whoever sends it may do so again
         except Exception as error:  # noqa: BLE001  the author's function, or what it returned, may fail in any way
             reason = "it was signed rightly, and could not be taken"
-            await keep_undelivered(
-                engine, self.edge, id=id, body=body, headers=_kept(headers), reason=reason, error=error
-            )
+            await keep_undelivered(engine, self.edge, id=id, body=body, headers=known, reason=reason, error=error)
             return "kept"
         return "taken"
 
@@ -109,7 +115,7 @@ class Hook:
         """Take what was kept once more, or `message` in its place: its signature was proven when it came."""
         kept = undelivered_in(letter)
         if message is None:
-            await self._accept(kept.headers, kept.bytes, letter.message_id, actor)
+            await self._accept(self._known(kept.headers), kept.bytes, letter.message_id, actor)
         else:
             await self._publish(message, letter.message_id, actor)
 
@@ -122,6 +128,10 @@ class Hook:
     def retry_seconds(self) -> int:
         """How long to wait before there is room for another request."""
         return -(-limits.wait_us(self._rate, self._bucket, self._app.engine.store.now_us()) // _MICROSECONDS)
+
+    def _known(self, headers: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers that are handed on: what is retried sees what was seen at first."""
+        return {name: value for name, value in headers.items() if name in self._headers}
 
     async def _accept(self, headers: Mapping[str, str], body: bytes, id: str, actor: str | None) -> None:
         messages = self._messages(headers, body)
@@ -178,12 +188,14 @@ class Hooks:
         window: timedelta = WINDOW,
         rate: RateLimit = RATE,
         body_bytes: int = BODY_BYTES,
+        headers: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Let other services tell something at `POST /api/hooks/{name}`.
 
         The function is pure: it takes the payload, and the headers if it has a second parameter, and returns a message,
         several, or None for what nobody here wants to know. A message type instead of a function takes the payload as
-        its fields. Several `secrets` are right at once while one is being replaced.
+        its fields. Several `secrets` are right at once while one is being replaced. `headers` names those that the
+        function gets beside `HEADERS`; no others are kept where a request becomes a dead letter.
         """
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise SettingError("The name of a hook", name, "Use small letters, digits and hyphens: it stands in a URL.")
@@ -192,6 +204,7 @@ class Hooks:
         if type(body_bytes) is not int or not 0 < body_bytes <= BODY_LIMIT_BYTES:
             raise SettingError("body_bytes", body_bytes, f"Use a number from 1 to {BODY_LIMIT_BYTES:,}.")
         check_duration("window", window, timedelta(seconds=1))
+        known = HEADERS | {header.lower() for header in checked_texts("headers", headers)}
 
         def declare(function: F) -> F:
             if not callable(function) or inspect.iscoroutinefunction(function):
@@ -206,6 +219,7 @@ class Hooks:
                 window=window,
                 rate=rate,
                 body_bytes=body_bytes,
+                headers=known,
             )
             self._hooks[name] = hook
             self._app.services.edges[hook.edge] = hook
@@ -216,10 +230,6 @@ class Hooks:
     def named(self, name: str) -> Hook | None:
         """Return the hook of a name."""
         return self._hooks.get(name)
-
-
-def _kept(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if not any(proof in name for proof in _PROOFS)}
 
 
 def _printable(id: str) -> str:

@@ -22,7 +22,7 @@ from mainspring.app.given import checked_reason
 from mainspring.app.services import SourceFigures, SourceState
 from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.brokers.port import PREFETCH, WAIT_SECONDS, Broker, Delivery, Subscription
-from mainspring.brokers.wire import id_of_unread, incoming, own_id
+from mainspring.brokers.wire import id_of_unread, incoming, kept_headers, own_id
 from mainspring.codec.wire import WireEnvelope
 from mainspring.engine.intake import INPUTS_PER_TURN, checked_actor
 from mainspring.engine.pending import TROUBLE, Pending, ReceiptStatus
@@ -372,7 +372,7 @@ class BrokerSource:
                     self.name,
                     id=id,
                     body=delivery.body,
-                    headers=delivery.headers,
+                    headers=kept_headers(delivery.headers),
                     reason=reason,
                     type=type,
                     error=error,

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from mainspring.brokers.port import Delivery, Outgoing
-from mainspring.codec.wire import MEDIA_TYPE, SPEC_VERSION, WireEnvelope, read_attributes, read_envelope
+from mainspring.codec.wire import ATTRIBUTES, MEDIA_TYPE, SPEC_VERSION, WireEnvelope, read_attributes, read_envelope
 from mainspring.errors import DecodeError
 
 CONTENT_TYPE: Final = "content-type"
@@ -108,14 +108,27 @@ def attributes_of(headers: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for name, value in headers.items():
-        prefix = next((prefix for prefix in _PREFIXES if name.startswith(prefix)), None)
-        if prefix is not None:
-            found[name.removeprefix(prefix)] = unquote(value)
-        elif name in _TRACE:
-            found[name] = value
+        attribute = _attribute(name)
+        if attribute is not None:
+            found[attribute] = value if name in _TRACE else unquote(value)
     if CONTENT_TYPE in headers:
         found.setdefault("datacontenttype", headers[CONTENT_TYPE])
     return found
+
+
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers by which a message is read, to be kept with one that cannot be taken; others may be secrets.
+
+    >>> kept_headers({"ce_type": "Paid", "content-type": "application/json", "x-jwt": "…", "ce-token": "…"})
+    {'ce_type': 'Paid', 'content-type': 'application/json'}
+    """
+    return {name: value for name, value in headers.items() if _attribute(name) in ATTRIBUTES or name == CONTENT_TYPE}
+
+
+def _attribute(header: str) -> str | None:
+    """Return the attribute that a header stands for, if it does."""
+    prefix = next((prefix for prefix in _PREFIXES if header.startswith(prefix)), None)
+    return header.removeprefix(prefix) if prefix is not None else header if header in _TRACE else None
 
 
 def _quoted(text: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from mainspring.analysis import suspected, unread
 from mainspring.analysis.held import FIX, held_back
 from mainspring.app import Mainspring
+from mainspring.app.commands import command
 from mainspring.app.documents import instance_document
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
 from mainspring.app.projections import ProjectionStatus
@@ -238,7 +239,9 @@ async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
         return [problem(what, "Look at the broker; sources connect again by themselves.")]
     if (paused := await source.paused()) is not None:
         waits = "" if not lag else f"; {counted(lag, 'message')} waiting"
-        return [note(f"The source {name} is paused: {one_line(paused)}{waits}", f"`mainspring sources resume {name}`.")]
+        return [
+            note(f"The source {name} is paused: {one_line(paused)}{waits}", f"{command('sources', 'resume', name)}.")
+        ]
     if lag and not stats.workers:
         what = f"{counted(lag, 'message')} waiting for the source {name}, and no worker runs"
         return [problem(what, "Start one: `mainspring worker module:app`.")]
@@ -264,7 +267,7 @@ async def _overdue(app: Mainspring) -> list[Finding]:
             or_more = " or more" if late == OVERDUE_LOOKED_AT else ""
             what = f"{counted(late, 'instance')}{or_more} of {name} {'runs' if late == 1 else 'run'} longer than"
             what = f"{what} {duration(within)}"
-            found.append(problem(what, f"`mainspring stuck --workflow {name}` says why."))
+            found.append(problem(what, f"{command('stuck', '--workflow', name)} says why."))
     return found
 
 

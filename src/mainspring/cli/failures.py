@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from mainspring.errors import MainspringError, NoSuchInstanceError, NoSuchTaskError
+from mainspring.errors import MainspringError, NoSuchInstanceError, NoSuchTaskError, visible
 
 DEBUG: Final = "MAINSPRING_DEBUG"
 REFUSED: Final = 1
@@ -97,4 +97,4 @@ def one_line(text: str) -> str:
     'no case. message: 1'
     """
     line = " ".join(line.strip() for line in text.splitlines() if line.strip())
-    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+    return visible(line)

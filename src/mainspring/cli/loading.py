@@ -20,7 +20,7 @@ import click
 from mainspring.app import Mainspring
 from mainspring.cli.failures import DEBUG, MisuseError, debugging
 from mainspring.engine.pending import moment
-from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError
+from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError, visible
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
@@ -144,7 +144,7 @@ def _short_logs() -> Generator[None]:
 
 class _Short(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return record.getMessage()
+        return visible(record.getMessage())
 
 
 async def find(app: Mainspring, text: str) -> Loaded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import shlex
 import sys
 from collections.abc import Iterator
 from importlib import metadata, resources
@@ -40,8 +41,9 @@ def new(name: str, into: Path | None, as_json: bool) -> None:
         write_json({"folder": str(folder), "files": files})
         return
     click.echo(f"{folder} is made. Next:\n")
-    for command in (f"cd {folder}", "pip install -e '.[dev]'", "pytest", f"mainspring studio {name}.app:app --work"):
-        click.echo(f"  {command}")
+    served = ("mainspring", "studio", f"{name}.app:app", "--work")
+    for words in (("cd", str(folder)), ("pip", "install", "-e", ".[dev]"), ("pytest",), served):
+        click.echo(f"  {shlex.join(words)}")
     click.echo(f"\n{folder / 'README.md'} tells the rest.")
 
 

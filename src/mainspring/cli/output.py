@@ -12,6 +12,7 @@ from msgspec import json
 
 from mainspring.core.story import duration
 from mainspring.engine.pending import moment
+from mainspring.errors import visible
 
 STATUS_STYLES: Final = {
     "suspended": "red",
@@ -65,15 +66,6 @@ def _write_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: S
         table.add_row(*(Text(cell) for cell in row), style=styles[index] if styles else "")
     Console().print(table)
     return True
-
-
-def visible(text: str) -> str:
-    r"""Return a text with everything escaped that could move a terminal's cursor or break a line.
-
-    >>> visible("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mainspring.app import Mainspring, Receipt
+from mainspring.app.commands import command
 from mainspring.app.outside import sent_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
@@ -15,7 +16,7 @@ from mainspring.cli.output import write_json
 from mainspring.errors import CodecError, WiringError
 
 UNHAPPY = {
-    "suspended": "It is durable, but the instance is suspended ({error}): see `mainspring show {instance}`.",
+    "suspended": "It is durable, but the instance is suspended ({error}): see {command}.",
     "dead letter": "No instance takes it, so it is kept as a dead letter: see `mainspring dead-letters list`.",
 }
 
@@ -53,7 +54,9 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     else:
         click.echo(f"{receipt} {receipt.status} ({receipt.message_id})")
     if receipt.status in UNHAPPY:
-        click.echo(UNHAPPY[receipt.status].format(instance=receipt, error=one_line(error or "")), err=True)
+        click.echo(
+            UNHAPPY[receipt.status].format(command=command("show", receipt), error=one_line(error or "")), err=True
+        )
         return REFUSED
     return 0
 

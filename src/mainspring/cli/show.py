@@ -11,6 +11,7 @@ from msgspec import Struct
 from mainspring.analysis.held import held_among
 from mainspring.analysis.reasons import letters_of
 from mainspring.app import Mainspring
+from mainspring.app.commands import command
 from mainspring.app.documents import (
     direction_of,
     event_document,
@@ -238,11 +239,10 @@ def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLett
     if letters:
         told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
         click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it;")
-        click.echo(f"if it is suspended still, `mainspring resume {identity}` lets it go on.")
+        click.echo(f"if it is suspended still, {command('resume', identity)} lets it go on.")
     elif waiting.inbox:
         first = visible(waiting.inbox[0].type)
-        click.echo(
-            f"Mend the cause, then `mainspring retry {identity}`; or `mainspring skip {identity}` passes over {first}."
-        )
+        again, past = command("retry", identity), command("skip", identity)
+        click.echo(f"Mend the cause, then {again}; or {past} passes over {first}.")
     else:
-        click.echo(f"`mainspring resume {identity}` lets it go on.")
+        click.echo(f"{command('resume', identity)} lets it go on.")

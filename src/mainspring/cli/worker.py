@@ -26,7 +26,7 @@ from mainspring.cli.reload import run_reloading
 from mainspring.engine.engine import DRAIN_SECONDS
 from mainspring.engine.registry import is_internal
 from mainspring.logs import logger
-from mainspring.telemetry.logs import JsonLines, Seldom
+from mainspring.telemetry.logs import JsonLines, Seldom, TextLines
 from mainspring.telemetry.scraping import Scraped
 
 LONGEST_DRAIN_SECONDS: Final = 7 * 24 * 3_600
@@ -189,9 +189,7 @@ def set_up_logging(level: str, as_json: bool) -> None:
     if root.handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(
-        JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s")
-    )
+    handler.setFormatter(JsonLines() if as_json else TextLines())
     handler.addFilter(Seldom())  # what goes wrong again and again must not fill the disk
     root.addHandler(handler)
     root.setLevel(level.upper())

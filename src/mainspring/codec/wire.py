@@ -47,6 +47,10 @@ _NAMES: Final = {
 }
 
 
+ATTRIBUTES: Final = frozenset({"specversion", "envelopeversion", "datacontenttype", *_NAMES.values()})
+"""What an envelope is read by. All else that comes beside a message is passed over."""
+
+
 class WireEnvelope(Struct, frozen=True, gc=False, kw_only=True):
     """A message on its way to or from another service, with the exact JSON bytes of its body as `data`.
 

@@ -82,7 +82,7 @@ from mainspring.errors.authoring import (
     UndeclaredOutputError,
     UnknownTransitionError,
 )
-from mainspring.errors.base import MainspringError, names, shown, told
+from mainspring.errors.base import MainspringError, names, shown, told, visible
 from mainspring.errors.encoding import (
     ERASED_TYPE,
     BodyTooLargeError,
@@ -197,4 +197,5 @@ __all__ = [
     "names",
     "shown",
     "told",
+    "visible",
 ]

@@ -37,6 +37,15 @@ def told(error: BaseException, limit: int = SHOWN_CHARACTERS) -> str:
     return text if size <= limit else f"{text}… ({size} characters)"
 
 
+def visible(text: str) -> str:
+    r"""Return a text with everything escaped that could move a terminal's cursor or break a line.
+
+    >>> visible("a\x1b[2Jb")
+    'a\\x1b[2Jb'
+    """
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def names(types: Any) -> str:
     """Return the names of some types as an English list.
 

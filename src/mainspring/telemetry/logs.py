@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import threading
 from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from traceback import TracebackException
 from typing import Any, Final, TypeAlias, cast
+
+from mainspring.errors import visible
 
 FIELDS: Final = (
     "workflow",
@@ -32,6 +36,10 @@ LINES_SECONDS: Final = 60.0
 """So many lines of one cause in so long are enough to see it."""
 CAUSES: Final = 1_000
 CAUSE_CHARACTERS: Final = 200
+
+TEXT: Final = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
+# A frame of a traceback, also one inside a group.
+_FRAME: Final = re.compile(r'[ |+-]*File "')
 
 Fields: TypeAlias = Mapping[str, str | int | None]
 
@@ -67,6 +75,36 @@ class MessageFields(logging.Filter):
         return True
 
 
+class TextLines(logging.Formatter):
+    r"""A log record as text: an error may quote what anybody sent, and must not play with a terminal by it.
+
+    Whatever cannot be seen is escaped, line breaks too: no line is the beginning of a record that nobody logged.
+
+    >>> TextLines("%(message)s").format(logging.makeLogRecord({"msg": "no \x1b[2J\n2026-01-31 all is well"}))
+    'no \\x1b[2J\\n2026-01-31 all is well'
+    """
+
+    def __init__(self, format: str = TEXT) -> None:
+        super().__init__(format)
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record)
+        lines = [visible(self.formatMessage(record))]
+        if record.exc_info:
+            lines.append(self.formatException(record.exc_info))
+        if record.stack_info:
+            lines += [f"  {visible(line)}" for line in record.stack_info.splitlines()]
+        return "\n".join(lines)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's own name
+        parts = (part.strip("\n") for part in TracebackException(*ei).format())
+        # Of what is told the lines of code alone are the author's; the rest may be anybody's.
+        lines = (line for part in parts for line in (part.split("\n") if _FRAME.match(part) else [part]))
+        # Notes on an error come line by line: so each is moved in, and none begins as a record does.
+        return "\n".join(f"  {visible(line)}" for line in lines)
+
+
 class JsonLines(logging.Formatter):
     """A log record as a JSON document in one line, with the fields that it has.
 
@@ -86,8 +124,9 @@ class JsonLines(logging.Formatter):
         document |= {name: found[name] for name in FIELDS if found.get(name) is not None}
         if record.exc_info:
             document["error"] = self.formatException(record.exc_info)
-        # Half a character, which no stream could write, is as JSON would escape it.
-        return json.dumps(document, ensure_ascii=False).encode(errors="backslashreplace").decode()
+        line = json.dumps(document, ensure_ascii=False)
+        # What cannot be seen, and half a character, which no stream could write, is as JSON would escape it.
+        return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
 class Seldom(logging.Filter):

@@ -18,7 +18,7 @@ def letters(tmp_path: Path, **settings: Any) -> list[dict[str, Any]]:
         broker = memory()
         shop, _ = orders(f"sqlite:///{tmp_path}/orders.db", broker)
         async with served(shop, **settings) as client:
-            sent = [message("orders.in", "1", BROKEN), message("orders.in", "2", WRONG, note="a secret")]
+            sent = [message("orders.in", "1", BROKEN), message("orders.in", "2", WRONG, note="a secret", actor="ann")]
             await broker.publish(sent)
             await drained(broker, "orders.in")
             found = (await client.get("/api/dead-letters")).json()["items"]
@@ -41,7 +41,8 @@ def test_they_are_shown_with_what_came_and_can_be_corrected_and_discarded(tmp_pa
     broken, wrong = letters(tmp_path)
 
     assert (broken["message"], wrong["message"]) == (BROKEN.decode(), WRONG)
-    assert wrong["headers"]["ce-note"] == "a secret"
+    assert wrong["headers"]["ce-actor"] == "ann"
+    assert "ce-note" not in wrong["headers"]  # nobody here reads it
     assert (wrong["instance"], wrong["type"], wrong["reason"]) == (
         "mainspring.Edge/orders",
         "PlaceOrder",
@@ -50,7 +51,7 @@ def test_they_are_shown_with_what_came_and_can_be_corrected_and_discarded(tmp_pa
 
 
 def test_what_is_declared_sensitive_is_not_shown_of_them_either(tmp_path: Path) -> None:
-    broken, wrong = letters(tmp_path, redact=["PlaceOrder.amount", "note"])
+    broken, wrong = letters(tmp_path, redact=["PlaceOrder.amount", "actor"])
 
     assert (broken["message"], wrong["message"]) == ("[redacted]", {"order_id": "o-1", "amount": "[redacted]"})
-    assert wrong["headers"]["ce-note"] == "[redacted]"
+    assert wrong["headers"]["ce-actor"] == "[redacted]"

@@ -72,6 +72,23 @@ def test_each_becomes_a_letter_with_its_bytes_and_headers_and_the_others_flow_on
     run(store, tmp_path, body)
 
 
+def test_of_the_headers_only_those_are_kept_by_which_a_message_is_read(tmp_path: Path) -> None:
+    async def body(shop: Mainspring, broker: MemoryBroker) -> None:
+        sent = message("orders.in", "1", b"{")
+        names = ("x-jwt", "x-vendor-key", "x-hub-sig", "authorization", "ce-token", "cookie", "anything")
+        headers = {**sent.headers, "content-type": "application/json", **dict.fromkeys(names, "secret")}
+        await broker.publish([replace(sent, headers=headers)])
+        await drained(broker, "orders.in")
+        (letter,) = await shop.dead_letters()
+        assert b"secret" not in letter.body
+        assert {"content-type", "ce-type", "ce-id", "ce-source"} <= undelivered_in(letter).headers.keys()
+        # What is kept is enough to take it after all.
+        await shop.retry_dead_letter(letter.id, PlaceOrder("o-1", 1))
+        assert (await shop.instance(Orders, "o-1").row()).status == "running"
+
+    run("sqlite", tmp_path, body)
+
+
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 def test_what_is_far_too_large_is_kept_too_and_the_others_flow_on(store: str, tmp_path: Path) -> None:
     async def body(shop: Mainspring, broker: MemoryBroker) -> None:

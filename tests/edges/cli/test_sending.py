@@ -1,3 +1,8 @@
+import re
+import shlex
+
+import pytest
+
 from tests.edges.cli.conftest import Run, order
 
 
@@ -84,3 +89,38 @@ def test_json_that_does_not_fit_is_a_usage_error_of_one_line(run: Run) -> None:
         assert (ran.code, ran.out) == (2, "")
         assert ran.err.startswith("Error: PlaceOrder: ")
         assert ran.err.count("\n") == 1
+
+
+# ---- commands that are suggested
+
+STRANGE = [
+    "o 1",
+    "o-1; touch owned",
+    "$(touch owned)",
+    "`touch owned`",
+    "it's",
+    'say "no"',
+    "a\\b",
+    "*",
+    "~",
+    "a/-b",
+    "#1",
+]
+
+
+def suggested(text: str, verb: str) -> list[str]:
+    """Return the words that a shell would make of a suggested command; a backquote inside it is quoted by then."""
+    (found,) = re.findall(rf"`(mainspring {verb} .*?)`(?:[.; ]|$)", text, re.MULTILINE)
+    return shlex.split(found)
+
+
+@pytest.mark.parametrize("id", STRANGE)
+def test_a_suggested_command_means_the_instance_and_nothing_else_to_a_shell(id: str, run: Run) -> None:
+    told = run("send", "PlaceOrder", order(id, -1))
+
+    show = suggested(told.err, "show")
+    assert show == ["mainspring", "show", f"Orders/{id}"]
+    shown = run(*show[1:])
+    assert shown.code == 0
+    assert suggested(shown.out, "retry") == ["mainspring", "retry", f"Orders/{id}"]
+    assert suggested(shown.out, "skip") == ["mainspring", "skip", f"Orders/{id}"]

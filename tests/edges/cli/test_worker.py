@@ -169,3 +169,30 @@ def test_a_worker_whose_app_cannot_start_says_why(start: Start, folder: Path) ->
     assert worker.end() == 1
     assert worker.lines[-1].startswith("Error: ")
     assert "Traceback" not in worker.log
+
+
+HOSTILE = """
+from mainspring import Retry
+from shop import app
+
+app.registry.handlers.pop("ChargeCard")
+
+@app.handler(retry=Retry(max_attempts=1))
+async def charge(command: __import__("shop").ChargeCard) -> None:
+    raise ValueError("\\x1b]0;owned\\x07\\x1b[2J\\n2026-01-31 12:00:00,000 INFO    mainspring: all is well")
+"""
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_what_an_error_quotes_is_no_code_for_the_terminal_and_no_line_of_its_own(
+    form: tuple[str, ...], run: Run, start: Start, folder: Path
+) -> None:
+    (folder / "hostile.py").write_text(HOSTILE)
+    run("send", "PlaceOrder", order("o-1", 5))
+    worker = start("worker", "hostile:app", *form)
+    worker.until("all is well")
+    worker.popen.send_signal(signal.SIGTERM)
+    worker.end()
+
+    assert all(line.rstrip("\n").isprintable() for line in worker.lines)
+    assert not any(line.startswith("2026-01-31 12:00:00,000") for line in worker.lines)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Retry
-from mainspring.telemetry.logs import JsonLines, MessageFields
+from mainspring.telemetry.logs import JsonLines, MessageFields, TextLines
 from tests.edges.telemetry.order_of_every_kind import Charge, Charged, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
 from tests.support.running import run
@@ -156,3 +156,66 @@ def test_a_line_with_half_a_character_is_written_all_the_same() -> None:
     line = JsonLines().format(record)
     assert line.encode()
     assert json.loads(line)["message"] == "from a\ud800"
+
+
+# ---- what hostile texts become
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e\u2028\r\n2026-01-31 12:00:00,000 INFO    mainspring: all is well"
+
+
+def hostile_record(error: BaseException | None = None) -> logging.LogRecord:
+    if error is None:
+        return logging.makeLogRecord({"name": "shop", "levelname": "ERROR", "msg": "%s", "args": (HOSTILE,)})
+    with pytest.raises(type(error)) as raised:
+        raise error
+    info = (type(error), error, raised.tb)
+    return logging.makeLogRecord({"name": "shop", "levelname": "ERROR", "msg": "it failed", "exc_info": info})
+
+
+def chained() -> ValueError:
+    error = ValueError(HOSTILE)
+    error.__cause__ = KeyError(HOSTILE)
+    error.add_note(HOSTILE)
+    return error
+
+
+class UnprintableError(Exception):
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+ERRORS: dict[str, BaseException | None] = {
+    "message": None,
+    "text": ValueError(HOSTILE),
+    "chain": chained(),
+    "group": ExceptionGroup(HOSTILE, [ValueError(HOSTILE), chained()]),
+    "name": type("Bad\x1b[2JName", (Exception,), {})(HOSTILE),
+    "unprintable": UnprintableError(),
+    "syntax": SyntaxError(HOSTILE, ("a.py", 1, 1, HOSTILE)),
+}
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("formatter", [TextLines(), JsonLines()], ids=["text", "json"])
+def test_no_record_plays_with_a_terminal_or_passes_for_another(kind: str, formatter: logging.Formatter) -> None:
+    text = formatter.format(hostile_record(ERRORS[kind]))
+
+    lines = text.split("\n")
+    assert all(line.isprintable() for line in lines)
+    assert not any(line.startswith("2026-01-31") for line in lines)
+    assert "all is well" in text or kind == "unprintable"
+
+
+def test_a_traceback_stays_readable() -> None:
+    lines = TextLines().format(hostile_record(ValueError("no"))).split("\n")
+
+    assert lines[1] == "  Traceback (most recent call last):"
+    assert lines[2].startswith('    File "')
+    assert lines[-1] == "  ValueError: no"
+
+
+def test_what_another_formatter_has_made_of_an_error_is_not_taken_over() -> None:
+    record = hostile_record(ValueError(HOSTILE))
+    logging.Formatter().format(record)  # it keeps its text in the record
+
+    assert all(line.isprintable() for line in TextLines().format(record).split("\n"))

@@ -29,6 +29,7 @@ from mainspring.app.signatures import (
     digest_of,
     keys_of,
 )
+from mainspring.app.undelivered import undelivered_in
 from mainspring.errors import SettingError, StoreBusyError, WiringError
 from mainspring.port.records import Ref
 from mainspring.testing.samples import Count
@@ -184,7 +185,7 @@ def counted(payload: Any, headers: Mapping[str, str]) -> Any:
 
 def hooked(folder: Path, scheme: Scheme = STANDARD, **settings: Any) -> tuple[Mainspring, Hook]:
     app = counters(folder)
-    given: dict[str, Any] = {"secrets": SECRET, "scheme": scheme, **settings}
+    given: dict[str, Any] = {"secrets": SECRET, "scheme": scheme, "headers": ["X-Event"], **settings}
     app.hook("shop", **given)(counted)
     found = app.hook.named("shop")
     assert found is not None
@@ -261,12 +262,22 @@ def test_what_is_proven_and_cannot_be_read_is_kept_once_with_its_bytes(body: byt
         app, hook = hooked(tmp_path)
         async with app:
             for _ in range(2):
-                more = {"x-event": "sold", "x-shop-hmac-sha256": "proof", "x-api-key": "proof", "x-auth": "proof"}
+                names = (
+                    "x-shop-hmac-sha256",
+                    "x-api-key",
+                    "x-auth",
+                    "x-jwt",
+                    "x-vendor-key",
+                    "x-hub-sig",
+                    "x-anything",
+                )
+                more = {"x-event": "sold", "user-agent": "shop/2", **dict.fromkeys(names, "proof")}
                 assert await hook.take({**signed(app, body), **more}, body) == "kept"
             (letter,) = await app.dead_letters()
             assert (letter.instance, letter.message_id) == ("hook/shop", "hook/shop/msg-1")
             assert error in (letter.error or "")
-            assert b"x-event" in letter.body
+            kept = {"x-event", "user-agent", "webhook-id", "webhook-timestamp"}
+            assert set(undelivered_in(letter).headers) == kept
             assert b"webhook-signature" not in letter.body, "a proof is nobody's business any more"
             assert b"proof" not in letter.body
             assert await streams(app) == {}
@@ -294,6 +305,31 @@ def test_a_letter_is_taken_after_all_when_the_function_was_mended_or_the_message
             assert await streams(mended) == {"a": 2, "corrected": 2}
 
     asyncio.run(main())
+
+
+def test_the_function_sees_of_the_headers_what_a_retry_would_see_and_no_more(tmp_path: Path) -> None:
+    seen: list[dict[str, str]] = []
+
+    def looks(payload: Any, headers: Mapping[str, str]) -> Any:
+        seen.append(dict(headers))
+        raise ZeroDivisionError
+
+    async def main() -> None:
+        app = counters(tmp_path)
+        app.hook("shop", secrets=SECRET, headers="X-Event")(looks)
+        hook = app.hook.named("shop")
+        assert hook is not None
+        async with app:
+            more = {"x-event": "sold", "x-jwt": "proof", "authorization": "proof"}
+            assert await hook.take({**signed(app, b"{}"), **more}, b"{}") == "kept"
+            (letter,) = await app.dead_letters()
+            with pytest.raises(ZeroDivisionError):
+                await app.retry_dead_letter(letter.id)
+
+    asyncio.run(main())
+    assert len(seen) == 2
+    assert seen[0] == seen[1]
+    assert set(seen[0]) == {"x-event", "webhook-id", "webhook-timestamp"}
 
 
 def test_a_message_that_nobody_takes_is_kept(tmp_path: Path) -> None:
