@@ -76,17 +76,39 @@ def test_every_feature_has_exactly_one_row() -> None:
     assert [row[0] for row in rows()] == expected
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
-def test_a_feature_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
-    _, _, test, page = row
-    references = re.findall(r"`([^`]+)`", test)
+def check_tests(cell: str) -> None:
+    """Fail unless a cell names tests, and each of them is there."""
+    references = re.findall(r"`([^`]+)`", cell)
     assert references, "name the test that shows it"
     for reference in references:
         path, _, function = reference.partition("::")
         tree = ast.parse((ROOT / path).read_text())
         assert function in {
             node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
+        }, reference
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_a_feature_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
+    _, _, test, page = row
+    check_tests(test)
     for target in LINK.findall(page):
         assert (ROOT / "docs" / target).exists()
     assert LINK.search(page), "link the page that documents it"
+
+
+def threats() -> list[tuple[str, str]]:
+    """Return what the page of security says somebody may try, each with the tests that try it."""
+    page = (ROOT / "docs/operations/security.md").read_text().partition("## The threat model")[2].partition("\n## ")[0]
+    lines = [line for line in page.splitlines() if line.startswith("| ") and not line.startswith("| **")]
+    cells = [line.strip("| ").split(" | ") for line in lines[1:]]
+    return [(first, last) for first, _, last in cells]
+
+
+def test_the_threat_model_is_a_table_of_some_length() -> None:
+    assert len(threats()) >= 25
+
+
+@pytest.mark.parametrize("threat", threats(), ids=lambda threat: threat[0])
+def test_a_threat_names_the_tests_that_try_it(threat: tuple[str, str]) -> None:
+    check_tests(threat[1])
