@@ -44,6 +44,8 @@ LONG: Final = {
     "examples/test_demo.py": 6,
     "tests/edges/cli/test_starter_readme.py": 10,
     "tests/edges/frameworks/test_examples.py": 12,
+    "tests/edges/fuzzing/": 6,
+    "tests/edges/web/test_connections.py": 20,
     "tests/edges/web/test_fuzz.py": 8,
     "tests/engine/test_same_streams.py": 6,
     "tests/project/bench/test_bench.py": 12,

@@ -74,6 +74,7 @@ PARTS: Final = (
         "-m tests.proof.memory_soak --store postgres --minutes 2",
     ),
     Part("floods", "-m tests.proof.floods --seconds 30", "-m tests.proof.floods --seconds 5"),
+    Part("fuzzing", "-m tests.edges.fuzzing --inputs 20000", "-m tests.edges.fuzzing --inputs 300"),
     Part("http-fuzzing", "-m tests.edges.web.fuzzing --examples 500", "-m tests.edges.web.fuzzing --examples 10"),
     Part("long-tests", _LONG_TESTS, _LONG_TESTS),
     Part("mutants", "-m tests.mutants", "-m tests.mutants --sample 0.02"),

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
-from msgspec import DecodeError, Raw, Struct, json
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.errors import ERASED_TYPE, SettingError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.errors.kinds import kind_in
 from mainspring.port.records import EventRow
 from mainspring.sealing.seals import ERASED
@@ -112,7 +113,7 @@ class Redaction:
         """
         try:
             known = json.decode(stored)
-        except DecodeError:
+        except UNREADABLE:
             known = None
         return json.encode(self._restored(json.decode(given), known, self._names(type)))
 

@@ -15,15 +15,16 @@ import zlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Annotated, Any, Final, TypeAlias
 
-from msgspec import MsgspecError, Raw, Struct, json
+from msgspec import Meta, Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.app.archive import event_document
 from mainspring.engine.pending import moment, time_us_of
 from mainspring.errors import OperationError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
 from mainspring.sealing.seals import Seal
 from mainspring.stores.sealed_files import opened_event
@@ -33,6 +34,7 @@ VERSION: Final = 1
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NOTHING: Final = Raw()
+_Moment = Annotated[datetime, Meta(tz=True)]
 _encode = json.Encoder().encode
 
 
@@ -105,7 +107,7 @@ class Line(Struct, frozen=True):
     instance: str = ""
     version: int = 0
     event: str = ""
-    time: datetime = _EPOCH
+    time: _Moment = _EPOCH
     type: str | None = None
     type_version: int = 1
     body: Raw = _NOTHING
@@ -122,8 +124,8 @@ class Line(Struct, frozen=True):
     redacted: Any = None
     status: Status = "completed"
     definition_version: int = 0
-    began: datetime = _EPOCH
-    updated: datetime = _EPOCH
+    began: _Moment = _EPOCH
+    updated: _Moment = _EPOCH
     error: str | None = None
     format: str = ""
     payloads: bool = True
@@ -175,7 +177,7 @@ def _items(path: Path, file: IO[bytes], seal: Seal | None) -> Iterator[Item]:
     for number, text in enumerate(file, 1):
         try:
             line = _decode(text)
-        except MsgspecError as error:
+        except UNREADABLE as error:
             if exported or not last[0]:
                 what = "is no line of an export or an archive"
                 raise OperationError(f"{path}, line {number},", f"{what} ({error})", "Export anew.") from error

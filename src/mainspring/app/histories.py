@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from msgspec import MsgspecError, Raw, Struct, json
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.core.difference import diff, value_diff
@@ -17,6 +17,7 @@ from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
@@ -141,7 +142,7 @@ def read_histories(path: Path | str) -> tuple[History, ...]:
     """Return the histories in a file."""
     try:
         file = json.decode(Path(path).read_bytes(), type=Histories)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise WiringError(f"{path} is no file of histories ({error})", "Save the histories anew.") from error
     if file.format != FORMAT:
         raise WiringError(f"{path} has format {file.format}; this release reads {FORMAT}", "Save the histories anew.")

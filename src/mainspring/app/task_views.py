@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.engine.pending import ReceiptStatus, moment
 from mainspring.errors import DamagedRecordError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.tasks import TaskRow, TaskStatus
 
 _data = json.Decoder(dict[str, Any]).decode
@@ -96,7 +97,7 @@ def data_of(row: TaskRow) -> dict[str, Any]:
     """
     try:
         return _data(row.data)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise DamagedRecordError("tasks", f"{row}: {error}") from error
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.engine.pending import encode_context
 from mainspring.errors import DamagedRecordError, OperationError, shown, told
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.records import EDGE, Context, DeadLetter, Remembered, Unit
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def undelivered_in(letter: DeadLetter) -> Undelivered:
     """Return what a dead letter of an edge holds."""
     try:
         return _decode(letter.body)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise DamagedRecordError(f"dead letter {letter.id}", f"{shown(letter.body, 80)}: {error}") from error
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import MaxPayloadError
@@ -15,6 +15,7 @@ from nats.errors import MaxPayloadError
 from mainspring.brokers.nats_subscription import MESSAGE_ID, STATUS
 from mainspring.brokers.port import Outgoing
 from mainspring.errors import BrokerError, DoNotRetryError
+from mainspring.errors.encoding import UNREADABLE
 
 CONFIRM_SECONDS: Final = 10.0
 NO_RESPONDERS: Final = "503"
@@ -91,7 +92,7 @@ def _outcome(msg: Msg, address: str) -> Exception | None:
         return no_stream(address)
     try:
         answer = _answer(msg.data)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         return BrokerError("nats", f"gave an answer that cannot be read: {error}", "Look at what listens there.")
     if answer.error is not None and answer.error.err_code == TOO_LARGE:
         return DoNotRetryError(f"NATS refused it: {answer.error.description}")

@@ -17,6 +17,7 @@ from mainspring.errors import BrokerError
 from mainspring.logs import logger
 
 CLOSE_SECONDS: Final = 5
+COUNT_DIGITS: Final = 9
 FOREIGN_PREFIXES: Final = ("cloudevents:", "cloudevents_")
 
 log = logger("mainspring.brokers")
@@ -126,7 +127,9 @@ class RabbitSubscription:
             if value:
                 headers.setdefault(name, value)
         counted = headers.get("x-delivery-count", "")
-        attempt = int(counted) + 1 if counted.isdecimal() else 1 + bool(message.redelivered)
+        # Where the broker does not count, it is whatever the sender wrote.
+        counts = counted.isdecimal() and len(counted) <= COUNT_DIGITS
+        attempt = int(counted) + 1 if counts else 1 + bool(message.redelivered)
         identity = None if self._identify is None else self._identify(self.queue, message)
         return Delivery(message.body, headers, identity, message.message_id, attempt, message.delivery_tag)
 

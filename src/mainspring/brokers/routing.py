@@ -186,5 +186,5 @@ def checked_seconds(what: str, seconds: object, least: float, most: float) -> fl
 def _toml(path: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # no UTF-8, no TOML, too many digits, too deep
         raise SettingError("The routing table", str(path), f"It cannot be read: {error}.") from None

@@ -18,6 +18,7 @@ from mainspring.codec.strict import holds_nul, nesting_of
 from mainspring.codec.versions import upcast
 from mainspring.core.messages import MessageType, type_of
 from mainspring.errors import CodecError, DecodeError, EncodeError, RegistrationError
+from mainspring.errors.encoding import UNREADABLE
 
 ENTRY_ATTRIBUTE: Final = "__mainspring_entry__"
 
@@ -188,7 +189,7 @@ def _older_decoder(declared: MessageType, decode: Callable[[bytes], Any]) -> Cal
     def decode_older(version: Any, body: bytes) -> Any:
         try:
             plain = _decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise DecodeError(declared.name, f"the body is not JSON ({error})", "Correct the data.") from None
         upcasted = upcast(declared, version, plain)
         try:

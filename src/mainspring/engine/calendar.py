@@ -103,7 +103,7 @@ def _check_cron(name: str, calendar: Calendar) -> None:
     advice = 'Use minute, hour, day, month and weekday, as in "0 3 * * *" for every night at three.'
     try:
         first = next(calendar.after(datetime(2026, 1, 1, tzinfo=UTC)), None)
-    except (CronSimError, AttributeError) as error:
+    except (CronSimError, AttributeError, ValueError) as error:  # too many digits, too
         raise SettingError(f"Schedule {name}: cron", calendar.cron, f"{error}. {advice}") from None
     if first is None:
         raise SettingError(f"Schedule {name}: cron", calendar.cron, f"It names a day that never comes. {advice}")

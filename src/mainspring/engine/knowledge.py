@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.errors import ERASED_TYPE
+from mainspring.errors.encoding import UNREADABLE
 
 if TYPE_CHECKING:
     from mainspring.engine.registry import Registry
@@ -61,5 +62,5 @@ def read(text: str) -> Knowledge | None:
     """
     try:
         return json.decode(text, type=Knowledge) if text else None
-    except MsgspecError:
+    except UNREADABLE:
         return None

@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.errors import (
@@ -18,6 +18,7 @@ from mainspring.errors import (
     UnknownOutcomeError,
     shown,
 )
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.ids import MARK
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
@@ -46,7 +47,7 @@ def read_context(body: bytes) -> Context:
     """
     try:
         return _decode_context(body)
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise DamagedRecordError("context", f"{shown(body, 80)}: {error}") from error
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from msgspec import MsgspecError, Raw
+from msgspec import Raw
 from msgspec.structs import replace
 
 from mainspring.codec import BODY_LIMIT_BYTES, Codec, Encoded
@@ -48,6 +48,7 @@ from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, NewerTypeError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.digests import digested
 from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, Ref, Snapshot
@@ -223,7 +224,7 @@ class Recorder:
             if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
                 return carrier(message)
             return self._detailed(row, message)
-        except (MsgspecError, AttributeError, OverflowError) as error:
+        except (*UNREADABLE, AttributeError, OverflowError) as error:
             raise DamagedRecordError("events", f"version {row.version}, {row.event}: {error}") from error
 
     def _detailed(self, row: EventRow, message: Any) -> StreamEvent[Any, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.engine.hung import Hung
 from mainspring.engine.runners import Runner
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.records import Ref
 
 MOST_TOLD: Final = 50
@@ -112,5 +113,5 @@ def read(text: str) -> Standing:
     """Return what was kept. What cannot be read is of a release that tells it otherwise: it holds nothing back here."""
     try:
         return json.decode(text, type=Standing) if text else Standing()
-    except MsgspecError:
+    except UNREADABLE:
         return Standing()

@@ -17,9 +17,10 @@ from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, Final, Self, TypeAlias, cast
 
-from msgspec import MsgspecError, Struct, json
+from msgspec import Struct, json
 
 from mainspring.errors import CallError, DoNotRetryError, RetryLaterError, SettingError, told
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.remote.addresses import Network, may_be_called
 from mainspring.remote.targets import Target
 
@@ -243,7 +244,7 @@ def _said(answer: Answer) -> str:
     try:
         problem = json.decode(answer.body, type=_Problem)
         said = problem.detail or problem.title
-    except (MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         said = None
     if said is None:
         said = answer.body[: 4 * PROBLEM_CHARACTERS].decode(errors="replace")

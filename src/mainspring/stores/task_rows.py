@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, get_args
 
-from msgspec import MsgspecError, json
+from msgspec import json
 
 from mainspring.errors import DamagedRecordError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.tasks import TaskOpening, TaskRow, TaskStatus
 
 NEVER_US: Final = 2**62
@@ -46,7 +47,7 @@ def read_task(row: Sequence[Any]) -> TaskRow:
     values = list(row)
     try:
         values[_ANSWERS], values[_EXCLUDES] = _texts(values[_ANSWERS]), _texts(values[_EXCLUDES])
-    except MsgspecError as error:
+    except UNREADABLE as error:
         raise DamagedRecordError("tasks", f"{row[0]}/{row[1]}/{row[2]}: {error}") from error
     if values[_STATUS] not in get_args(TaskStatus):
         raise DamagedRecordError("tasks", f"{row[0]}/{row[1]}/{row[2]}: it is {values[_STATUS]!r:.40}")

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from msgspec import DecodeError
 from pydantic import ConfigDict, Field
 
 from mainspring.analysis.held import held_among
@@ -19,6 +18,7 @@ from mainspring.app.states import state_at
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
+from mainspring.errors.encoding import UNREADABLE
 from mainspring.port.records import EventRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.models import Asked
@@ -225,5 +225,5 @@ def _key(claim: OutputClaim) -> str | None:
     """Return the key of a timer; None too where a seal hides it."""
     try:
         return read_detail(claim.detail).key
-    except DecodeError:
+    except UNREADABLE:
         return None

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +61,7 @@ class Serving:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._client: httpx.AsyncClient | None = None
         self._opened = served(self._app)
+        self.statuses: Counter[int] = Counter()
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -82,7 +85,9 @@ class Serving:
         client = self._client
         assert client is not None
         made = client.build_request(**_for_httpx(request))
-        return self._run(client.send(made))
+        answer: httpx.Response = self._run(client.send(made))
+        self.statuses[answer.status_code] += 1
+        return answer
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)
@@ -161,9 +166,13 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=100)
     examples = parser.parse_args().examples
     with serving() as made:
-        for operation in operations(made.document):
+        found = operations(made.document)
+        for operation in found:
             for mode in modes(operation):
                 fuzz(made, operation, examples, mode)
+        told = ", ".join(f"{count:,} times {status}" for status, count in sorted(made.statuses.items()))
+        asked = made.statuses.total()
+    sys.stdout.write(f"## HTTP against its description\n\n{asked:,} requests, {len(found)} operations: {told}.\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,47 @@
+"""The fuzzing in short: some inputs for each reader, the same each time. `python -m tests.edges.fuzzing` has more."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.edges.fuzzing import fuzz as fuzzing
+from tests.edges.fuzzing.fuzz import CORPUS, Reader, fuzz
+from tests.edges.fuzzing.readers import readers
+
+INPUTS = 60
+
+
+def test_no_reader_stumbles_over_anything_but_what_it_names() -> None:
+    with readers() as known:
+        found = [fuzz(reader, INPUTS) for reader in known]
+    assert [fault for each in found for fault in each.faults] == []
+    # One that refuses all of its seeds is not asked what it reads.
+    assert [each.reader for each in found if not each.accepted] == []
+
+
+def test_every_reader_has_seeds_and_every_seed_a_reader() -> None:
+    with readers() as known:
+        assert sorted(path.name for path in CORPUS.iterdir()) == sorted(reader.name for reader in known)
+
+
+def test_a_planted_fault_is_found_and_told_with_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "planted").mkdir()
+    (tmp_path / "planted" / "seed").write_bytes(b'{"door":"front"}')
+    monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
+
+    def read(data: bytes) -> str:
+        if b"\\u0000" in data:
+            raise ZeroDivisionError
+        return data.decode("ascii")
+
+    found = fuzz(Reader("planted", read, (UnicodeDecodeError,)), 2_000)
+    assert found.faults
+    assert all("ZeroDivisionError" in fault and "u0000" in fault for fault in found.faults)
+    assert fuzz(Reader("planted", read, (UnicodeDecodeError, ZeroDivisionError)), 2_000).faults == []
+
+
+def test_the_same_seed_makes_the_same_inputs() -> None:
+    seen: list[list[bytes]] = [[], [], []]
+    for place, seed in enumerate((1, 1, 2)):
+        fuzz(Reader("message", seen[place].append), 50, seed)
+    assert seen[0] == seen[1] != seen[2]
