@@ -35,8 +35,8 @@ def test_a_planted_fault_is_found_and_told_with_its_bytes(tmp_path: Path, monkey
         return data.decode("ascii")
 
     found = fuzz(Reader("planted", read, (UnicodeDecodeError,)), 2_000)
-    assert found.faults
-    assert all("ZeroDivisionError" in fault and "u0000" in fault for fault in found.faults)
+    assert {fault.partition(";")[0] for fault in found.faults} == {"planted: ZeroDivisionError: "}
+    assert any("u0000" in fault for fault in found.faults)  # long ones are cut
     assert fuzz(Reader("planted", read, (UnicodeDecodeError, ZeroDivisionError)), 2_000).faults == []
 
 
