@@ -160,8 +160,9 @@ def _row(name: Any, value: Any) -> AttributeRow:
                 )
             return AttributeRow(name, "text", value)
         case int() | float():
-            if not math.isfinite(value) or (isinstance(value, int) and abs(value) > LARGEST_WHOLE):
-                raise AttributeValueError(name, f"is {value!r}", "Use a number up to 2**53, or a text.")
+            # First: one that is larger than any float cannot be asked whether it is finite.
+            if (isinstance(value, int) and abs(value) > LARGEST_WHOLE) or not math.isfinite(value):
+                raise AttributeValueError(name, f"is {shown(value, 80)}", "Use a number up to 2**53, or a text.")
             return AttributeRow(name, "number", None, float(value))
         case datetime():
             if value.utcoffset() is None:

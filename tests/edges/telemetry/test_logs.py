@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Retry
-from mainspring.telemetry.logs import JsonLines, MessageFields, TextLines
+from mainspring.telemetry.logs import CAUSES, JsonLines, MessageFields, Seldom, TextLines
 from tests.edges.telemetry.order_of_every_kind import Charge, Charged, PlaceOrder, shop
 from tests.edges.telemetry.spans import Spans, trace_ids
 from tests.support.running import run
@@ -219,3 +219,36 @@ def test_what_another_formatter_has_made_of_an_error_is_not_taken_over() -> None
     logging.Formatter().format(record)  # it keeps its text in the record
 
     assert all(line.isprintable() for line in TextLines().format(record).split("\n"))
+
+
+def warned(text: str, moment: float, level: int = logging.WARNING, error: Exception | None = None) -> logging.LogRecord:
+    told = None if error is None else (type(error), error, None)
+    return logging.makeLogRecord({"levelno": level, "msg": text, "created": moment, "exc_info": told})
+
+
+def test_each_cause_has_some_lines_in_a_minute_and_what_was_left_out_is_counted() -> None:
+    seldom = Seldom(lines=3)
+    passed = [record for n in range(1_000) if seldom.filter(record := warned("no files left", n / 100))]
+    assert [record.msg for record in passed] == [
+        *["no files left"] * 2,
+        "no files left (more of them within 60 s are left out)",
+    ]
+    assert seldom.filter(later := warned("no files left", 61))
+    assert later.msg == "no files left (997 more like it were left out before)"
+
+
+def test_another_cause_another_error_and_what_is_no_warning_pass_beside_it() -> None:
+    seldom = Seldom(lines=1)
+    assert seldom.filter(warned("failed", 0, error=OSError()))
+    assert not seldom.filter(warned("failed", 1, error=OSError()))
+    assert seldom.filter(warned("failed", 2, error=KeyError()))
+    assert seldom.filter(warned("lost", 3))
+    assert all(seldom.filter(warned("who did what", 4, logging.INFO)) for _ in range(100))
+
+
+def test_no_more_causes_are_remembered_than_there_is_room_for() -> None:
+    seldom = Seldom(lines=1)
+    for n in range(CAUSES + 10):
+        assert seldom.filter(warned(f"cause {n}", 0))
+    assert seldom.filter(warned("cause 0", 1))  # it is forgotten
+    assert not seldom.filter(warned(f"cause {CAUSES + 9}", 1))
