@@ -44,6 +44,7 @@ MainspringError
 │   └── BreakerOpenError        a command was not carried out: the breaker of its handler is open and fails fast
 ├── SimulationError             a simulation cannot go on as it was asked to
 ├── LendingError                a transaction that was lent cannot be used or committed
+│   └── StatementError          a statement of its own failed in it
 ├── SlowStepError               a step did not end, and was ended
 ├── StepBudgetError             an instance was to take more steps within an hour than its budget has
 ├── WorkersLostError            worker after worker was lost while it held this
@@ -112,6 +113,7 @@ from mainspring.errors.running import (
     RetryLaterError,
     SettingError,
     SimulationError,
+    StatementError,
     TaskRefusedError,
     WaitTimeoutError,
     WiringError,
@@ -175,6 +177,7 @@ __all__ = [
     "SettingError",
     "SimulationError",
     "SlowStepError",
+    "StatementError",
     "StepBudgetError",
     "StepError",
     "StoreBusyError",

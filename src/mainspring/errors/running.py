@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mainspring.errors.base import MainspringError, shown
+from mainspring.errors.base import MainspringError, shown, told
 
 
 class WiringError(MainspringError):
@@ -242,6 +242,26 @@ class LendingError(MainspringError):
         self.problem = problem
         self.fix = fix
         super().__init__(f"{problem}. {fix}")
+
+
+class StatementError(LendingError):
+    """A statement of your own failed in a transaction, of which nothing is kept.
+
+    `refused` says that a constraint of a table forbids what it would have written. What the database's driver raised is
+    its `__cause__`.
+
+    >>> str(StatementError("INSERT INTO seats VALUES (1)", ValueError("no"), refused=False))
+    "'INSERT INTO seats VALUES (1)' failed (ValueError: no). Correct it, or avoid that, as with INSERT … ON CONFLICT."
+    """
+
+    def __init__(self, statement: str, cause: BaseException, *, refused: bool) -> None:
+        self.statement = statement
+        self.refused = refused
+        self.failure = told(cause)
+        super().__init__(
+            f"{shown(statement, 200)} failed ({self.failure})",
+            "Correct it, or avoid that, as with INSERT … ON CONFLICT.",
+        )
 
 
 class WorkersLostError(MainspringError):

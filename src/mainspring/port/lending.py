@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Protocol
 
-from mainspring.errors import LendingError
+from mainspring.errors import LendingError, StatementError
 from mainspring.port.projections import Advance
 from mainspring.port.records import Committed, Duplicate, InputRow, Outcome, Unit
 
@@ -89,7 +89,7 @@ class Connection:
         try:
             return await self._ask(statement, values)
         except BaseException as error:
-            self._spoiled = f"{type(error).__name__}: {error}"
+            self._spoiled = error.failure if isinstance(error, StatementError) else f"{type(error).__name__}: {error}"
             raise
         finally:
             self._under_way -= 1

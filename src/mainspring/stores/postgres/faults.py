@@ -10,6 +10,8 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 from mainspring.errors import (
     DamagedRecordError,
     DamagedStoreError,
+    MainspringError,
+    StatementError,
     StoreBusyError,
     StoreError,
     StoreFullError,
@@ -66,6 +68,30 @@ FAULTY: Final = (
     asyncpg.ProgramLimitExceededError,
     asyncpg.NotNullViolationError,
 )
+
+
+# What the database is in trouble with, whoever's statement meets it.
+_TROUBLE: Final = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    asyncpg.DiskFullError,
+    asyncpg.OutOfMemoryError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.QueryCanceledError,
+    asyncpg.DataCorruptedError,
+    asyncpg.IndexCorruptedError,
+)
+
+
+def statement_failed(store: str, statement: str, cause: Exception, *, lost: bool) -> MainspringError:
+    """Return what the failure of a statement means that is not ours; `lost` says that its session is gone.
+
+    >>> statement_failed("postgresql://db/shop", "SELECT 1", asyncpg.InterfaceError("gone"), lost=True).store
+    'postgresql://db/shop'
+    """
+    if isinstance(cause, _TROUBLE) or (lost and isinstance(cause, LOST)):
+        return translated(store, cause)
+    return StatementError(statement, cause, refused=isinstance(cause, asyncpg.IntegrityConstraintViolationError))
 
 
 def translated(store: str, cause: BaseException) -> StoreError:

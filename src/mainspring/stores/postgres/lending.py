@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
-from mainspring.errors import LendingError, MainspringError
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+
+from mainspring.errors import LendingError, MainspringError, StatementError
 from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.commit import Committer
-from mainspring.stores.postgres.faults import translated
+from mainspring.stores.postgres.faults import statement_failed, translated
 from mainspring.stores.postgres.projections import advance
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.transaction import Transaction, Transactions
@@ -109,6 +111,11 @@ class PostgresLoan:
             return await self._committed(transaction, units, repeats=repeats)
         except MainspringError:
             raise
+        except asyncpg.IntegrityConstraintViolationError as cause:
+            if getattr(cause, "schema_name", None) == self._lender.address.schema:
+                raise translated(str(self._lender.address), cause) from cause
+            # A constraint of theirs that is checked at the end.
+            raise StatementError("COMMIT", cause, refused=True) from cause
         except Exception as cause:
             raise translated(str(self._lender.address), cause) from cause
         finally:
@@ -158,6 +165,11 @@ class PostgresLoan:
                     return []
             except TimeoutError:
                 raise self._late() from None
+            except Exception as cause:
+                if not self.connection.usable:
+                    raise self._late() from None  # it was cut for its time
+                store = str(self._lender.address)
+                raise statement_failed(store, statement, cause, lost=session.closed) from cause
 
     def _late(self) -> LendingError:
         return LendingError(

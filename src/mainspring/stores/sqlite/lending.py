@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, Self
 
 import apsw
 
-from mainspring.errors import LendingError
+from mainspring.errors import LendingError, MainspringError, StatementError, StoreError
 from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
@@ -55,6 +55,21 @@ _WRITES_BEHIND: Final = frozenset(
         apsw.SQLITE_CREATE_TRIGGER,
         apsw.SQLITE_DROP_TRIGGER,
     }
+)
+
+
+# What the database is in trouble with, whoever's statement meets it.
+_TROUBLE: Final = (
+    apsw.BusyError,
+    apsw.LockedError,
+    apsw.FullError,
+    apsw.ReadOnlyError,
+    apsw.CorruptError,
+    apsw.NotADBError,
+    apsw.IOError,
+    apsw.CantOpenError,
+    apsw.NoMemError,
+    OSError,
 )
 
 
@@ -125,10 +140,14 @@ class Ending(NamedTuple):
 
 
 class LentJob(Answer[list[Outcome] | None]):
-    """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was given up."""
+    """A transaction for a handler, as the writer's thread sees it. Its answer is None if it was given up.
 
-    def __init__(self, worker: int, limit_seconds: float) -> None:
+    `trouble` says what a failure means that is not its statement's.
+    """
+
+    def __init__(self, worker: int, limit_seconds: float, trouble: Callable[[Exception], StoreError]) -> None:
         super().__init__()
+        self._trouble = trouble
         self.began: Answer[None] = Answer()
         self.requests: SimpleQueue[Statement | Moving | Ending | None] = SimpleQueue()
         self._worker = worker
@@ -178,9 +197,16 @@ class LentJob(Answer[list[Outcome] | None]):
             statement.keep(statement.run(connection))
         except apsw.InterruptError:
             statement.keep(None, self._late())
-        except Exception as error:  # noqa: BLE001  whatever it is, it is the handler's
-            statement.keep(None, error)
+        except Exception as cause:  # noqa: BLE001  whatever it is, it is told to whoever asked
+            statement.keep(None, self._failed(statement.text, cause))
         deliver((statement,))
+
+    def _failed(self, statement: str, cause: Exception) -> MainspringError:
+        if isinstance(cause, _TROUBLE):
+            return self._trouble(cause)
+        error = StatementError(statement, cause, refused=isinstance(cause, apsw.ConstraintError))
+        error.__cause__ = cause
+        return error
 
     def _move(self, transaction: OpenTransaction, moving: Moving) -> None:
         connection = transaction.connection

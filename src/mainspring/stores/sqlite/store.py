@@ -159,7 +159,7 @@ class SqliteStore:
         return await self._open_writer().do(CommitJob(worker, units))
 
     async def lend(self, worker: int, limit_seconds: float) -> Loan:
-        return await self._open_writer().lend(LentJob(worker, limit_seconds))
+        return await self._open_writer().lend(LentJob(worker, limit_seconds, self._place.error))
 
     async def claim(
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
