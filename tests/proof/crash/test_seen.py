@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.proof.crash.files import Place
-from tests.proof.crash.journey import Home, Travelling
+from tests.proof.crash.journey import Home, Start, Travelling
 from tests.proof.crash.saga_workflows import Turned
 from tests.proof.crash.seen import MODELS, read_histories
 from tests.proof.crash.undisturbed import run_undisturbed
@@ -38,6 +38,13 @@ def test_what_was_seen_is_explained(healthy: Calls) -> None:
     judged = judge(healthy, MODELS)
     assert (judged.violations, judged.undecided, judged.decided) == ([], [], 2)
     assert {"seen", "completed", "replied", "refused", "duplicate"} <= {call.outcome for call in healthy}
+
+
+def test_what_has_no_case_was_not_taken(healthy: Calls) -> None:
+    start = next(call for call in healthy if isinstance(call.message, Start) and call.outcome == "refused")
+    lost = replace(start, name="lost", outcome="unknown", ended=None)
+    assert judge([*healthy, lost], MODELS).violations == []
+    assert judge([*healthy, replace(start, name="taken", id="taken", outcome="stepped")], MODELS).violations
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ What the public verbs promise, and is held here:
 | `stepped`, a reply | it was decided while the call lasted |
 | `accepted`, `suspended` | it will be decided, once, and before what is sent from now on; a read may come before that |
 | … once more | the instance had ended, and what was accepted before is a dead letter |
-| `duplicate` | the same message was accepted before, by another call with the same id, or was a dead letter |
+| `duplicate` | the same message is there under its id, accepted or as a dead letter: by another call or by this one, |
+| | if the answer to its commit was lost and it was made again |
 | `DuplicateIdError` | another message was accepted before under the same id, or was a dead letter |
 | `dead letter` | while the call lasted, there was an instance that does not take it, or none |
 | an answer that was the first | it is the task's only answer |
@@ -124,11 +125,9 @@ class _Claims:
         repeated = [call for call in group if call.outcome == "duplicate" and _ended(call) < letter]
         if any(call.value != replied[0].value for call in replied):
             self.contradictions.append(f"{first.id} has two replies: {_names(replied)}")
-        # Who took it knows when; else it was one of those who were told nothing, or a reply.
-        may_have = took or [call for call in group if call.outcome in ("unknown", "replied")]
+        # Who took it knows when; else it was one of those who were told nothing, or a reply, or that it was there.
+        may_have = took or [call for call in group if call.outcome == "unknown"] + replied + repeated
         if not may_have:
-            if repeated:
-                self.contradictions.append(f"{first.id} was called a duplicate, and nobody had sent it before")
             return
         began = min(call.began for call in may_have)
         told = [*took, *replied, *repeated, *(call for call in refused if _ended(call) < letter)]

@@ -23,6 +23,7 @@ from mainspring import (
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import Kind
 from mainspring.core.step import step
+from mainspring.errors import StepError
 from mainspring.testing.envelopes import envelope
 
 
@@ -134,7 +135,8 @@ class Instance:
             for owed in sorted(standing.owed, key=repr):
                 kind = Kind.RESULT if owed.key is None else Kind.TIMER
                 left = standing._replace(owed=standing.owed - {owed})
-                yield self._step(left, owed.message, kind)[0]
+                if (taken := self._step(left, owed.message, kind)) is not None:
+                    yield taken[0]
 
     def leads(self, standing: Standing, what: Any) -> bool:
         if not isinstance(what, See) or standing.status == "none":
@@ -147,7 +149,9 @@ class Instance:
         if taken.late == "surely" or (taken.task is not None and taken.task not in standing.tasks):
             return None
         kind = Kind.COMMAND if taken.task is None else Kind.ANSWER
-        after, reply = self._step(standing, taken.message, kind, taken.task)
+        if (stepped := self._step(standing, taken.message, kind, taken.task)) is None:
+            return None
+        after, reply = stepped
         return after if taken.reply is ANYTHING or taken.reply == reply else None
 
     def _takes(self, standing: Standing, message: Any) -> bool:
@@ -155,10 +159,15 @@ class Instance:
             return type(message) in definition_of(type(self.workflow)).begins
         return standing.status == "running"
 
-    def _step(self, standing: Standing, message: Any, kind: Kind, task: str | None = None) -> tuple[Standing, Any]:
-        """Return how it stands after a step, and the last reply made in it."""
+    def _step(
+        self, standing: Standing, message: Any, kind: Kind, task: str | None = None
+    ) -> tuple[Standing, Any] | None:
+        """Return how it stands after a step, and the last reply made in it; None where there is no such step."""
         begins = standing.status == "none"
-        taken = step(self.workflow, standing.state, 0, envelope(message, kind=kind, task=task), begins)
+        try:
+            taken = step(self.workflow, standing.state, 0, envelope(message, kind=kind, task=task), begins)
+        except StepError:
+            return None
         after, reply = standing._replace(state=taken.state, status="running"), None
         for event in taken.events:
             match event:
