@@ -152,7 +152,7 @@ def test_what_an_instance_waits_for_is_shown(page: Page, studio: Studio) -> None
     page.goto(studio.at("#/instances/Orders/o-20?tab=waiting"))
 
     expect(page.get_by_role("region", name="Timers")).to_contain_text("PaymentTimedOut")
-    expect(page.get_by_role("region", name="Commands")).to_contain_text("Everything that was decided is carried out.")
+    expect(page.get_by_role("region", name="Commands")).to_contain_text("No command waits to be carried out.")
 
 
 def test_an_operation_is_asked_about_and_recorded_with_who_did_it(page: Page, studio: Studio) -> None:
@@ -229,7 +229,7 @@ def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, own: Stu
     with page.expect_response("**/dead-letter-operations/discard") as many:
         page.get_by_role("dialog").get_by_role("button", name="Discard 2 for good").click()
     assert many.value.json()["done"] == 2
-    expect(page.get_by_text("No dead letters: everything was carried out.")).to_be_visible()
+    expect(page.get_by_text("No dead letters: nothing waits for somebody to mend it here.")).to_be_visible()
 
 
 def test_a_workflow_is_drawn_checked_and_documented(page: Page, studio: Studio) -> None:

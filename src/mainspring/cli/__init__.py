@@ -6,8 +6,8 @@
     output     tables for people, JSON for programs
     failures   exit codes, and errors as one line
 
-The rest is one module per command, or per family of commands. All but `worker` and `demo` connect with
-`start(work=False)`: they carry nothing out.
+The rest is one module per command, or per family of commands. All but `worker`, `demo` and
+`studio --work` connect with `start(work=False)`: they carry nothing out.
 """
 
 import sys

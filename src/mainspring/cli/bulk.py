@@ -8,7 +8,7 @@ from typing import get_args
 import click
 
 from mainspring.app import Mainspring
-from mainspring.app.bulk import PER_SECOND, Action, BulkReport
+from mainspring.app.bulk import PER_SECOND, REFUSALS_KEPT, Action, BulkReport
 from mainspring.app.search import Search
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import with_app
@@ -56,8 +56,8 @@ def bulk(
 ) -> int:
     """Suspend, resume, retry, skip, cancel, terminate, reset or migrate many, found by a filter.
 
-    Those found when it begins are operated on one after the other. One that refuses does not stop the rest; exit code 1
-    says that there was one.
+    Those found when it begins, and still when their turn comes, are operated on one after the other. One that refuses
+    does not stop the rest; exit code 1 says that there was one.
     """
 
     async def use(app: Mainspring) -> BulkReport:
@@ -100,4 +100,4 @@ def _write(report: BulkReport) -> None:
     for instance, why in report.refused[:SHOWN]:
         click.echo(f"  {visible(instance)}: {visible(why)}")
     if report.refusals > SHOWN:
-        click.echo(f"  … and {report.refusals - SHOWN:,} more; --json lists them")
+        click.echo(f"  … and {report.refusals - SHOWN:,} more; --json lists {REFUSALS_KEPT:,} at most")

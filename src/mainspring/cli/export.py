@@ -9,7 +9,7 @@ from typing import Final, get_args
 import click
 from msgspec import structs
 
-from mainspring.analysis.export import Exported, Format
+from mainspring.analysis.export import LEFT_OUT_NAMED, Exported, Format
 from mainspring.analysis.export import export as write_export
 from mainspring.analysis.redaction import Redaction
 from mainspring.app import Mainspring
@@ -97,4 +97,4 @@ def _write(path: Path, exported: Exported) -> None:
     for instance, why in exported.left_out[:SHOWN]:
         click.echo(f"  {visible(instance)}: {visible(why)}", err=True)
     if exported.unread > SHOWN:
-        click.echo(f"  … and {exported.unread - SHOWN:,} more; --json lists them", err=True)
+        click.echo(f"  … and {exported.unread - SHOWN:,} more; --json lists {LEFT_OUT_NAMED} at most", err=True)

@@ -21,7 +21,7 @@ EXIT_CODES: Final = {
     0: "done, and nothing is wrong",
     REFUSED: "refused, or something is wrong",
     USAGE: "the command was not understood, or the app cannot be loaded",
-    NOT_FOUND: "there is no such instance, task or dead letter",
+    NOT_FOUND: "there is no such instance, task, dead letter, source or reply",
 }
 
 

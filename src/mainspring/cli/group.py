@@ -95,7 +95,7 @@ Exit codes:
 \b
 Environment:
   {app}    the app, where --app does not name one
-  MAINSPRING_ACTOR  who acts, where --actor does not say
+  MAINSPRING_ACTOR  who acts, where --actor does not say; not of send
   MAINSPRING_STUDIO_TOKENS  tokens for studio, NAME:ROLE:SECRET
   MAINSPRING_TELEMETRY      what to tell: traces,metrics,meter,logs
   MAINSPRING_METRICS_TOKEN  what Prometheus has to show beyond loopback

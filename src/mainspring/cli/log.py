@@ -24,7 +24,8 @@ STYLES = {"Faulted": "red", "Failed": "red", "Suspended": "yellow", "Completed":
 def log(identity: str, as_json: bool, address: str) -> None:
     """Show what happened to an instance, who did it, and how long it took.
 
-    Started, Stepped, Faulted, Suspended, Resumed and Completed, with the handler's attempt and duration for a result.
+    Started, Stepped, Faulted, Suspended, Resumed, Completed and so on, with the handler's attempt and duration for a
+    result.
     """
 
     async def use(app: Mainspring) -> None:

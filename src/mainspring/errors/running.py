@@ -98,7 +98,7 @@ class InstancePurgedError(NoSuchInstanceError):
 
 
 class InstanceFailedError(MainspringError):
-    """The instance whose result is awaited did not complete: it failed, or was cancelled.
+    """The instance whose result is awaited did not complete: it failed, or was cancelled or terminated.
 
     >>> str(InstanceFailedError("OrderFulfilment/o-1", "failed", "out of stock"))
     'OrderFulfilment/o-1 has failed: out of stock. Read its stream to see how it came to that.'
@@ -327,9 +327,9 @@ class RetryLaterError(MainspringError):
 
 
 class DoNotRetryError(MainspringError):
-    """Raised by a handler that knows that trying again is useless: the message becomes a dead letter at once.
+    """Raised by a handler that knows that trying again is useless: there is no further attempt.
 
-    It says that nothing has happened, at no attempt, so that nothing is undone. Who cannot say so of an earlier attempt
+    Its workflow gets `SendFailed`; of one that does not take that, the message is a dead letter. It says that nothing has happened, at no attempt, so that nothing is undone. Who cannot say so of an earlier attempt
     says `definite=False`.
 
     >>> str(DoNotRetryError("the card is stolen"))

@@ -76,7 +76,7 @@ export function LettersView({ route }: { route: Route }): JSX.Element {
       </div>
       <ProblemBox problem={list.problem ?? kinds.problem} />
       {!kinds.data && !kinds.problem && <Loading what="Looking" />}
-      {kinds.data?.looked_at === 0 && <Empty>No dead letters: everything was carried out.</Empty>}
+      {kinds.data?.looked_at === 0 && <Empty>No dead letters: nothing waits for somebody to mend it here.</Empty>}
       {groups.map((group) => (
         <Group key={group.kind} group={group} open={route.query.get("letter")} onOpen={(id) => amend(route, { letter: id })} onAsk={ask_} />
       ))}

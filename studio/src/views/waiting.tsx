@@ -32,7 +32,7 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
               <Waiting key={input.message_id} title={input.type} facts={`${input.kind}${input.actor ? ` from ${input.actor}` : ""}`} time={input.time} message={input.message} />
             ))}
           </Several>
-          <Several title="Commands" empty="Everything that was decided is carried out.">
+          <Several title="Commands" empty="No command waits to be carried out.">
             {[
               ...found.held_back.map((why) => (
                 <li key={why} class="error-text">
