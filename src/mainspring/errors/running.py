@@ -329,8 +329,9 @@ class RetryLaterError(MainspringError):
 class DoNotRetryError(MainspringError):
     """Raised by a handler that knows that trying again is useless: there is no further attempt.
 
-    Its workflow gets `SendFailed`; of one that does not take that, the message is a dead letter. It says that nothing has happened, at no attempt, so that nothing is undone. Who cannot say so of an earlier attempt
-    says `definite=False`.
+    Its workflow gets `SendFailed`; of one that does not take that, the message is a dead letter. It says that nothing
+    has happened, at no attempt, so that nothing is undone. Who cannot say so of an earlier attempt says
+    `definite=False`.
 
     >>> str(DoNotRetryError("the card is stolen"))
     'the card is stolen'

@@ -93,8 +93,8 @@ _ALL: Final = (
         "MS302",
         "output-not-handled",
         "error",
-        "A message is sent that no handler and no workflow of the app takes: the app does not start, or it waits in the "
-        "outbox for ever.",
+        "A message is sent that no handler and no workflow of the app takes: the app does not start, or it waits in "
+        "the outbox for ever.",
         "Register a handler, or name the type in app.external(…) if it is carried out elsewhere.",
     ),
     Rule(
