@@ -178,7 +178,7 @@ class Mainspring:
     def resource(self, name: str) -> Callable[[F], F]:
         """Register an async context manager whose value handlers find as `context.resources[name]`.
 
-        It is opened when the app starts and closed when it stops.
+        It is opened when the app starts to work, and closed when it stops; not with `work=False`.
         """
 
         def register(factory: F) -> F:
@@ -328,7 +328,7 @@ class Mainspring:
     ) -> Receipt[Any]:
         """Send a message to the one workflow that takes it. Returns when it is durable.
 
-        `id` makes it idempotent: the same id and message again is answered the same, and taken once.
+        `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once.
         """
         engine = self.engine
         pending = engine.intake.sent(message, id=id, actor=actor, correlation_id=correlation_id)
