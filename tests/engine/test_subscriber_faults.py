@@ -3,11 +3,13 @@
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from mainspring import Context, DoNotRetryError, Mainspring
+from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit
 from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
+from mainspring.errors import WiringError
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, fail_once
 from tests.support.apps import MakeApp
@@ -49,6 +51,31 @@ def test_a_store_error_between_two_subscribers_is_tried_again(
 
     run(main)
     assert sorted(heard) == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"rate": RateLimit(per_second=1)},
+        {"breaker": Breaker()},
+        {"concurrency": 1},
+        {"batch": 2},
+        {"idempotency_key": repr},
+        {"pool": "slow"},
+        {"priority": 5},
+    ],
+    ids=str,
+)
+def test_an_option_that_means_nothing_to_a_subscriber_is_refused(option: dict[str, Any]) -> None:
+    app = Mainspring("memory://")
+
+    async def hear(event: News) -> None: ...
+
+    async def hear_many(events: list[News]) -> None: ...
+
+    (name,) = option
+    with pytest.raises(WiringError, match=f"subscribes, and {name} is for handlers alone"):
+        app.subscribe(retry=QUICK, **option)(hear_many if name == "batch" else hear)
 
 
 class Alarm(BaseException):

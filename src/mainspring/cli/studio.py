@@ -66,8 +66,8 @@ def studio(
     """Serve a page, and an API, on which to see, debug and work.
 
     It listens on this machine alone, and then asks nobody who they are. An address that others can reach needs tokens.
-    Ctrl-C or SIGTERM lets requests that are under way finish. Without --work it sends and looks, and workers run
-    elsewhere.
+    Ctrl-C or SIGTERM lets requests that are under way finish, for 5 s at most. Without --work it sends and looks, and
+    workers run elsewhere.
     """
     try:
         from mainspring.web import Access, read_tokens  # noqa: PLC0415  an extra

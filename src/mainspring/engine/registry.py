@@ -16,7 +16,7 @@ from mainspring.engine.budget import Budget, checked_steps
 from mainspring.engine.destinations import queues_of
 from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
-from mainspring.engine.handlers import Handler
+from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.engine.parts import PartDone, Parts
 from mainspring.engine.projection import Projection
 from mainspring.engine.publication import PUBLICATION, publication_of
@@ -27,6 +27,7 @@ from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT
 
 _INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
+_OF_SUBSCRIBERS: Final = frozenset({"retry", "timeout", "name"})
 
 
 def is_internal(workflow: str) -> bool:
@@ -198,6 +199,11 @@ class Registry:
                 f"{handler.name} subscribes and would run in a process",
                 'Send a message to a handler with executor="process" instead.',
             )
+        if unheeded := _unheeded(handler.options):
+            raise WiringError(
+                f"{handler.name} subscribes, and {', '.join(unheeded)} is for handlers alone",
+                "Leave it out, or send a message to a handler instead.",
+            )
         self._queues = {}
         name = type_of(handler.message_type).name
         known = self.subscribers.setdefault(name, [])
@@ -298,3 +304,10 @@ def check_function(function: Callable[..., Any]) -> None:
             "It is called with the message, and with a Context if it has a second parameter; "
             "find the rest in context.resources.",
         )
+
+
+def _unheeded(options: HandlerOptions) -> list[str]:
+    """Return which options were given that a subscriber would not heed."""
+    default = HandlerOptions()
+    names = (name for name in options.__struct_fields__ if name not in _OF_SUBSCRIBERS)
+    return [name for name in names if getattr(options, name) != getattr(default, name)]
