@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import timedelta
 from pathlib import Path
@@ -12,7 +13,7 @@ from mainspring import Breaker, Mainspring, Retry
 from mainspring.errors import InvalidStateError, RouteError, UnknownTransitionError, told
 from mainspring.errors.kinds import kind_in, kind_of
 from mainspring.logs import Quoted, discretion, logger
-from mainspring.port.records import Ref
+from mainspring.port.records import DeadLetter, Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from tests.proof.secrets.vault import Child, Do, Open, Opened, Ring, Vault, Work, add_all
 from tests.support.postgres.server import postgres_url
@@ -170,6 +171,41 @@ def test_what_opened_a_breaker_is_not_kept_by_the_instances_that_it_fails(tmp_pa
             assert CARD not in str(letter.error)
 
     run(main)
+
+
+@pytest.mark.parametrize(("sealed", "said"), [(True, "ValueError"), (False, f"ValueError: ['{CARD}', 'x']")])
+def test_what_a_batch_failed_on_is_kept_by_none_of_it_where_bodies_are_hidden(
+    sealed: bool, said: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        app = Mainspring(f"sqlite:///{tmp_path / 'vault.db'}", seal=Encrypted(KEYS) if sealed else None)
+        app.add(Vault(), Child())
+        app.external(Work)
+        begun, waiting = asyncio.Event(), asyncio.Event()
+
+        @app.handler(batch=2, concurrency=1, retry=Retry(max_attempts=1))
+        async def ring(commands: list[Ring]) -> list[None]:
+            if len(commands) == 1:
+                begun.set()
+                await waiting.wait()  # so that the next two come together
+                return [None]
+            raise ValueError([command.card for command in commands])
+
+        async with app:
+            for id, card in (("first", "-"), ("ann", CARD), ("bob", "x")):
+                await app.send(Open(id, card))
+                await app.send(Do(id, "breaks", card))
+                await begun.wait()
+            waiting.set()
+            letters = await until(lambda: _both(app))
+            assert {letter.instance: letter.error for letter in letters} == {"ann": said, "bob": said}
+
+    run(main)
+
+
+async def _both(app: Mainspring) -> list[DeadLetter] | None:
+    letters = await app.dead_letters()
+    return letters if len(letters) == 2 else None
 
 
 async def _tried(app: Mainspring, id: str) -> bool:

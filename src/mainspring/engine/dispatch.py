@@ -398,7 +398,7 @@ class Dispatcher:
             delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
             what, said = "%s failed at attempt %d, again in %.1f s: %s", about(job, attempts)
             log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
-            self.retry(job.claim, attempts, delay_us, error_text(error))
+            self.retry(job.claim, attempts, delay_us, job.own(error_text(error)))
         else:
             self.give_up(job, error)
 
@@ -420,7 +420,7 @@ class Dispatcher:
     def give_up(self, job: Job, error: Exception, reason: str = "its handler gave up") -> None:
         """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
         attempts = job.claim.attempts + 1
-        text = error_text(error)
+        text = job.own(error_text(error))
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
         letter = self.letter(job.claim, reason, text, attempts)
         self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))

@@ -12,6 +12,8 @@ from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.errors import DoNotRetryError
+from mainspring.errors.kinds import kind_in
+from mainspring.logs import discretion
 from mainspring.port import records
 from mainspring.port.ids import MARK, given_key
 from mainspring.port.lending import Loan
@@ -32,6 +34,12 @@ class Job(Struct):
     deadline_us: int = NEVER_US
     era: int = 0
     observed: Observed | None = None
+    shared: bool = False
+    """Whether the call that failed was for others too."""
+
+    def own(self, text: str) -> str:
+        """Return what an instance may keep of an error: where bodies are hidden, nothing that others are to forget."""
+        return kind_in(text) if self.shared and discretion.asked else text
 
     @property
     def ref(self) -> Ref:

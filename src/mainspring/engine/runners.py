@@ -392,6 +392,7 @@ class Runner:
         if jobs:
             self._went_badly(jobs[0], error)
         for job in jobs:
+            job.shared = len(jobs) > 1
             self._failed(job, error)
 
     def _succeeded(self, job: Job, result: Any, duration_us: int) -> None:
