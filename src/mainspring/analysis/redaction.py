@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.errors import ERASED_TYPE, SettingError
-from mainspring.errors.encoding import UNREADABLE
 from mainspring.errors.kinds import kind_in
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow
 from mainspring.sealing.seals import ERASED
 

@@ -24,7 +24,7 @@ from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.app.archive import event_document
 from mainspring.engine.pending import moment, time_us_of
 from mainspring.errors import OperationError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
 from mainspring.sealing.seals import Seal
 from mainspring.stores.sealed_files import opened_event

@@ -17,7 +17,7 @@ from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, InstanceRow, Ref
 from mainspring.port.store import Store

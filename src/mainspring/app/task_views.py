@@ -9,7 +9,7 @@ from msgspec import Struct, json
 
 from mainspring.engine.pending import ReceiptStatus, moment
 from mainspring.errors import DamagedRecordError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.tasks import TaskRow, TaskStatus
 
 _data = json.Decoder(dict[str, Any]).decode

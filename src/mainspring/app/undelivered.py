@@ -16,7 +16,7 @@ from msgspec import Struct, json
 
 from mainspring.engine.pending import encode_context
 from mainspring.errors import DamagedRecordError, OperationError, shown, told
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EDGE, Context, DeadLetter, Remembered, Unit
 
 if TYPE_CHECKING:

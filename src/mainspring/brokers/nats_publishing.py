@@ -15,7 +15,7 @@ from nats.errors import MaxPayloadError
 from mainspring.brokers.nats_subscription import MESSAGE_ID, STATUS
 from mainspring.brokers.port import Outgoing
 from mainspring.errors import BrokerError, DoNotRetryError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 
 CONFIRM_SECONDS: Final = 10.0
 NO_RESPONDERS: Final = "503"

@@ -18,7 +18,7 @@ from mainspring.codec.strict import holds_nul, nesting_of
 from mainspring.codec.versions import upcast
 from mainspring.core.messages import MessageType, type_of
 from mainspring.errors import CodecError, DecodeError, EncodeError, RegistrationError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 
 ENTRY_ATTRIBUTE: Final = "__mainspring_entry__"
 

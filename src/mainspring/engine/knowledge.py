@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, json
 
 from mainspring.errors import ERASED_TYPE
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 
 if TYPE_CHECKING:
     from mainspring.engine.registry import Registry

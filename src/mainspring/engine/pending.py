@@ -18,7 +18,7 @@ from mainspring.errors import (
     UnknownOutcomeError,
     shown,
 )
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.ids import MARK
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer

@@ -48,7 +48,7 @@ from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, NewerTypeError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested
 from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, Ref, Snapshot

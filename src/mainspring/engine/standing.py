@@ -9,7 +9,7 @@ from msgspec import Struct, json
 
 from mainspring.engine.hung import Hung
 from mainspring.engine.runners import Runner
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import Ref
 
 MOST_TOLD: Final = 50

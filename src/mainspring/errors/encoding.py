@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import MsgspecError
-
 from mainspring.errors.base import MainspringError
 
-UNREADABLE: Final = (MsgspecError, UnicodeDecodeError, RecursionError)
-"""What is raised for bytes that are no JSON of a type. Not all of it is msgspec's own."""
 # Stands before the name of a type whose body was erased.
 ERASED_TYPE: Final = "erased:"
 

@@ -20,7 +20,7 @@ from typing import Any, Final, Self, TypeAlias, cast
 from msgspec import Struct, json
 
 from mainspring.errors import CallError, DoNotRetryError, RetryLaterError, SettingError, told
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.remote.addresses import Network, may_be_called
 from mainspring.remote.targets import Target
 

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 from msgspec import json
 
 from mainspring.errors import DamagedRecordError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.tasks import TaskOpening, TaskRow, TaskStatus
 
 NEVER_US: Final = 2**62

@@ -18,7 +18,7 @@ from mainspring.app.states import state_at
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
-from mainspring.errors.encoding import UNREADABLE
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.models import Asked

@@ -40,7 +40,7 @@ def test_a_file_without_our_tables_is_left_as_it_is(theirs: str, run: Run, folde
 
     assert ran.code == 0
     assert ran.out.endswith(
-        "note: There are no tables of mainspring in orders.db yet. The first start makes them.\nNothing is wrong.\n"
+        "note: There are no tables yet in orders.db. The first start makes them.\nNothing is wrong.\n"
     )
     assert (folder / "orders.db").read_bytes() == before
 

@@ -33,7 +33,7 @@ def examine(path: Path) -> Examination:
         return Examination(found, ready=False)
     version, known = _version(path), len(migrations())
     if version == 0:
-        found.append(note(f"There are no tables of mainspring in {path.name} yet", "The first start makes them."))
+        found.append(note(f"There are no tables yet in {path.name}", "The first start makes them."))
         return Examination(found, ready=False)
     if version is not None and version < known:
         what = f"{path.name} has version {version}, and this release brings version {known}"
