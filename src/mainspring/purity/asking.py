@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections import ChainMap, deque
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from inspect import unwrap
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, Union, cast
 
 from mainspring.core.decisions import Ask
@@ -24,6 +24,7 @@ from mainspring.purity.sources import source_of
 
 FUNCTIONS_LOOKED_AT: Final = 5_000
 
+_FUNCTIONS: Final = (FunctionType, MethodType, staticmethod, classmethod, type(cache(lambda: None)))
 _OTHERS: Final = frozenset({"mainspring", "msgspec", "pydantic", "pydantic_core", *sys.stdlib_module_names})
 
 
@@ -68,39 +69,49 @@ def _reached(cls: type[Any], data: Iterable[type[Any]]) -> Iterator[FunctionType
 def _functions_of(cls: type[Any]) -> list[FunctionType]:
     """Return the functions that are written in a class."""
     found = [member.fget if isinstance(member, property) else member for member in vars(cls).values()]
-    return [plain for each in found if isinstance(plain := _plain(each), FunctionType)]
+    return [plain for each in found if (plain := _plain(each)) is not None]
 
 
 def _called(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield what the names in a function lead to: functions, those of classes, and both in modules."""
+    """Yield what the names in a function lead to: functions, those of classes and of their instances, and in modules.
+
+    Only the type of a value is looked at: one that stands for another may do anything when it is asked for more.
+    """
     names = {name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_freevars)}
-    known: dict[str, Any] = function.__globals__ | _closure(function)
+    known = _known(function)
     values = [known[name] for name in names if name in known]
-    for module in [value for value in values if isinstance(value, ModuleType)]:
+    for module in [value for value in values if type(value) is ModuleType]:
         values += [vars(module)[name] for name in names if name in vars(module)]
     for value in values:
         plain = _plain(value)
-        if isinstance(plain, FunctionType):
+        if plain is not None:
             yield plain
-        elif isinstance(value, type):
-            yield from _functions_of(value)
+        elif type(value) is partial:
+            yield from filter(None, [_plain(value.func)])
+        else:
+            cls = cast("type[Any]", type(value))
+            yield from _functions_of(value if issubclass(cls, type) else cls)
 
 
 def _is_of_others(function: FunctionType, cls: type[Any]) -> bool:
     return function.__module__ != cls.__module__ and (function.__module__ or "").partition(".")[0] in _OTHERS
 
 
-def _plain(value: Any) -> Any:
-    """Return the function that a decorator or a bound method stands for."""
+def _plain(value: Any) -> FunctionType | None:
+    """Return the function that a value is, also behind a decorator; None if it is none."""
+    if not issubclass(type(value), _FUNCTIONS):
+        return None
     try:
-        return unwrap(getattr(value, "__func__", value))
+        plain = unwrap(getattr(value, "__func__", value))
     except ValueError:  # it is wrapped in itself
-        return value
+        return None
+    return plain if type(plain) is FunctionType else None
 
 
-def _closure(function: FunctionType) -> dict[str, Any]:
+def _known(function: FunctionType) -> Mapping[str, Any]:
+    """Return what the names of a function stand for outside of it."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+    return ChainMap({name: cell.cell_contents for name, cell in cells if _is_set(cell)}, function.__globals__)
 
 
 def _is_set(cell: Any) -> bool:
@@ -124,12 +135,13 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 def _names_ask(function: FunctionType) -> bool:
     """Tell whether a function has a name for Ask. No source is needed for that."""
-    known = function.__globals__ | _closure(function)
-    for code in _codes(function.__code__):
-        for name in (*code.co_names, *code.co_freevars):
-            if known.get(name) is Ask or name == Ask.__name__:
-                return True
-    return False
+    known = _known(function)
+    names = (name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_freevars))
+    return any(name == Ask.__name__ or _is_ask(known.get(name)) for name in names)
+
+
+def _is_ask(value: Any) -> bool:
+    return value is Ask or (type(value) is partial and _is_ask(value.func))
 
 
 def _answers(function: FunctionType, cls: type[Any]) -> set[Any] | None:
@@ -157,9 +169,9 @@ class _Asks(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         called = node.func.value if isinstance(node.func, ast.Subscript) else node.func
-        if self._names.value(called) is Ask:
+        if self._value(called) is Ask:
             self._add(self._answer(node))
-        elif self._names.value(called) is isinstance and len(node.args) == 2:
+        elif self._value(called) is isinstance and len(node.args) == 2:
             self._look_for(node.args[1])
             self.visit(node.args[0])
             return
@@ -188,13 +200,20 @@ class _Asks(ast.NodeVisitor):
         for statement in node.body:
             self.visit(statement)
 
+    def _value(self, node: ast.expr) -> Any:
+        """Return what an expression stands for; what stands for another may raise anything when it is looked at."""
+        try:
+            return self._names.value(node)
+        except Exception:  # noqa: BLE001  as above: it is no type, and so no answer
+            return MISSING
+
     def _look_for(self, types: ast.expr) -> None:
         """See Ask where it is only compared with: nothing is asked there."""
         each = (part for part in ast.walk(types) if isinstance(part, ast.Name | ast.Attribute))
-        self.found = self.found or any(self._names.value(part) is Ask for part in each)
+        self.found = self.found or any(self._value(part) is Ask for part in each)
 
     def _passed_on(self, node: ast.expr) -> None:
-        if self._names.value(node) is Ask:
+        if self._value(node) is Ask:
             self._add(None)  # whoever it is given to may ask anything
 
     def _add(self, answers: set[Any] | None) -> None:
@@ -216,12 +235,12 @@ class _Asks(ast.NodeVisitor):
                 return self._all([body, orelse], depth)
             case ast.Tuple(elts=parts):
                 return self._all(parts, depth)
-            case ast.Subscript(value=generic, slice=ast.Tuple(elts=parts)) if self._names.value(generic) is Union:
+            case ast.Subscript(value=generic, slice=ast.Tuple(elts=parts)) if self._value(generic) is Union:
                 return self._all(parts, depth)
             case ast.Name(id=name) if name in self._names.local:
                 return self._all(self._assigned(name), depth)
             case _:
-                value = self._names.value(node)
+                value = self._value(node)
                 given = cast("tuple[Any, ...]", value) if isinstance(value, tuple) else (value,)
                 members = {member for each in given if each is not MISSING for member in union_members(each)}
                 return members if members and all(isinstance(each, type) for each in members) else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Never, TypeAlias, Union
 
 import pytest
@@ -136,6 +136,41 @@ def by_a_class(self: Any, message: Any, state: Any) -> Any:
     return [Desk.ask("one")]
 
 
+class Counter:
+    def question(self) -> Ask[Any]:
+        return Ask("one", A, role="manager")
+
+
+COUNTER = Counter()
+
+
+def by_an_object(self: Any, message: Any, state: Any) -> Any:
+    return [COUNTER.question()]
+
+
+@cache
+def remembered() -> Ask[Any]:
+    return Ask("one", A, role="manager")
+
+
+def by_a_wrapped_one(self: Any, message: Any, state: Any) -> Any:
+    return [remembered()]
+
+
+class Proxy:
+    """Stands for something that is not there: whoever asks it anything is told so by an error."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+PROXY: Any = Proxy()
+
+
+def beside_a_proxy(self: Any, message: Any, state: Any) -> Any:
+    return [Ask(PROXY.title, A, role="manager")]
+
+
 def inside(self: Any, message: Any, state: Any) -> Any:
     def ask(title: str) -> Any:
         return Ask(title, A, role="manager")
@@ -164,6 +199,9 @@ READ = {
     by_a_helper_elsewhere: "A",
     by_a_module: "A",
     by_a_class: "A",
+    by_an_object: "A",
+    by_a_wrapped_one: "A",
+    beside_a_proxy: "A",
     inside: "A",
     twice: "AB",
     nothing: "",
@@ -189,6 +227,13 @@ def passed_on(self: Any, message: Any, state: Any) -> Any:
     return [partial(Ask, "one")(A, role="manager")]
 
 
+ASK = partial(Ask, "one", role="manager")
+
+
+def by_a_partial(self: Any, message: Any, state: Any) -> Any:
+    return [ASK(A)]
+
+
 def from_a_message(self: Any, message: Any, state: Any) -> Any:
     return [Ask("one", type(message), role="manager")]
 
@@ -205,7 +250,9 @@ def stepwise(self: Any, message: Any, state: Any) -> Any:
     return [Ask("one", answer, role="manager") for answer in (A, B)]
 
 
-@pytest.mark.parametrize("decide", [by_a_parameter, passed_on, from_a_message, starred, by_words, stepwise])
+@pytest.mark.parametrize(
+    "decide", [by_a_parameter, passed_on, by_a_partial, from_a_message, starred, by_words, stepwise]
+)
 def test_where_it_cannot_be_read_that_is_told(decide: Callable[..., Any]) -> None:
     assert read(decide) == "unread"
 
