@@ -1,4 +1,4 @@
-"""What is raised for bytes that are no JSON of a type. Apart from other errors: the help of commands needs no msgspec."""
+"""What is raised for bytes that are no JSON of a type. Not among the errors: the help of commands needs no msgspec."""
 
 from __future__ import annotations
 
