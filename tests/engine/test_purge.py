@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import FeedEntry, Mainspring
 from mainspring.app import purging
 from mainspring.app.purging import PurgeReport
 from mainspring.engine import loader
@@ -23,6 +23,7 @@ from tests.engine.ended_jobs import (
     Job,
     Kept,
     Note,
+    Notes,
     Oracle,
     Start,
     Tell,
@@ -128,6 +129,41 @@ def test_a_dead_letter_keeps_its_instance(make_app: MakeApp) -> None:
             (letter,) = await app.dead_letters()
             await app.discard_dead_letter(letter.id)
             assert (await app.purge(older_than=MONTH)).instances == 1
+
+    run(main)
+
+
+def test_what_a_projection_has_not_seen_is_not_purged(make_app: MakeApp, caplog: pytest.LogCaptureFixture) -> None:
+    seen: set[str] = set()
+    faulty = True
+
+    async def main() -> None:
+        nonlocal faulty
+        clock = VirtualClock()
+        app = on(make_app, clock)
+
+        @app.projection(key=lambda entry: entry.instance)
+        def events(_document: Notes | None, entry: FeedEntry) -> Notes:
+            if faulty and entry.instance == "j-2":
+                raise ZeroDivisionError
+            seen.add(f"{entry.instance}/{entry.version}")
+            return Notes()
+
+        async with app:
+            await finished(app, clock, "j-1")
+            await until(lambda: clock.advance(1) or len(seen) == 5)
+            await finished(app, clock, "j-2")
+            assert (await app.purge(older_than=MONTH, dry_run=True)).instances == 1
+            assert (await app.purge(older_than=MONTH)).instances == 1
+            assert [row.id for row in await app.instances()] == ["j-2"]
+            assert "Job is not purged further: the projection events is behind" in caplog.text
+            faulty = False
+            await until(lambda: gone(app, clock))
+            assert len(seen) == 10
+
+    async def gone(app: Mainspring, clock: VirtualClock) -> bool:
+        clock.advance(1)
+        return (await app.purge(older_than=MONTH)).instances == 1
 
     run(main)
 

@@ -236,7 +236,7 @@ class Mainspring:
         self._engine, self._exits = engine, exits
         self.looks.begin()
         if work and (kept := retentions(self.registry, self.retention)):
-            self._runtime.spawn(purge_forever(store, self._runtime, kept), "mainspring-purge")
+            self._runtime.spawn(purge_forever(store, self._runtime, self.registry, kept), "mainspring-purge")
         if work:
             try:
                 await self.schedules.declare()
@@ -470,7 +470,7 @@ class Mainspring:
         store = self.engine.store
         workflow = optional_text("workflow", workflow)
         before_us = before(store, checked_age("older_than", older_than))
-        purger = Purger(store, self._runtime, progress)
+        purger = Purger(store, self._runtime, self.registry.projections, progress)
         async with opened(archive, self._runtime, self.seal) as file:
             for name in purged_workflows(self.registry) if workflow is None else (workflow,):
                 if dry_run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +26,9 @@ EVENTS_PER_BATCH: Final = 2_000
 EVENTS_PER_READ: Final = 1_000
 ROUND_SECONDS: Final = 60.0
 SHORTEST_PAUSE_SECONDS: Final = 0.05
+# How much later than its own time an event may be committed: longer than a commit waits for anything.
+MARGIN_US: Final = 60_000_000
+FAR_US: Final = 1 << 62
 # In the background at most one part in five of the time is spent on purging.
 PAUSES_PER_BATCH: Final = 4
 
@@ -48,13 +51,20 @@ Progress: TypeAlias = Callable[[PurgeReport], None]
 
 
 class Purger:
-    """Purges the ended instances of workflows."""
+    """Purges the ended instances of workflows, as far as the app's projections have seen them."""
 
     def __init__(
-        self, store: Store, runtime: Runtime, progress: Progress | None = None, *, gently: bool = False
+        self,
+        store: Store,
+        runtime: Runtime,
+        projections: Collection[str],
+        progress: Progress | None = None,
+        *,
+        gently: bool = False,
     ) -> None:
         self._store = store
         self._runtime = runtime
+        self._projections = projections
         self._progress = progress
         self._gently = gently
         self.report = PurgeReport()
@@ -77,6 +87,10 @@ class Purger:
                 await self._pause(self._store.now_us() - began_us)
 
     async def _pages(self, workflow: str, before_us: int) -> AsyncIterator[list[Purgeable]]:
+        unseen_us, projection = await self._unseen()
+        if unseen_us < before_us:
+            log.warning("%s is not purged further: the projection %s is behind", workflow, projection)
+            before_us = unseen_us
         if before_us <= 0:
             return
         page = await self._store.purgeable(workflow, before_us, INSTANCES_PER_BATCH)
@@ -86,6 +100,22 @@ class Purger:
             if page.after is None:
                 return
             page = await self._store.purgeable(workflow, before_us, INSTANCES_PER_BATCH, page.after)
+
+    async def _unseen(self) -> tuple[int, str]:
+        """Return the time up to which all projections have seen what ended, and which has seen the least.
+
+        Whatever has ended by then stands in front of the first event that is unseen. An event's time is a little older
+        than its place in the feed, hence the margin.
+        """
+        if not self._projections:
+            return FAR_US, ""
+        places = dict.fromkeys(self._projections, 0)
+        for one in await self._store.checkpoints():
+            if one.name in places and one.status == "live":
+                places[one.name] = max(one.position, 0)
+        projection = min(places, key=places.__getitem__)
+        since_us = (await self._store.behind(places[projection], 1)).since_us
+        return (FAR_US if since_us is None else since_us - MARGIN_US), projection
 
     async def _archived(self, found: list[Purgeable], archive: Archive) -> list[Purgeable]:
         """Return those that are in the archive, whole and durable. One that was a tombstone before is in it already."""
@@ -144,7 +174,7 @@ def retentions(registry: Registry, retention: timedelta | None) -> dict[str, tim
     return {name: registry.workflows[name].definition.retention or retention for name in purged_workflows(registry)}
 
 
-async def purge_forever(store: Store, runtime: Runtime, kept: Mapping[str, timedelta]) -> None:
+async def purge_forever(store: Store, runtime: Runtime, registry: Registry, kept: Mapping[str, timedelta]) -> None:
     """Purge now and then, gently, what was kept long enough.
 
     Every worker does so, each at moments of its own. Two at once take different instances, or one of them finds none.
@@ -152,7 +182,7 @@ async def purge_forever(store: Store, runtime: Runtime, kept: Mapping[str, timed
     while True:
         await runtime.clock.sleep(ROUND_SECONDS * (0.5 + runtime.random()))
         for workflow, retention in kept.items():
-            purger = Purger(store, runtime, gently=True)
+            purger = Purger(store, runtime, registry.projections, gently=True)
             try:
                 await purger.purge(workflow, before(store, retention))
             except Exception as error:  # noqa: BLE001  whatever it is, it is tried again in the next round
