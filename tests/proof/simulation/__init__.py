@@ -8,10 +8,12 @@
         ├── node        a process: the real app and engine on a runtime of its own, its clock set wrong
         ├── store       its way to the database: delays, errors before, lost answers after, short claims
         ├── database    the memory store's tables, shared by all processes, and the log of every commit
+        ├── post        a broker: delivers again, loses acknowledgements and confirmations
         ├── app, cast   workflows and handlers, and the outside world that handlers change
         └── clients     who sends, answers tasks, and operates, and the ledger of what they were told
         ▼
-      judge         checks (what holds for all workflows) · cases (sagas, tasks, children …) · the kill loop's checks
+      judge         checks (what holds for all workflows) · cases (sagas, tasks, children …) · edges (versions, purging,
+        │           brokers) · the kill loop's checks
         ▼
       shrink        the smallest plan that still fails, its story, and the command that repeats it
 

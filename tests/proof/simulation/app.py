@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,9 +12,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from mainspring import Context, DoNotRetryError, FeedEntry, Mainspring, Retry
+from mainspring.brokers.port import Outgoing
+from mainspring.brokers.sink import Publisher, Sink
+from mainspring.brokers.source import BrokerSource, SourceOptions
 from mainspring.port.store import Store
 from tests.proof.crash.journey import CAPS, WORKFLOWS, Despair, Leg, LegDone, Paid, Pay, Steadied, Wave, Wobble
-from tests.proof.simulation import score, workflows
+from tests.proof.simulation import consignments, contracts, score, workflows
+from tests.proof.simulation.post import Branch
 
 if TYPE_CHECKING:
     from tests.proof.simulation.node import Node, VirtualRuntime
@@ -83,6 +88,8 @@ class Hands:
         self._world: World = node.world
         self.outside = node.world.outside
         self._random = node.world.plan.random(f"handlers/{node.party.name}")
+        self.branch = Branch(node.world.post, node.party.name)
+        self.sink = Sink(self.branch, consignments.REPORTED)
 
     def called(self, context: Context) -> None:
         """Take down a call."""
@@ -151,7 +158,41 @@ def app_of(node: Node, runtime: VirtualRuntime, store: Store) -> Mainspring:
     """Return the app, for a node. What never changes while it runs, its registry, is read from its source once only."""
     app = Mainspring("memory://", runtime=runtime, store=store)
     app.registry = whole(node.code).registry
+    app.services.add(_Source(app, HANDS.get().branch))
     return app
+
+
+class _Source:
+    """What comes from the broker, as a service of the app."""
+
+    def __init__(self, app: Mainspring, branch: Branch) -> None:
+        options = SourceOptions(group="simulated", types=frozenset({"Ship", "Scan"}))
+        self._source = BrokerSource(app, "parcels", branch, "post", consignments.TAKEN, options, Counter())
+        app.services.edges["parcels"] = self._source
+
+    def prepare(self) -> None: ...
+
+    async def start(self) -> None:
+        self._source.start()
+
+    async def stop(self) -> None:
+        await self._source.stop()
+
+
+class _Sink:
+    """The process's own sink, whoever asks: what is registered is shared by all processes."""
+
+    address = consignments.REPORTED
+
+    async def publish(self, message: Outgoing) -> None:
+        await HANDS.get().sink.publish(message)
+
+
+def _report_deliveries(app: Mainspring) -> None:
+    sink: Any = _Sink()
+    publisher = Publisher(app.registry.codec, consignments.SERVICE, sink)
+    options = {"retry": RETRY, "timeout": TIMEOUT}
+    app.registry.add_subscriber(publisher.handler(consignments.Delivered, "to reports", "event", options))
 
 
 @cache
@@ -160,6 +201,9 @@ def whole(code: Code) -> Mainspring:
     app = Mainspring("memory://")
     own = {**workflows.OWN, **({"Score": score.OldScore()} if code == "old" else {})}
     app.add(*WORKFLOWS.values(), *own.values())
+    if code == "new":
+        app.add(contracts.NumberedContract())
+    _report_deliveries(app)
     _journey_handlers(app)
     _own_handlers(app)
 
@@ -228,6 +272,11 @@ def _own_handlers(app: Mainspring) -> None:
     async def bill(command: workflows.Bill, context: Context) -> workflows.Billed:
         await HANDS.get().make(context)
         return workflows.Billed(command.gauge, command.units)
+
+    @app.handler(retry=RETRY, timeout=TIMEOUT, breaker=None)
+    async def proofread(command: contracts.Proofread, context: Context) -> contracts.Proofed:
+        await HANDS.get().make(context)
+        return contracts.Proofed(command.contract, command.words)
 
     @app.subscribe(retry=RETRY, timeout=TIMEOUT)
     async def file_paper(paper: workflows.PaperDone, context: Context) -> None:

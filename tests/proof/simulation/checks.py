@@ -13,6 +13,7 @@ from mainspring.port.records import ENDED
 from tests.proof.crash.checker import Fault
 from tests.proof.crash.evidence import INPUTS, Recorded
 from tests.proof.crash.journey import CAPS, WORKFLOWS
+from tests.proof.simulation import contracts
 from tests.proof.simulation.app import RETRY, Seen
 from tests.proof.simulation.evidence import committed
 from tests.proof.simulation.replay import TYPES, Fold
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated"})
 AFTER_THE_END: Final = frozenset({"Kept", "Skipped", "Resent", "Retried"})
 HANDLED: Final = frozenset(
-    {"Reserve", "Unreserve", "Fetch", "Weigh", "Bill", "Leg", "Wobble", "Despair", "Wave", "Pay"}
+    {"Reserve", "Unreserve", "Fetch", "Weigh", "Bill", "Proofread", "Leg", "Wobble", "Despair", "Wave", "Pay"}
 )
 
 
@@ -57,7 +58,14 @@ class Case:
                     **waited.get(ref, {}),
                     **{id: message for (to, id), message in self.asked.items() if to == ref},
                 }
-                self.folded[ref] = Fold(workflow, [event for _, event in stream], known)
+                versions = contracts.VERSIONS if ref.startswith("Contract/") else None
+                began = workflow if versions is None else versions[_began_under(world, ref)]
+                self.folded[ref] = Fold(began, [event for _, event in stream], known, versions)
+
+    def version(self, ref: str) -> int:
+        """Return the version of its definition under which an instance is by its stream."""
+        migrated = [event.detail["version"] for _, event in self.streams[ref] if event.event == "Migrated"]
+        return migrated[-1] if migrated else _began_under(self.world, ref)
 
     def saw(self, count: int = 1) -> None:
         """Count what was looked at: a check that looked at nothing proves nothing."""
@@ -68,6 +76,15 @@ class Case:
         for ref, stream in self.streams.items():
             if ref.startswith(f"{workflow}/"):
                 yield ref, [event for _, event in stream]
+
+
+def _began_under(world: World, ref: str) -> int:
+    """Return the version under which an instance began."""
+    return next(
+        commit.unit.definition_version or 1
+        for commit in world.database.commits
+        if f"{commit.unit.workflow}/{commit.unit.instance}" == ref and commit.unit.events
+    )
 
 
 def _waited(world: World) -> dict[str, dict[str, Any]]:
@@ -130,7 +147,7 @@ def folds(case: Case) -> Iterable[Fault]:
         for version, what in fold.complaints:
             yield Fault(6, f"version {version}: {what}", ref)
         last = type(list(fold.states.values())[-1]).__name__
-        if case.rows[ref].state != last:
+        if case.rows[ref].state != last and case.rows[ref].purged_us is None:
             yield Fault(6, f"its row says {case.rows[ref].state}, its stream folds to {last}", ref)
 
 
@@ -142,7 +159,9 @@ def snapshots(case: Case) -> Iterable[Fault]:
         if snapshot is None or ref not in case.folded or ref.startswith("Score/"):
             continue
         case.saw()
-        state = case.folded[ref].states[snapshot.version]
+        # One that is taken at a migration is what the new version folds to before it.
+        migrated = any(event.event == "Migrated" for event in commit.unit.events)
+        state = case.folded[ref].states[snapshot.version + migrated]
         if json.decode(snapshot.body) != json.decode(json.encode(state)):
             yield Fault(6, f"version {snapshot.version} folds to {state}, and {snapshot.body!r} is stored", ref)
 

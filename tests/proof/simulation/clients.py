@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import json
 
 from mainspring import Mainspring
+from mainspring.brokers.port import Outgoing
 from mainspring.errors import (
     DuplicateIdError,
     MainspringError,
@@ -24,7 +25,7 @@ from mainspring.port.records import ENDED, InstanceRow, Ref
 from mainspring.port.tasks import TaskFilter
 from tests.proof.crash.evidence import Asked
 from tests.proof.crash.journey import Deposit, Note, Start
-from tests.proof.simulation import score, workflows
+from tests.proof.simulation import consignments, contracts, score, workflows
 from tests.proof.simulation.evidence import GIVEN
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ REQUEST: Final = timedelta(seconds=10)
 TRIES: Final = 200
 NODE_LOOKS: Final = 7_200
 ENDING: Final = frozenset(
-    {"Journey", "Holiday", "Project", "Errand", "Approval", "Gauge", "Score", "mainspring.FanOut"}
+    {"Journey", "Holiday", "Project", "Errand", "Approval", "Gauge", "Score", "Contract", "Consignment"}
+    | {"mainspring.FanOut"}
 )
+PURGED: Final = ("Holiday", "Project", "Errand", "Approval", "Score", "Contract")
 OPERATED: Final = frozenset({"Holiday", "Project", "Approval", "Gauge", "Errand"})
 
 
@@ -73,6 +76,8 @@ class Clients:
             "approval": self._approval,
             "gauge": self._gauge,
             "score": self._score,
+            "contract": self._contract,
+            "parcel": self._consignment,
         }
         await asyncio.gather(
             *(
@@ -82,6 +87,7 @@ class Clients:
             ),
             self._people(),
             self._operators(),
+            self._archivists(),
         )
 
     # ---- scripts
@@ -145,6 +151,37 @@ class Clients:
             await asyncio.gather(*(self.send(p, to, f"{id}-point-{round}-{n}") for n, p in enumerate(points)))
             await asyncio.sleep(random.choice((0, 5)) * random.random())
         await self.send(score.Close(id), to, f"{id}-close")
+
+    async def _contract(self, id: str, random: Random) -> None:
+        await self._soon(random)
+        to = f"Contract/{id}"
+        await self.send(contracts.Draft(id), to, f"{id}-draft")
+        for n in range(random.randint(1, 4)):
+            await self.send(contracts.Clause(id, random.randint(1, 9)), to, f"{id}-clause-{n}")
+            if random.random() < 0.3:
+                await self._try("migrate", lambda: self._migrate(to))
+            await asyncio.sleep(random.choice((0, 4)) * random.random())
+        await self.send(contracts.Sign(id), to, f"{id}-sign")
+
+    async def _migrate(self, ref: str) -> None:
+        self._world.trace.line("operator", f"migrates {ref}")
+        await self.at(await self._node(), lambda app: app.instance_at(ref).migrate(2, actor="olga"))
+
+    async def _consignment(self, id: str, random: Random) -> None:
+        await self._soon(random)
+        scans = random.randint(1, 5)
+        self._post(f"{id}-ship", consignments.Ship(id, scans))
+        for n in range(scans):
+            await asyncio.sleep(random.choice((0, 0.5, 3)) * random.random())
+            self._post(f"{id}-scan-{n}", consignments.Scan(id, n))
+
+    def _post(self, id: str, message: Any) -> None:
+        """Give a message to the broker; now and then twice, as who was not told that it has it does."""
+        headers = {"ce-id": id, "ce-source": consignments.SENDER, "ce-type": type(message).__name__}
+        post = self._world.post
+        for _ in range(2 if post.fires("duplicate", 0.3, "client", f"{id} is posted twice") else 1):
+            post.logs[consignments.TAKEN].append(Outgoing(consignments.TAKEN, id, json.encode(message), headers))
+        self._world.trace.line("client", f"posts {id}: {message}")
 
     # ---- sending
 
@@ -332,6 +369,21 @@ class Clients:
                 node = await self._node()
                 again = lambda app: app.retry_dead_letter(letter.id, actor="olga")  # noqa: B023, E731
                 await self._try("retry", lambda: self.at(node, again))  # noqa: B023
+
+    async def _archivists(self) -> None:
+        if not self._world.active("purge"):
+            return
+        random = self._plan.random("purge")
+        while not self._world.peace:
+            await asyncio.sleep(random.uniform(0.5, 8))
+            age = timedelta(seconds=random.choice((0, 0, 2)))
+            for workflow in PURGED:
+                await self._try("purge", lambda: self._purge(workflow, age))  # noqa: B023
+
+    async def _purge(self, workflow: str, age: timedelta) -> None:
+        report = await self.at(await self._node(), lambda app: app.purge(older_than=age, workflow=workflow))
+        if report.instances:
+            self._world.trace.fault("purge", "archivist", f"{report.instances} of {workflow} are purged")
 
     def _rows(self) -> list[InstanceRow]:
         return list(self._world.database.rows.values())

@@ -8,6 +8,7 @@ from typing import Any
 
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.projections import Checkpoint, Document
+from mainspring.port.purging import Purgeable, Purged
 from mainspring.port.records import (
     ENDED,
     Claims,
@@ -45,6 +46,17 @@ class Commit:
     unit: Unit
     outcome: Committed
     before: Before
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What stood in the tables right before an instance was purged: how it was, and how much was owed to it."""
+
+    at_us: int
+    ref: Ref
+    status: str
+    owed: int
+    version: int
 
 
 class TrueClock:
@@ -86,6 +98,10 @@ class Database(MemoryStore):
         self.restored: list[str] = []
         # Those of them that their instances had gone on without, with the reason.
         self.restored_late: list[tuple[str, str]] = []
+        # What stood in the tables right before an instance was purged, and the rows that have gone with it.
+        self.purges: list[Purge] = []
+        self._gone: dict[Ref, list[EventRow]] = {}
+        self._gone_feed: list[tuple[int, Ref, EventRow]] = []
         # When each timer was taken to be fired.
         self.timers_taken: list[tuple[int, OutputKey]] = []
         self._befores: list[Before] = []
@@ -142,6 +158,28 @@ class Database(MemoryStore):
         taken = any(row.event == "Received" and row.type == "SendFailed" for row in answers)
         return "its instance had taken its failure" if taken else None
 
+    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
+        befores = {Ref(one.workflow, one.id): self._purge_of(Ref(one.workflow, one.id)) for one in found}
+        rows = {ref: list(self._at(ref).events.values()) for ref in befores}
+        fed = [entry for entry in self._feed if entry[1] in befores]
+        purged = await super().purge(found, events)
+        for ref, before in befores.items():
+            row = self._at(ref).row
+            if before is not None and row is not None and row.purged_us is not None:
+                self.purges.append(before)
+                self._gone[ref] = rows[ref]
+                self._gone_feed += [entry for entry in fed if entry[1] == ref]
+        return purged
+
+    def _purge_of(self, ref: Ref) -> Purge | None:
+        """Return what stands in the tables; None where it was purged before."""
+        instance = self._at(ref)
+        if instance.row is None or instance.row.purged_us is not None:
+            return None
+        letters = sum(Ref(letter.workflow, letter.instance) == ref for letter in self.letters)
+        owed = len(instance.inbox) + len(instance.outbox) + letters
+        return Purge(self.now_us(), ref, instance.row.status, owed, instance.row.version)
+
     def end_session(self, name: str) -> None:
         """Know that a process is gone: whoever looks relieves its workers."""
         for worker, owner in self.sessions.items():
@@ -151,8 +189,13 @@ class Database(MemoryStore):
     # ---- what the judge reads
 
     def streams(self) -> dict[Ref, list[EventRow]]:
-        """Return what is left of each stream."""
-        return {ref: list(self._instances[ref].events.values()) for ref in self._begun}
+        """Return what is left of each stream; of one that was purged, what it was then."""
+        return {ref: self._gone.get(ref) or list(self._instances[ref].events.values()) for ref in self._begun}
+
+    def forgot(self, letter: DeadLetter) -> bool:
+        """Tell whether a purged instance had taken it: a tombstone knows no ids, and what comes again is late."""
+        gone = self._gone.get(Ref(letter.workflow, letter.instance), ())
+        return any(row.message_id == letter.message_id for row in gone)
 
     @property
     def rows(self) -> dict[Ref, InstanceRow]:
@@ -176,8 +219,8 @@ class Database(MemoryStore):
 
     @property
     def fed(self) -> list[tuple[int, Ref, EventRow]]:
-        """The feed."""
-        return self._feed
+        """The feed, with what was purged."""
+        return sorted((*self._gone_feed, *self._feed), key=lambda entry: entry[0])
 
     def projected(self, name: str) -> tuple[Checkpoint, dict[str, Document]] | None:
         """Return how far a projection is, and its documents."""

@@ -86,7 +86,7 @@ def evidence_of(world: World, workflows: Container[str]) -> Evidence:
                 letter.reason,
             )
             for letter in database.letters
-            if letter.workflow in workflows
+            if letter.workflow in workflows and not database.forgot(letter)
         ],
         inbox=[
             Waiting(f"{row.workflow}/{row.instance}", known_as(row.message_id), row.position, row.type, row.body)

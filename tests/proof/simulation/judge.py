@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.proof.crash import checker
 from tests.proof.crash.checker import Checker, Fault
 from tests.proof.crash.journey import JOURNEY, WORKFLOWS
-from tests.proof.simulation import cases, checks, moments
+from tests.proof.simulation import cases, checks, edges, moments
 from tests.proof.simulation.evidence import evidence_of
 from tests.proof.simulation.workflows import OWN
 
@@ -67,6 +67,10 @@ OWN_CHECKS: Final[tuple[Callable[[checks.Case], Iterable[Fault]], ...]] = (
     cases.projects,
     cases.gauges,
     cases.scores,
+    edges.contracts,
+    edges.purges,
+    edges.taken,
+    edges.reported,
 )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import heapq
 import logging
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable
@@ -141,6 +142,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """End all that is left when the story is over, unheard: nothing of it may be told as news to the next one."""
         self.set_exception_handler(lambda *_: None)
         logging.disable()
+        # Who awaits more at its end is told of by Python itself.
+        complain, sys.unraisablehook = sys.unraisablehook, lambda _: None
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # Whatever they begin at their end is to be begun here, and not in a loop that Python makes for it.
@@ -154,8 +157,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
                         coroutine.close()
                 buried |= left
             asyncio._set_running_loop(None)  # noqa: SLF001  as above
-        logging.disable(logging.NOTSET)
         self._graves.clear()
+        logging.disable(logging.NOTSET)
+        sys.unraisablehook = complain
         self.close()
 
     def _process_events(self, event_list: Any) -> None: ...

@@ -131,6 +131,7 @@ class Node:
             self.world.trace.line(self.party.name, f"stops without giving back: {type(error).__name__}")
             if plan.known_dead:
                 self.world.database.end_session(self.party.name)
+        self.world.post.leave(self.party.name)
         self.world.trace.line(self.party.name, "has stopped")
         self.party.dead = True
         self.over.set()
@@ -139,6 +140,7 @@ class Node:
         self.world.trace.line(self.party.name, "is dead")
         for store in self._stores:
             store.forget()
+        self.world.post.leave(self.party.name)
         if self.world.plan.known_dead:
             self.world.database.end_session(self.party.name)
         self.world.loop.elsewhere(0, self.over.set)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-FAULTS: Final = {
+CORE_FAULTS: Final = {
     "crash": "a process dies at some await",
     "crash_at_commit": "a process dies just before or just after a commit of its",
     "error": "the database refuses before anything was done",
@@ -28,7 +28,17 @@ FAULTS: Final = {
     "handler_hang": "a handler hangs beyond its timeout",
     "operator": "somebody suspends, cancels, or retries",
 }
-CAST: Final = ("journey", "holiday", "project", "approval", "gauge", "score")
+EDGE_FAULTS: Final = {
+    "purge": "what has ended is purged while others work",
+    "redelivery": "a broker delivers again what was acknowledged",
+    "late_acknowledgement": "who acknowledges is taken for gone, and its messages go to another",
+    "lost_confirmation": "a broker has a message, and its confirmation is lost",
+    "broker_away": "a broker refuses",
+}
+FAULTS: Final = {**CORE_FAULTS, **EDGE_FAULTS}
+CORE_CAST: Final = ("journey", "holiday", "project", "approval", "gauge", "score")
+EDGE_CAST: Final = ("contract", "parcel")
+CAST: Final = (*CORE_CAST, *EDGE_CAST)
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,13 @@ def plan_of(seed: int, *, plant: str | None = None) -> Plan:
     """Return what a seed chooses: some faults, a few processes, a few instances."""
     random = Random(f"{seed}/plan")  # noqa: S311  no secret
     share = random.choice((0.15, 0.35, 0.6))
-    faults = frozenset(kind for kind in FAULTS if random.random() < share)
+    faults = frozenset(kind for kind in CORE_FAULTS if random.random() < share)
     wanted = random.randint(2, 7)
-    kinds = random.choices(CAST, (4, 3, 2, 2, 2, 2), k=wanted)
+    kinds = random.choices(CORE_CAST, (4, 3, 2, 2, 2, 2), k=wanted)
+    # Apart from the rest, so that what a seed chooses of the one does not hang on the other.
+    edges = Random(f"{seed}/edges")  # noqa: S311  no secret
+    kinds += edges.choices(EDGE_CAST, k=edges.choice((0, 2, 4)))
+    faults |= {kind for kind in EDGE_FAULTS if edges.random() < 0.5}
     return Plan(
         seed=seed,
         nodes=random.choice((1, 2, 2, 3)),

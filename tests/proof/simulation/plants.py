@@ -2,7 +2,8 @@
 
 Nothing of this can be reached from the product: a plant replaces functions of the engine or of the virtual database
 from outside, and puts them back. The simulator has to notice every one of them, or its silence proves nothing.
-`plants_of_stores` are mistakes that a database's side might have, those here are the engine's.
+`plants_of_stores` are mistakes that a database's side might have, `plants_of_edges` are those of versions, purging and
+brokers, and those here are the engine's.
 """
 
 # ruff: noqa: SLF001, ARG005  a mistake is planted in the inside of things
@@ -37,6 +38,7 @@ from mainspring.stores.memory import MemoryStore
 from mainspring.stores.memory_tables import Instance
 from tests.proof.simulation import app
 from tests.proof.simulation.planting import Plants
+from tests.proof.simulation.plants_of_edges import EDGE_PLANTS
 from tests.proof.simulation.plants_of_stores import STORE_PLANTS
 
 ENGINE_PLANTS: Final = Plants()
@@ -309,7 +311,7 @@ def checkpoint_too_far(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Folding, "_piece", lambda self, at, page, reaches: piece(self, at, page, reaches + 1))
 
 
-PLANTS: Final = {**STORE_PLANTS.by_name, **ENGINE_PLANTS.by_name}
+PLANTS: Final = {**STORE_PLANTS.by_name, **ENGINE_PLANTS.by_name, **EDGE_PLANTS.by_name}
 
 
 @contextmanager

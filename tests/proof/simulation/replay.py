@@ -41,7 +41,13 @@ _DECIDED: Final = frozenset(
 class Fold:
     """A stream, folded event by event. `states` is the state after each version."""
 
-    def __init__(self, workflow: Workflow[Any, Any, Any], stream: Iterable[Recorded], asked: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        workflow: Workflow[Any, Any, Any],
+        stream: Iterable[Recorded],
+        asked: Mapping[str, Any],
+        versions: Mapping[int, Workflow[Any, Any, Any]] | None = None,
+    ) -> None:
         self.states: dict[int, Any] = {}
         self.complaints: list[tuple[int, str]] = []
         self._asked = asked
@@ -60,6 +66,11 @@ class Fold:
                 self._meet(row)
             # Somebody outside may begin it; it ends without a decision in any case.
             undoing = undoing or row.event == "Compensating"
+            if row.event == "Migrated" and versions is not None:
+                workflow = versions[row.detail["version"]]
+                state = workflow.initial_state
+                for earlier in list(self._rows.values()):
+                    state = self._after(workflow, state, earlier)
             state = self._after(workflow, state, row)
             self.states[version] = state
         self._close(version + 1)

@@ -27,7 +27,7 @@ WRITES: Final = frozenset(
     {
         *("register_worker", "heartbeat", "release_worker", "relieve", "commit", "claim", "restore_output", "hand"),
         "claim_alone",
-        *("pick", "advance", "clear_documents", "commit_with"),
+        *("pick", "advance", "clear_documents", "commit_with", "purge"),
     }
 )
 # These are asked all the time and mostly bring nothing: one line each would hide the story.
@@ -54,7 +54,7 @@ class FaultyStore:
 
     async def close(self) -> None:
         self._open = False
-        self._world.database.news.listeners.remove(self._heard)
+        self.forget()
 
     def forget(self) -> None:
         """Hear no more: the process is gone."""

@@ -27,6 +27,7 @@ from mainspring import (
     StartChild,
     Workflow,
 )
+from tests.proof.simulation import consignments, contracts
 from tests.proof.simulation.score import Close, Closed, Point, Score, Standing
 
 UNITS_PER_BILL: Final = 10
@@ -413,7 +414,11 @@ class Gauge(Workflow[GaugeInput, Reading, GaugeOutput]):
 
 
 OWN: Final[dict[str, Workflow[Any, Any, Any]]] = {
-    type(workflow).__name__: workflow for workflow in (Holiday(), Project(), Errand(), Approval(), Gauge(), Score())
+    type(workflow).__name__: workflow
+    for workflow in (
+        *(Holiday(), Project(), Errand(), Approval(), Gauge(), Score()),
+        *(contracts.Contract(), consignments.Consignment()),
+    )
 }
 OWN_MESSAGES: Final[dict[str, type[Any]]] = {
     cls.__name__: cls
@@ -423,5 +428,6 @@ OWN_MESSAGES: Final[dict[str, type[Any]]] = {
         *(Submit, Approve, Refuse, Remind, PaperDone),
         *(Point, Close, Standing, Closed),
         *(Install, Read, Billed, Overdue, AskTotal, Remove, Bill, Total),
+        *(*contracts.MESSAGES, *consignments.MESSAGES),
     )
 } | {"mainspring.ChildFailed": ChildFailed}

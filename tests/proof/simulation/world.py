@@ -14,6 +14,7 @@ from tests.proof.simulation.database import Database
 from tests.proof.simulation.loop import VirtualLoop
 from tests.proof.simulation.node import Node
 from tests.proof.simulation.plan import Plan
+from tests.proof.simulation.post import Post
 from tests.proof.simulation.trace import Trace
 
 LEASE_SECONDS: Final = 30
@@ -37,6 +38,7 @@ class World:
         self.trace.seconds = self.loop.time
         self.database = Database(self.loop)
         self.outside = Outside()
+        self.post = Post(self)
         self.nodes: list[Node] = []
         self.peace = False
         self.last_echo = 0.0
@@ -100,7 +102,8 @@ class World:
         self.unquiet = self._open()
 
     def _open(self) -> list[str]:
-        return self.database.busy(self.loop.now_us + FAR_SECONDS * 1_000_000) + self.clients.open()
+        busy = self.database.busy(self.loop.now_us + FAR_SECONDS * 1_000_000)
+        return busy + self.clients.open() + self.post.waiting()
 
     # ---- nodes
 

@@ -84,7 +84,7 @@ def _hurry() -> None:
     engine.HEARTBEAT_SECONDS = engine.RELIEVE_SECONDS = HEARTBEAT_SECONDS
     for name, module in sys.modules.items():
         if name.startswith("mainspring.engine.") and hasattr(module, "PAUSE_AFTER_STORE_ERROR_SECONDS"):
-            module.PAUSE_AFTER_STORE_ERROR_SECONDS = PAUSE_SECONDS
+            vars(module)["PAUSE_AFTER_STORE_ERROR_SECONDS"] = PAUSE_SECONDS
 
 
 async def _live(life: FaultyLife, place: Place, calls: Calls) -> None:

@@ -40,8 +40,8 @@ def install(calls: Calls) -> None:
         def __getattr__(self, name: str) -> Any:
             return faulty if name == "Connection" else getattr(apsw, name)
 
-    library: Any = Library()
-    place.apsw = library
+    module: Any = place
+    module.apsw = Library()
 
 
 def _connection_class(calls: Calls) -> type[apsw.Connection]:
