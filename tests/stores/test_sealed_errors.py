@@ -59,6 +59,13 @@ def test_a_kind_has_class_rule_and_names_and_no_value(error: Exception, kind: st
         (f"Work failed for good: {CARD}", ""),
         (f"its child Child/c-1 has failed: {CARD}", "its child Child/c-1 has failed"),
         (f"charge: ValueError: {CARD}", "ValueError"),
+        ("ValueError (what it says was erased)", "ValueError"),
+        ("InvalidStateError: Vault (what it says was erased)", "InvalidStateError: Vault"),
+        (
+            "UnknownTransitionError: V has no transition for A in state B. (what it says was erased)",
+            "UnknownTransitionError: V has no transition for A in state B.",
+        ),
+        ("UnknownTransitionError: V has no transition for A in state B.",) * 2,
         (
             f"Vault/a b version 2 (Received Open) at position 7: KeyError: '{CARD}'",
             "Vault/a b version 2 (Received Open) at position 7: KeyError",

@@ -20,10 +20,13 @@ _PLACES: Final = re.compile(
     r"|its child \S+ has (?:failed|cancelled|terminated|refused)(?=: )"
     rf"|{_NAME}/[^\n]{{1,2000}}? version \d+ \(\w+(?: {_NAME})?\) at position \d+: "
 )
-_CLASS: Final = re.compile(r"(?:^|(?<=: ))[^\W\d]\w*(?=:|$)")
+UNTOLD: Final = " (what it says "
+"""So begins what stands behind a kind whose text cannot be read any more."""
+_CLASS: Final = re.compile(rf"(?:^|(?<=: ))[^\W\d]\w*(?=:|$|{re.escape(UNTOLD)})")
 # What follows a class and quotes nothing.
 _RULES: Final = re.compile(
-    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+(?=\n  message: |$)"
+    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+?"
+    rf"(?=\n  message: |$|{re.escape(UNTOLD)})"
     rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= |$)"
     rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: |$)"
 )

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import json
 
 from mainspring.errors import MainspringError
-from mainspring.errors.kinds import kind_in, kind_of
+from mainspring.errors.kinds import UNTOLD, kind_in, kind_of
 from mainspring.logs import logger
 from mainspring.sealing.seals import ERASED, About, Seal
 
@@ -53,8 +53,8 @@ def opened_error(stored: str, about: About, seal: Seal) -> str:
         text = seal.open(bytes(ord(sign) - _SIGNS for sign in signs), _of_error(about))
     except MainspringError as error:
         _log.error("what an error says cannot be opened: %s", error)
-        return f"{kind} (what it says cannot be opened)".lstrip()
-    return f"{kind} (what it says was erased)".lstrip() if text == ERASED else json.decode(text, type=str)
+        return f"{kind}{UNTOLD}cannot be opened)".lstrip()
+    return f"{kind}{UNTOLD}was erased)".lstrip() if text == ERASED else json.decode(text, type=str)
 
 
 def _of_error(about: About) -> About:
