@@ -79,6 +79,7 @@ def left_by_apps(url: str) -> dict[str, int]:
     async def body() -> dict[str, int]:
         for _ in range(APPS):
             await open_and_close()
+        kinds()  # the first count makes some objects of its own
         before = kinds()
         for _ in range(APPS):
             await open_and_close()
