@@ -206,7 +206,7 @@ def attempts_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a command that failed for good leaves no dead letter")
 def no_dead_letter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dispatcher, "_give_up", lambda self, job, error: self.settle(job.claim))
+    patch.setattr(Dispatcher, "give_up", lambda self, job, *_: self.settle(job.claim))
 
 
 @plant("a command whose failure was taken is a dead letter too")

@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from tests.proof.simulation.hunt import hunt
-from tests.proof.simulation.plants import PLANTS
+from tests.proof.simulation.plants import PLANTS, planted
 
 # All of them are hunted by `python -m simulate --plants`, a part of the soak; these are some of each kind.
 SAMPLE: Final = (
@@ -27,7 +27,13 @@ SAMPLE: Final = (
 
 
 def test_there_are_enough_to_prove_something() -> None:
-    assert len(PLANTS) >= 46
+    assert len(PLANTS) >= 48
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_what_a_mistake_is_planted_in_is_there(name: str) -> None:
+    with planted(name):
+        pass
 
 
 @pytest.mark.parametrize("name", SAMPLE)
