@@ -221,7 +221,7 @@ def letter_although_handled(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Units, "stepped", buried)
 
 
-@plant("a dead letter is carried out for an instance that has ended")
+@plant("a dead letter is carried out for an instance that has ended", first=463)
 def retried_after_the_end(patch: pytest.MonkeyPatch) -> None:
     async def not_refused(*_: Any) -> None:
         return None
