@@ -91,6 +91,7 @@ export interface WhatIfDocument {
   instances: number;
   in_flight: number;
   events: number;
+  compared: { decisions: number; state_names: number; states: number };
   differing: number;
   differing_in_flight: number;
   differences: {

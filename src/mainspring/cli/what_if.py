@@ -187,7 +187,7 @@ def verdict(report: Report) -> str:
     """Return the answer to the question that the command is asked before a deployment.
 
     >>> verdict(Report(instances=2, in_flight=2))
-    'Nothing differs: 2 instances in flight would go on as before.'
+    'No difference was found in what was compared, for 2 instances in flight.'
     """
     flight, unchecked = report.in_flight, report.unchecked_in_flight
     but = f" {unchecked:,} in flight could not be checked, or not to the end." if unchecked else ""
@@ -200,7 +200,7 @@ def verdict(report: Report) -> str:
     if report.differing:
         return f"Of {counted(flight, 'instance')} in flight none differs; {report.differing:,} ended ones do.{but}"
     if unchecked:
-        return f"Nothing differs in what could be checked.{but}"
+        return f"No difference was found in what could be checked.{but}"
     if not flight:
-        return f"Nothing differs; no instance is in flight.{but}"
-    return f"Nothing differs: {counted(flight, 'instance')} in flight would go on as before."
+        return f"No difference was found in what was compared; no instance is in flight.{but}"
+    return f"No difference was found in what was compared, for {counted(flight, 'instance')} in flight."

@@ -68,7 +68,7 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
       <p class={report.differing ? "note" : "note good"} role="status">
         {report.differing
           ? `${several(report.differing, "instance")} of ${amount(report.instances)} would have gone otherwise, ${amount(report.differing_in_flight)} of them not ended yet.`
-          : `All ${several(report.instances, "instance")} would have gone as they went.`}
+          : `In ${several(report.instances, "instance")} no difference was found: compared were ${compared(report)}.`}
       </p>
       {report.differences.map((one, index) => (
         <Card key={index} title={one.what} wide side={<span class="faint">{one.kind}</span>}>
@@ -92,6 +92,11 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
       ))}
     </>
   );
+}
+
+/** A state that differs in a field, and is in no snapshot, is not seen unless it leads to another decision. */
+function compared({ compared: { decisions, state_names, states } }: WhatIfDocument): string {
+  return `the decisions of ${several(decisions, "step")}, the names of ${several(state_names, "state")} and ${several(states, "whole state")}`;
 }
 
 const KINDS: Record<string, string> = { "-": "removed", "+": "added", "~": "changed" };

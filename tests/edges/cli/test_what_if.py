@@ -28,7 +28,7 @@ def test_nothing_differs_for_the_code_that_wrote_it(run: Run) -> None:
         "not checked, or not to the end:",
         "  1 instance, 1 of them in flight: its first input has not been taken yet, as Orders/o-3",
         "",
-        "Nothing differs in what could be checked. 1 in flight could not be checked, or not to the end.",
+        "No difference was found in what could be checked. 1 in flight could not be checked, or not to the end.",
     ]
     assert "8 events in " in result.err
 
@@ -92,7 +92,7 @@ def test_an_empty_database_is_fine(run: Run) -> None:
     result = run("what-if")
 
     assert result.code == 0
-    assert result.out.splitlines()[-1] == "Nothing differs; no instance is in flight."
+    assert result.out.splitlines()[-1] == "No difference was found in what was compared; no instance is in flight."
     assert run("export", "-o", "streams.jsonl").out == "0 instances, 0 events in streams.jsonl\n"
 
 
