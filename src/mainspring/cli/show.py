@@ -103,7 +103,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         if waiting.count:
             _write_waiting(waiting, store.now_us())
         if at is None and loaded.row.status == "suspended":
-            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []))
+            by = next((row.actor for row in reversed(rows) if row.event == "Suspended"), None)
+            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []), by)
 
     with_app(address, use)
 
@@ -232,15 +233,17 @@ def _attempts(claim: OutputClaim) -> str:
     return counted(claim.attempts, "attempt") if claim.attempts else ""
 
 
-def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter]) -> None:
+def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter], by: str | None) -> None:
+    """Say what to do; `by` is who has suspended it, if that was a person: then no input has failed."""
     identity = f"{row.workflow}/{row.id}"
+    who = "" if by is None else f" by {visible(by)}"
     click.echo()
-    click.secho(f"suspended: {visible(row.error or 'no reason given')}", fg="red")
+    click.secho(f"suspended{who}: {visible(row.error or 'no reason given')}", fg="red")
     if letters:
         told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
         click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it;")
         click.echo(f"if it is suspended still, {command('resume', identity)} lets it go on.")
-    elif waiting.inbox:
+    elif waiting.inbox and by is None:
         first = visible(waiting.inbox[0].type)
         again, past = command("retry", identity), command("skip", identity)
         click.echo(f"Mend the cause, then {again}; or {past} passes over {first}.")

@@ -24,6 +24,16 @@ def test_suspending_and_resuming_are_recorded_with_their_actors(run: Run) -> Non
     assert "actor" in run("show", "o-1").out
 
 
+def test_whoever_was_suspended_by_a_person_is_not_advised_to_pass_over_what_waits(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("suspend", "o-1", "--reason", "the bank is down")
+    run("send", "CardCharged", '{"order_id": "o-1"}')
+
+    shown = run("show", "o-1").out.splitlines()
+
+    assert shown[-2:] == ["suspended by ann: the bank is down", "`mainspring resume Orders/o-1` lets it go on."]
+
+
 def test_an_operation_answers_with_the_instance_for_programs(run: Run) -> None:
     run("send", "PlaceOrder", order("o-1", 5))
 
