@@ -102,6 +102,13 @@ WEB: Final = (
         ("tests/edges/web/test_access.py", "tests/edges/web/test_many.py"),
     ),
     Mistake(
+        "where a search ends tells what it looked into",
+        "analysis/viewing.py",
+        "rows, behind = await self._store.search(_any_error(where), limit, after, newest)",
+        "rows, behind = await self._store.search(where, limit, after, newest)",
+        ("tests/proof/secrets/test_shown_bytes.py::test_no_search_spells_out_what_is_not_shown",),
+    ),
+    Mistake(
         "a field that is not to be shown is shown in the headers of a dead letter",
         "web/letters.py",
         'name: MARKER if hides(letter.type, name.removeprefix("ce-")) else value',

@@ -12,6 +12,13 @@ _POSTGRES: Final = "tests/stores/test_postgres.py"
 
 STORES: Final = (
     Mistake(
+        "what an error says is stored beside a seal, and not under it",
+        "stores/sealed.py",
+        "return text if text is None or not self._secret else closed_error(text, about, self._seal)",
+        "return text",
+        ("tests/stores/test_sealed_errors.py",),
+    ),
+    Mistake(
         "in memory, a timer that has fired outlives the beginning of a compensation",
         "stores/memory.py",
         'if timer is not None and (timer in unit.cancels or unit.cancel_all in ("timers", "forward")):',
