@@ -177,12 +177,13 @@ class Instance(Generic[In, State, Out]):
     async def _end(self, timeout: timedelta) -> End:
         """Wait for the end, or for a suspension that rows confirm: it may be resumed before one is told of it."""
         engine, seconds = self._app.engine, checked_seconds(timeout)
-        ends_us = engine.store.now_us() + int(seconds * 1e6)
-        while True:
-            end = await self._told(seconds, max(0.0, (ends_us - engine.store.now_us()) / 1e6))
-            known = end if end.status != "suspended" else await engine.waiting.recorded_end(self._ref)
+        begun_us, left_seconds = engine.store.now_us(), seconds
+        while (end := await self._told(seconds, left_seconds)).status == "suspended":
+            known = await engine.waiting.recorded_end(self._ref)
             if known is not None:
                 return known
+            left_seconds = max(0.0, seconds - (engine.store.now_us() - begun_us) / 1e6)
+        return end
 
     async def _told(self, seconds: float, left_seconds: float) -> End:
         engine = self._app.engine

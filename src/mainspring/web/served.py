@@ -18,7 +18,14 @@ from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
 from mainspring.engine.intake import checked_actor
-from mainspring.errors import CodecError, InstanceFailedError, RouteError, SettingError, WaitTimeoutError
+from mainspring.errors import (
+    CodecError,
+    InstanceFailedError,
+    InstanceSuspendedError,
+    RouteError,
+    SettingError,
+    WaitTimeoutError,
+)
 from mainspring.errors.kinds import kind_of
 from mainspring.logs import logger
 from mainspring.port.records import InstanceFilter
@@ -165,6 +172,8 @@ class Served:
         if self.redaction.fields:
             if isinstance(error, InstanceFailedError):
                 error = InstanceFailedError(error.instance, error.status, self.error(error.reason))
+            elif isinstance(error, InstanceSuspendedError):
+                error = InstanceSuspendedError(error.instance, self.error(error.error))
             elif isinstance(error, WaitTimeoutError):
                 error = WaitTimeoutError(error.what, error.seconds, "it did not come")
             elif isinstance(error, CodecError | RouteError) and not own:

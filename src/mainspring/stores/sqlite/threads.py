@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 import apsw
 
+from mainspring.logs import logger
 from mainspring.stores.sqlite.connection import Place
 
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
+_log = logger(__name__)
 
 
 class Thread(Protocol):
