@@ -56,22 +56,34 @@ def test_a_business_key_of_mainsprings_own_form_is_kept_apart(make_app: MakeApp)
     assert calls == ["j-1"]
 
 
-def test_a_key_that_another_handler_has_is_refused_and_not_answered_with_its_result(make_app: MakeApp) -> None:
+@pytest.mark.parametrize(
+    ("key", "type", "body", "called"),
+    [
+        ("Other:j-1", "Done", b'{"id": "j-1", "part": 7}', True),
+        ("j-1", "Unexpected", b'{"text": "of another"}', True),
+        ("j-1", "Done", b'{"id": "j-1", "part": 7}', False),
+        ("Work:j-1", "Done", b'{"id": "j-1", "part": 7}', False),
+    ],
+    ids=["of another command", "of another command, by an older release", "by an older release", "its own"],
+)
+def test_one_key_of_two_commands_remembers_two_results(
+    make_app: MakeApp, key: str, type: str, body: bytes, called: bool
+) -> None:
+    calls: list[str] = []
+
     async def work(command: Work) -> Done:
-        raise AssertionError("it is not called")
+        calls.append(command.id)
+        return Done(command.id, command.part)
 
     async def main() -> None:
         async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
             app.engine.registry.codec.register(Unexpected)
-            kept = Remembered("j-1", "Unexpected", 1, b'{"text": "of another"}', app.engine.store.now_us() + 60_000_000)
+            kept = Remembered(key, type, 1, body, app.engine.store.now_us() + 60_000_000)
             await app.engine.dispatcher.remember(kept)
-            await app.send(Start("j-1"))
-            await until(lambda: has_status(app, "j-1", "suspended"))
-            (letter,) = await app.dead_letters()
-            assert letter.error is not None
-            assert "work returns no Unexpected, and its key remembers one" in letter.error
+            await (await app.send(Start("j-1"))).result()
 
     run(main)
+    assert bool(calls) == called
 
 
 def test_a_remembered_result_is_forgotten_when_its_time_is_over(make_app: MakeApp) -> None:

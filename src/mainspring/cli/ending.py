@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
 from types import FrameType
@@ -98,8 +99,11 @@ async def ended(main: Coroutine[Any, Any, int]) -> int:
     """
     try:
         code = await main
-    except MainspringError as error:
+    except Exception as error:
         if await _goes_on():
+            if not isinstance(error, MainspringError):
+                traceback.print_exc()
+                leave(REFUSED)
             why = told(error)
             why.show()
             leave(why.exit_code)

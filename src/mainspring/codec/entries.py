@@ -52,7 +52,7 @@ def entry_for(cls: type[Any]) -> Entry:
     """
     declared = type_of(cls)
     known: Entry | None = cls.__dict__.get(ENTRY_ATTRIBUTE)
-    if known is not None and known.declared == declared:
+    if known is not None and known.cls is cls and known.declared == declared:
         return known
     compiled = compile_type(cls)
     check = compile_check(compiled.shape)

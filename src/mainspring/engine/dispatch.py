@@ -15,7 +15,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_key, fired, own_result
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, fired, may_be_of
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -366,7 +366,7 @@ class Dispatcher:
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         # timedelta.max says "for ever", and is more than a database can count.
         expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)
-        name = business_key(handler, job) or ""
+        name = business_keys(handler, job)[0]
         if not inputs:
             return Remembered(name, None, 1, b"null", expires_us)
         if len(inputs) > 1:
@@ -377,13 +377,16 @@ class Dispatcher:
 
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return the result kept under the command's business key, if there is one."""
-        key = business_key(handler, job)
-        found = None if key is None else await self._store.remembered(key)
-        if found is None:
-            return False, None
-        if found.type is None:
-            return True, None
-        return True, own_result(handler, self._registry.codec.decode(found.type, found.type_version, found.body))
+        keys = business_keys(handler, job)
+        for key in keys:
+            found = await self._store.remembered(key)
+            if found is not None:
+                result = None
+                if found.type is not None:
+                    result = self._registry.codec.decode(found.type, found.type_version, found.body)
+                if key != keys[-1] or result is None or may_be_of(handler, result):
+                    return True, result
+        return False, None
 
     def failed(self, handler: Handler, job: Job, error: Exception) -> None:
         """Let an attempt be made again later, or give up."""

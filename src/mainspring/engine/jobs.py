@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -11,7 +11,6 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
-from mainspring.errors import DoNotRetryError
 from mainspring.errors.kinds import kind_in
 from mainspring.logs import discretion
 from mainspring.port import records
@@ -80,20 +79,22 @@ class Outcomes(Protocol):
         ...
 
 
-def business_key(handler: Handler, job: Job) -> str | None:
-    """Return what a command's result is remembered under, if its handler has a business key."""
+def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:
+    """Return what a command's result is remembered under, and then what it may have been, if its handler has a key.
+
+    Two commands about one order have the same key when it is the order's id: so the command's name is part of it. It
+    was not, up to 0.1, and a command may have had another name.
+    """
     key = handler.options.idempotency_key
-    return None if key is None else given_key(key(job.message))
+    if key is None:
+        return ()
+    declared, own = type_of(handler.message_type), key(job.message)
+    return (*(given_key(f"{name}:{own}") for name in (declared.name, *declared.aliases)), given_key(own))
 
 
-def own_result(handler: Handler, remembered: Any) -> Any:
-    """Return what is remembered under a business key; refuse what cannot be this handler's result."""
-    if handler.result_types and type(remembered) not in handler.result_types:
-        what = (
-            f"{handler.name} returns no {type_of(cast('type[Any]', type(remembered))).name}, and its key remembers one"
-        )
-        raise DoNotRetryError(f"{what}: another handler has the same key. Let each key begin with its command's name.")
-    return remembered
+def may_be_of(handler: Handler, remembered: Any) -> bool:
+    """Tell whether what an older release remembers under a key, whoever's it was, can be a handler's result."""
+    return not handler.result_types or isinstance(remembered, tuple(handler.result_types))
 
 
 def as_exception(handler: Handler, error: BaseException) -> Exception:
