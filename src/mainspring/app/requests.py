@@ -56,24 +56,31 @@ async def _awaited(
     *,
     look: bool,
 ) -> Any:
-    """Wait for a reply made here, and look now and then for one that another process made; `look` begins so."""
+    """Wait for a reply made here, and look now and then for one that another process made; `look` begins so.
+
+    That the instance is suspended is heard as by whoever waits for its end, in one look for all.
+    """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
     while not future.done():
         if look:
             known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
             if known:
                 return reply
-            await _refuse_suspended(engine, pending)
         look = True
         left = (deadline_us - engine.store.now_us()) / 1e6
         if left <= 0:
             standing = await Instance[Any, Any, Any](app, pending.ref).standing()
             raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
         sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
+        end = engine.end_of(pending.ref)
         try:
-            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
+            if end.done() and not future.done():
+                await _refuse_suspended(engine, pending)
+                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
         finally:
             sleeper.cancel()
+            engine.forget_end_of(pending.ref, end)
     return future.result()
 
 

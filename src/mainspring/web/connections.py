@@ -221,7 +221,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in = "head"
-        self.until = self.loop.time() + self._limits.header_seconds
+        self._wait_for(self._limits.header_seconds)
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -234,7 +234,7 @@ class Connection(HttpToolsProtocol):
             self.end("too many requests at once")
             raise ConnectionAbortedError  # the parser goes no further
         self._in = "body"
-        self.until = self.loop.time() + self._limits.body_seconds
+        self._wait_for(self._limits.body_seconds)
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         fits = size <= self._limits.header_bytes
         self.app = self._served if fits else _Refused(self._too_long())
@@ -255,6 +255,13 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self._in is None:
             self._rest()
+        else:  # the next one has begun to come meanwhile
+            self._wait_for(self._limits.header_seconds if self._in == "head" else self._limits.body_seconds)
+
+    def _wait_for(self, seconds: float) -> None:
+        """Wait for the rest of a request; not while the one before it is carried out, which is not closed for that."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.until = self.loop.time() + seconds
 
     def _rest(self) -> None:
         """Wait for another request, unless one is here."""

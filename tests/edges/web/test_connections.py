@@ -208,6 +208,8 @@ def test_who_waits_for_us_is_not_let_go(tmp_path: Path) -> None:
             line = await served.connect()
             asked = LONG.replace(b"c-1", b"c-17").replace(b"60", b"3")  # longer than any limit, and than a sweep
             assert (await line.ask(asked))[0] == 504
+            line = await served.connect()
+            assert (await line.ask(asked + UNFINISHED))[0] == 504, "the begin of the next one does not end it"
 
     run(main)
 

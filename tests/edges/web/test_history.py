@@ -14,7 +14,7 @@ from mainspring import Mainspring
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
 from mainspring.web import history_models as models
-from tests.edges.web.support import counters, served
+from tests.edges.web.support import bearer, counters, served, tokens
 from tests.edges.web.test_api import Client, count, serve
 from tests.engine.coordination.family import PlanTrip, travel
 from tests.support.waiting import until
@@ -148,6 +148,17 @@ def test_the_file_of_a_stream_that_cannot_be_read_to_its_end_says_so(
             assert why in lines[-2]["why"]
 
     asyncio.run(use())
+
+
+def test_nobody_who_only_reads_tries_values_where_they_are_redacted(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await client.post("/api/messages/Count", json={"counter": "c-1"}, headers=bearer("operator"))
+        asked = "/api/counterfactuals/Counter/c-1"
+        for role, status in (("viewer", 403), ("worker", 403), ("operator", 200)):
+            told = await client.post(asked, json={"what": "drop", "at": 2}, headers=bearer(role))
+            assert told.status_code == status, role
+
+    serve(tmp_path, use, redact=["times"], access=tokens())
 
 
 def test_what_is_declared_sensitive_is_in_none_of_it(tmp_path: Path) -> None:
