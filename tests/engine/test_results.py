@@ -59,10 +59,10 @@ def test_a_business_key_of_mainsprings_own_form_is_kept_apart(make_app: MakeApp)
 @pytest.mark.parametrize(
     ("key", "type", "body", "called"),
     [
-        ("Other:j-1", "Done", b'{"id": "j-1", "part": 7}', True),
+        ("key:Other:j-1", "Done", b'{"id": "j-1", "part": 7}', True),
         ("j-1", "Unexpected", b'{"text": "of another"}', True),
         ("j-1", "Done", b'{"id": "j-1", "part": 7}', False),
-        ("Work:j-1", "Done", b'{"id": "j-1", "part": 7}', False),
+        ("key:Work:j-1", "Done", b'{"id": "j-1", "part": 7}', False),
     ],
     ids=["of another command", "of another command, by an older release", "by an older release", "its own"],
 )
@@ -84,6 +84,23 @@ def test_one_key_of_two_commands_remembers_two_results(
 
     run(main)
     assert bool(calls) == called
+
+
+@pytest.mark.parametrize("id", ["key:Work:j-1", "Work:j-1"])
+def test_no_key_that_somebody_chooses_is_that_of_another_command(make_app: MakeApp, id: str) -> None:
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
+            for each in ("j-1", id):
+                await (await app.send(Start(each))).result()
+
+    run(main)
+    assert calls == ["j-1", id]
 
 
 def test_a_remembered_result_is_forgotten_when_its_time_is_over(make_app: MakeApp) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recorder import is_unkept
+from mainspring.engine.registry import Registry
 from mainspring.errors import ERASED_TYPE, SettingError
 from mainspring.errors.kinds import kind_in
 from mainspring.errors.reading import UNREADABLE
@@ -73,6 +74,21 @@ class Redaction:
         self._marks = [name.encode() for name in (*names, *_FAILURES.values())] if names else []
         told = "|".join(re.escape(name) for name in sorted(names))
         self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if names else None
+
+    def check(self, registry: Registry) -> None:
+        """Refuse a field of a type that an app does not have: it would hide nothing, and nobody would know.
+
+        One that has had other names is hidden under all of them.
+        """
+        codecs = [registry.codec, *(registry.codec.states(entry.workflow.__class__) for entry in registry.entries())]
+        for type, names in list(self._of_type.items()):
+            found = {name for codec in codecs for name in codec.names_of(type)}
+            if registry.workflows and not found:
+                own = min(names)
+                fix = f"Name a type of message or state; {own} alone is hidden wherever it stands, in parts too."
+                raise SettingError("redact", f"{type}.{own}", fix)
+            for name in found:
+                self._of_type.setdefault(name, set()).update(names)
 
     def outgoing(self, row: EventRow) -> Outgoing:
         """Return what may be said of an event."""

@@ -75,6 +75,7 @@ def export(
     where = filter_of(**search)
 
     async def use(app: Mainspring) -> Exported:
+        redaction.check(app.registry)
         total = sum((await app.stats()).instances.values()) if where == InstanceFilter() else 0
         hidden = not sys.stderr.isatty()
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=hidden) as bar:

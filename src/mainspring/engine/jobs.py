@@ -89,7 +89,7 @@ def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:
     if key is None:
         return ()
     declared, own = type_of(handler.message_type), key(job.message)
-    return (*(given_key(f"{name}:{own}") for name in (declared.name, *declared.aliases)), given_key(own))
+    return (*(f"key:{name}:{own}" for name in (declared.name, *declared.aliases)), given_key(own))
 
 
 def may_be_of(handler: Handler, remembered: Any) -> bool:

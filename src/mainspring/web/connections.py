@@ -170,6 +170,7 @@ class Connection(HttpToolsProtocol):
         self._has_place = True
         self._in: Literal["head", "body"] | None = "head"
         self._came = False
+        self._deaf = False
         self._head_bytes = 0
         self.name = ""
         self.late = "no whole request came in time"
@@ -212,6 +213,8 @@ class Connection(HttpToolsProtocol):
     # ---- what comes in
 
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            return
         self._came = False
         super().data_received(data)
         # A header, or what stands behind the last part of a body, is kept by the parser until its end.
@@ -239,7 +242,9 @@ class Connection(HttpToolsProtocol):
         fits = size <= self._limits.header_bytes
         self.app = self._served if fits else _Refused(self._too_long())
         super().on_headers_complete()
-        if not (fits and self._has_place):
+        # Of a request to speak another way, what follows would be read as requests that nobody in front has looked at.
+        self._deaf = bool(self.parser.should_upgrade())
+        if self._deaf or not (fits and self._has_place):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:

@@ -123,6 +123,7 @@ class Served:
         self.machines: dict[str, Machine] = {}
         """Workflows as their code says they are, as far as somebody has asked."""
         self.redaction = Redaction(payloads=True, fields=redact)
+        self.redaction.check(app.registry)
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
         """What routes want to be done before the app stops."""
 

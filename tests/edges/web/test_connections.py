@@ -144,6 +144,24 @@ def test_what_stands_behind_a_body_is_no_header(tmp_path: Path) -> None:
     run(main)
 
 
+def test_what_follows_a_wish_to_speak_another_way_is_no_request(tmp_path: Path) -> None:
+    """A proxy that hands such a wish on takes what follows for its body, and looks for no headers in it."""
+    access = Access(headers=ProxyHeaders(roles={"ops": "operator", "all": "viewer"}))
+    inner = HEALTH.replace(b"health", b"stats")[:-2] + b"x-forwarded-user: boss\r\nx-forwarded-groups: ops\r\n\r\n"
+    named = b"x-forwarded-user: ann\r\nx-forwarded-groups: all\r\n"
+    length = b"content-length: %d\r\n\r\n" % len(inner)
+    outer = CHUNKED.replace(b"Transfer-Encoding: chunked\r\n", named + b"connection: upgrade\r\nupgrade: websocket\r\n")
+
+    async def main() -> None:
+        async with serving(tmp_path, Limits(), access=access) as served:
+            line = await served.connect()
+            assert (await line.ask(outer + length))[0] == 403
+            line.send(inner)
+            assert (await line.answer())[0] == 0
+
+    run(main)
+
+
 def test_what_stands_behind_a_body_is_bounded_too(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(tmp_path, Limits(header_bytes=4_000)) as served:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from mainspring.errors import SettingError
 from mainspring.web import models
 from mainspring.web.access import Access, ProxyHeaders, Who
 from mainspring.web.api import api
@@ -198,6 +199,12 @@ def test_an_error_does_not_quote_what_is_declared_sensitive(tmp_path: Path) -> N
         assert "was wrong" not in export
 
     serve(tmp_path, use, redact=["Count.counter"])
+
+
+def test_a_field_of_a_type_that_nobody_has_is_refused(tmp_path: Path) -> None:
+    api(counters(tmp_path), redact=["anything", "Count.counter", "Counted.times"])
+    with pytest.raises(SettingError, match=r"Card.number.* number alone is hidden wherever it stands"):
+        api(counters(tmp_path), redact=["Card.number"])
 
 
 def test_what_was_not_shown_is_not_written_over_by_a_correction(tmp_path: Path) -> None:
