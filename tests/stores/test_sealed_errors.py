@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mainspring import Breaker, Mainspring, Retry
-from mainspring.errors import InvalidStateError, RouteError, UnknownTransitionError, told
-from mainspring.errors.kinds import kind_in, kind_of
+from mainspring.errors import InvalidStateError, RouteError, UnknownTransitionError, kinds, told
+from mainspring.errors.kinds import CANDIDATES, kind_in, kind_of
 from mainspring.logs import Quoted, discretion, logger
 from mainspring.port.records import DeadLetter, Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
@@ -74,6 +74,26 @@ def test_a_kind_has_class_rule_and_names_and_no_value(error: Exception, kind: st
 )
 def test_a_kind_is_read_out_of_a_text_only_where_no_value_can_be(text: str, kind: str) -> None:
     assert kind_in(text) == kind
+
+
+@pytest.mark.parametrize("text", ["its child C/a has failed: " + "a: " * 3_300, "a: b: ValueError: c", "ValueError: c"])
+def test_no_text_makes_it_look_for_classes_more_than_once(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind_in("ValueError")
+    walks: list[None] = []
+    learn = kinds._learn  # noqa: SLF001  what takes long, however short the text
+
+    def counted() -> None:
+        walks.append(None)
+        learn()
+
+    monkeypatch.setattr(kinds, "_learn", counted)
+    kind_in(text)
+    assert len(walks) == (not text.startswith("ValueError"))
+
+
+def test_a_class_is_looked_for_among_the_first_words_alone() -> None:
+    assert kind_in("a: " * (CANDIDATES - 1) + f"ValueError: {CARD}") == "ValueError"
+    assert kind_in("a: " * CANDIDATES + f"ValueError: {CARD}") == ""
 
 
 def make(folder: Path, seal: Seal | None) -> Mainspring:

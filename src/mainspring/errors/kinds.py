@@ -9,6 +9,7 @@ wrote it.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Final
 
 from mainspring.errors.base import told
@@ -30,6 +31,8 @@ _RULES: Final = re.compile(
     rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= |$)"
     rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: |$)"
 )
+CANDIDATES: Final = 8
+"""So many words of a text are looked at that could be a class: an author's text may have thousands of them."""
 _classes: Final[set[str]] = set()
 
 
@@ -52,20 +55,21 @@ def kind_in(text: str) -> str:
     """
     place = _PLACES.match(text)
     behind = "" if place is None else place[0]
-    for found in _CLASS.finditer(text, len(behind)):
-        if _is_class(found[0]):
+    candidates = list(islice(_CLASS.finditer(text, len(behind)), CANDIDATES))
+    if candidates and candidates[0][0] not in _classes:
+        _learn()  # once, whatever the text says: there are thousands of classes
+    for found in candidates:
+        if found[0] in _classes:
             rule = _RULES.match(text, found.start())
             return f"{behind.removesuffix(': ')}{behind and ': '}{found[0] if rule is None else rule[0]}"
     # Without a class behind it, whoever wrote this was no error.
     return behind if behind.startswith("its child ") else ""
 
 
-def _is_class(name: str) -> bool:
-    """Tell whether a class of errors has this name: then it is no value."""
-    if name not in _classes:
-        waiting: list[type[BaseException]] = [BaseException]
-        while waiting:
-            several = waiting.pop().__subclasses__()
-            _classes.update(each.__name__ for each in several)
-            waiting += several
-    return name in _classes
+def _learn() -> None:
+    """Learn the names of all classes of errors that there are by now: what has such a name is no value."""
+    waiting: list[type[BaseException]] = [BaseException]
+    while waiting:
+        several = waiting.pop().__subclasses__()
+        _classes.update(each.__name__ for each in several)
+        waiting += several
