@@ -14,7 +14,8 @@ from typing import Final
 
 from mainspring.errors.base import told
 
-_NAME: Final = r"[A-Za-z_][\w.-]*"
+_NAME: Final = r"[^\W\d][\w.-]*"
+_NAMES: Final = rf"{_NAME}(?:, {_NAME})*"
 # What an error's class can stand behind. Ids and names are readable by design; nothing else is in these.
 _PLACES: Final = re.compile(
     rf"{_NAME} failed for good: "
@@ -24,12 +25,14 @@ _PLACES: Final = re.compile(
 UNTOLD: Final = " (what it says "
 """So begins what stands behind a kind whose text cannot be read any more."""
 _CLASS: Final = re.compile(rf"(?:^|(?<=: ))[^\W\d]\w*(?=:|$|{re.escape(UNTOLD)})")
-# What follows a class and quotes nothing.
+# What follows a class and quotes nothing, in this library's own words: others may have classes of the same names.
 _RULES: Final = re.compile(
-    r"(?:UnknownTransition|UndeclaredInput|CannotBegin|TooManyOutputs|Left)Error: [^\n]+?"
-    rf"(?=\n  message: |$|{re.escape(UNTOLD)})"
-    rf"|(?:UndeclaredOutput|DecisionAfterEnd|InvalidState|InstanceEnded|Route|ImpureCall)Error: {_NAME}(?= |$)"
-    rf"|(?:UnknownType|NewerType|Encode|Decode|BodyTooLarge|Erased)Error: {_NAME}(?=: |$)"
+    rf"(?:UnknownTransitionError: {_NAME} has no transition for {_NAME} in state {_NAME}"
+    rf"|UndeclaredInputError: {_NAME} does not take {_NAME}: its inputs are {_NAMES}"
+    rf"|CannotBeginError: {_NAME} cannot begin with {_NAME}: it begins with {_NAMES}"
+    rf"|TooManyOutputsError: {_NAME} decided [\d,]+ things in one step; the limit is [\d,]+"
+    rf"|LeftError: {_NAME} left (?:decide|evolve|attributes) by {_NAME})"
+    rf"\.(?=\n  message: |$|{re.escape(UNTOLD)})"
 )
 CANDIDATES: Final = 8
 """So many words of a text are looked at that could be a class: an author's text may have thousands of them."""
