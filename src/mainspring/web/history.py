@@ -160,7 +160,8 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
     moments: list[Moment] = []
     async for each in travel(served.app.engine.store, found.entry, found.ref, 1, at):
         if isinstance(each, Stopped):
-            raise OperationError(str(found.ref), f"stops at version {each.version}: {each.problem}", "Mend the code.")
+            problem = f"stops at version {each.version}: {served.error(each.problem)}"
+            raise OperationError(str(found.ref), problem, "Mend the code.")
         moments.append(each)
         if len(moments) > PAST_MOST:
             raise OperationError(

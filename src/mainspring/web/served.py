@@ -19,12 +19,18 @@ from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
 from mainspring.engine.intake import checked_actor
 from mainspring.errors import (
-    CodecError,
+    DuplicateIdError,
     InstanceFailedError,
     InstanceSuspendedError,
-    RouteError,
+    NoSuchInstanceError,
+    NoSuchTaskError,
+    NotFromOutsideError,
+    OperationError,
     SettingError,
+    StoreError,
+    TaskRefusedError,
     WaitTimeoutError,
+    WiringError,
 )
 from mainspring.errors.kinds import kind_of
 from mainspring.logs import logger
@@ -61,6 +67,11 @@ Id = Annotated[str, Path(description="The id of an instance; it may hold slashes
 
 # Fields of documents in which an error may quote what is not to be shown.
 TEXTS: Final = ("error", "reason", "problem")
+# Errors that say names, ids, rules and what somebody has asked for. Any other may quote a message, a state or an error.
+QUOTING_NOTHING: Final = (
+    *(NoSuchInstanceError, NoSuchTaskError, TaskRefusedError, DuplicateIdError, NotFromOutsideError),
+    *(OperationError, SettingError, WiringError, StoreError),
+)
 # What is done with these is told to a log as well: not everything has a stream to be recorded in.
 AUDITED: Final[frozenset[Permission]] = frozenset({"act", "administer"})
 
@@ -170,16 +181,20 @@ class Served:
 
     def detail(self, error: Exception, *, own: bool = False) -> str:
         """Return what is told to somebody whose request failed; `own`: it quotes nothing but what they sent."""
-        if self.redaction.fields:
+        problem = problem_of(error)
+        if self.redaction.fields and problem.status != 500:
             if isinstance(error, InstanceFailedError):
                 error = InstanceFailedError(error.instance, error.status, self.error(error.reason))
             elif isinstance(error, InstanceSuspendedError):
                 error = InstanceSuspendedError(error.instance, self.error(error.error))
             elif isinstance(error, WaitTimeoutError):
                 error = WaitTimeoutError(error.what, error.seconds, "it did not come")
-            elif isinstance(error, CodecError | RouteError) and not own:
+            elif isinstance(error, OperationError) and error.__cause__ is not None:
+                return kind_of(error.__cause__)  # it says why by quoting that
+            elif not own and not isinstance(error, QUOTING_NOTHING):
                 return kind_of(error)
-        return self.redaction.rule(problem_of(error).detail)
+            problem = problem_of(error)
+        return self.redaction.text(problem.detail)
 
     def shown(self, document: dict[str, Any], field: str = "message", texts: Sequence[str] = TEXTS) -> dict[str, Any]:
         """Return a document with its message, and what it says of errors, as they may be shown."""

@@ -244,7 +244,8 @@ async def _explained(served: Served, found: Opened, at: int | None) -> dict[str,
     walker = await _walked(served, found, at - 1, 1, explained=True)
     stopped = walker.journey.stopped
     if not walker.found and stopped is not None:
-        raise OperationError(str(found.ref), f"stops at version {stopped.version}: {stopped.problem}", "Mend the code.")
+        problem = f"stops at version {stopped.version}: {served.error(stopped.problem)}"
+        raise OperationError(str(found.ref), problem, "Mend the code.")
     if not walker.found or walker.found[0]["explanation"] is None:
         problem = f"decided nothing at version {at}: no input was taken there"
         raise OperationError(str(found.ref), problem, "Ask for the version of an input.")

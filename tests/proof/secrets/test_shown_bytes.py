@@ -16,11 +16,20 @@ from fastapi import FastAPI
 from mainspring import Fail, Mainspring, Received
 from mainspring.analysis.export import export
 from mainspring.analysis.redaction import Redaction
+from mainspring.errors import (
+    AttributeValueError,
+    EncodeError,
+    InstanceFailedError,
+    InstanceSuspendedError,
+    InvalidIdError,
+    RouteError,
+)
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref
 from mainspring.sealing import Encrypted, Seal, StaticKeys
 from mainspring.web.api import api
 from mainspring.web.live import Live
 from mainspring.web.many_letters import kind_of
+from mainspring.web.served import Served
 from tests.edges.web.support import asked, bearer, tokens
 from tests.proof.secrets.looking import in_bytes
 from tests.proof.secrets.vault import Do, Vault, add_all, go, secret
@@ -224,6 +233,54 @@ def test_what_if_counts_what_it_must_not_tell(tmp_path: Path) -> None:
         assert await told(REDACT) == (3, set())
 
     run(main)
+
+
+def test_what_todays_code_cannot_fold_is_told_by_its_kind(tmp_path: Path) -> None:
+    async def told(redact: list[str]) -> tuple[list[str], set[str]]:
+        app = Mainspring(f"sqlite:///{tmp_path / 'vault.db'}")
+        app.add(Otherwise())
+        await app.start(work=False)
+        try:
+            async with asked(api(app, start=False, redact=redact)) as client:
+                edit = {"what": "drop", "at": 5}
+                answers = [
+                    await client.post("/api/counterfactuals/Vault/works", json=edit),
+                    await client.get("/api/tests/Vault/works", params={"at": 5}),
+                    await client.get("/api/explanations/Vault/works", params={"at": 5}),
+                ]
+                assert [each.status_code for each in answers] == [409] * 3
+                said = [each.json()["detail"] for each in answers]
+                return said, in_bytes(b"".join(each.content for each in answers))
+        finally:
+            await app.stop()
+
+    async def main() -> None:
+        async with made(tmp_path, "plain") as app:
+            await go(app)
+        assert (await told([]))[1] == {secret("works")}
+        said, marks = await told(REDACT)
+        assert marks == set()
+        assert said == ["ValueError", *["Vault/works stops at version 3: ValueError. Mend the code."] * 2]
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        AttributeValueError("limit", f"is {secret('opens')}", "Use a number"),
+        InvalidIdError("The id", secret("opens"), "is too long", "Use another"),
+        RouteError("Vault", Do("v", "x", secret("opens")), KeyError(secret("opens"))),
+        EncodeError("Do", f"{secret('opens')} is no number", "Use one"),
+        InstanceSuspendedError("Vault/v", f"ValueError: {secret('opens')}"),
+        InstanceFailedError("Vault/v", "failed", secret("opens")),
+        KeyError(secret("opens")),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_refusal_quotes_what_may_be_content(error: Exception) -> None:
+    served = Served(Mainspring("memory://"), redact=REDACT)
+    assert in_bytes(served.detail(error).encode()) == set()
 
 
 def test_nobody_searches_by_an_attribute_that_is_not_shown(tmp_path: Path) -> None:
