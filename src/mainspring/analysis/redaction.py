@@ -30,6 +30,8 @@ _FAILURES: Final[dict[frozenset[str], str]] = {
 
 _SAID: Final = {("SendFailed", "error"), ("mainspring.ChildFailed", "reason")}
 
+_ANEW: Final = " could not begin anew"
+
 # Messages inside messages: lists of (type, version, JSON as text).
 _HOLDERS: Final = {"mainspring.Parts": "messages", "mainspring.PartDone": "results"}
 
@@ -152,12 +154,13 @@ class Redaction:
         return text if self.payloads and not self.fields else kind_in(text) or MARKER
 
     def rule(self, text: str) -> str:
-        """Return what this library says, which may end in what an error says.
+        """Return the rule by which something became a dead letter; older letters have an error's text behind one.
 
-        >>> Redaction(payloads=True, fields=["card"]).rule("its handler gave up")
-        'its handler gave up'
+        >>> Redaction(payloads=True, fields=["card"]).rule("Orders/o-1 could not begin anew: CardError: 4111")
+        'Orders/o-1 could not begin anew'
         """
-        return self.error(text) if kind_in(text) else self.text(text)
+        rule, anew, _ = text.partition(_ANEW)
+        return self.text(rule + anew if self.fields else text)
 
     def text(self, text: str) -> str:
         """Return a text of ours or of an author's, with the marker for values of fields that it quotes by their names.

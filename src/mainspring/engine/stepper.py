@@ -266,8 +266,8 @@ class Stepper:
             if anew:
                 # It has ended well, and stays so.
                 lane.loaded = False
-                reason = f"{pending.ref} could not begin anew: {error_text(error)}"
-                self._commit(lane, pending, self._units.buried(pending, reason), "dead letter", fault=error)
+                buried = self._units.buried(pending, f"{pending.ref} could not begin anew", error_text(error))
+                self._commit(lane, pending, buried, "dead letter", fault=error)
             else:
                 self._fault(lane, pending, error)
             return

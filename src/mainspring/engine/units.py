@@ -338,11 +338,11 @@ class Units:
             tasks=_answer(pending),
         )
 
-    def buried(self, pending: Pending, reason: str) -> Unit:
+    def buried(self, pending: Pending, reason: str, error: str | None = None) -> Unit:
         """Return the unit that makes an input a dead letter; one that was retried in vain stays the letter it is."""
         return replace(
             self.settled(pending),
-            dead_letters=() if pending.discards else (pending.as_dead_letter(reason),),
+            dead_letters=() if pending.discards else (pending.as_dead_letter(reason, error),),
             discards=(),
             dedupe=pending.mark + pending.id if pending.cause is None else None,
         )

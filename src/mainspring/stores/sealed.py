@@ -176,8 +176,6 @@ class SealedStore:
             changes["detail"] = self._seal.close(record.detail, about)
         if isinstance(record, DeadLetter):
             changes["error"] = self._closed_error(record.error, about)
-            if kind_in(record.reason):  # it is a rule, but for one that ends in what an error says
-                changes["reason"] = self._closed_error(record.reason, about)
         return replace(record, **changes) if changes else record
 
     def _closed_error(self, text: str | None, about: About) -> str | None:
@@ -365,8 +363,6 @@ class SealedStore:
             changes["detail"] = self._seal.open(record.detail, about)
         if isinstance(record, DeadLetter | OutputClaim) and record.error is not None:
             changes["error"] = self._opened_error(record.error, about)
-        if isinstance(record, DeadLetter):
-            changes["reason"] = opened_error(record.reason, about, self._seal)
         return replace(record, **changes) if changes else record
 
 
