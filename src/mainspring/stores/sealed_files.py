@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import binascii
 from typing import Final
 
+from msgspec import Raw, json
 from msgspec.structs import replace
 
 from mainspring.errors import ERASED_TYPE, OperationError
+from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing.seals import ERASED, About, Seal
 from mainspring.stores.sealed import about_of
@@ -38,7 +41,10 @@ def sealed_event(ref: Ref, row: EventRow, seal: Seal) -> EventRow:
 
 
 def opened_event(ref: Ref, row: EventRow, seal: Seal | None) -> EventRow:
-    """Return an event from a file as it was, or with what stands for it where it was erased."""
+    """Return an event from a file as it was, or with what stands for it where it was erased.
+
+    Raises an OperationError for what no seal has made, and a DamagedRecordError for what cannot be opened.
+    """
     about = _about(ref, row)
 
     def opened(body: bytes | None) -> bytes | None:
@@ -46,7 +52,12 @@ def opened_event(ref: Ref, row: EventRow, seal: Seal | None) -> EventRow:
             return body
         if seal is None:
             raise OperationError(str(ref), "is sealed in this file", "Use the app that has its seal and its keys.")
-        return seal.open(base64.b64decode(body[len(_BEGIN) : -len(_END)]), about)
+        try:
+            body = seal.open(base64.b64decode(body[len(_BEGIN) : -len(_END)], validate=True), about)
+            json.decode(body, type=Raw)  # what is not a seal's own, it returns as it is
+        except (binascii.Error, *UNREADABLE) as error:
+            raise OperationError(str(ref), "is damaged in this file", "Take another copy of the file.") from error
+        return body
 
     body, type = opened(row.body), row.type
     if body == ERASED and type is not None and not type.startswith(ERASED_TYPE):

@@ -42,7 +42,7 @@ from mainspring.errors import (
     WiringError,
 )
 from mainspring.port.records import EventRow
-from mainspring.sealing import Compressed, Encrypted, FileKeys, StaticKeys
+from mainspring.sealing import Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.sealing.seals import About
 from mainspring.telemetry.scraping import Scraped
 from mainspring.telemetry.w3c import trace_of
@@ -189,8 +189,11 @@ def _files(folder: Path) -> list[Reader]:
 
         return taken
 
-    def items(path: Path) -> str:
-        return " ".join(sorted({type(item).__name__ for item in read_file(path)}))
+    def items(path: Path, seal: Seal | None = None) -> str:
+        return " ".join(sorted({type(item).__name__ for item in read_file(path, seal)}))
+
+    def opened(path: Path) -> str:
+        return items(path, Encrypted(StaticKeys({"k-1": KEY})))
 
     def checked(path: Path) -> str:
         report = check_file(app, path)
@@ -205,6 +208,7 @@ def _files(folder: Path) -> list[Reader]:
         Reader("export-file", written("streams.jsonl", items), (OperationError,)),
         Reader("export-file-checked", written("streams.jsonl", checked), (OperationError, DamagedRecordError)),
         Reader("export-file-compressed", written("streams.jsonl.gz", items), (OperationError,)),
+        Reader("export-file-sealed", written("streams.jsonl", opened), (OperationError, DamagedRecordError)),
         Reader("histories-file", written("histories.json", read_histories), (WiringError,)),
         Reader("histories-file-held", written("histories.json", held_again), (WiringError, DamagedRecordError)),
         Reader("routing-table", written("routing.toml", Table.read), (SettingError,)),
