@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any, Final
 
 from mainspring.errors.kinds import kind_in, kind_of
+
+# It writes what it says of tasks and callbacks into the line itself: arguments, results, exceptions.
+_ASYNCIO: Final = logging.getLogger("asyncio")
+_SHOWN_VALUE: Final = re.compile(r"\n|\((?!\))| (?:result|exception)=")
 
 
 class Quoted:
@@ -50,6 +55,7 @@ class Discretion(logging.Filter):
     def ask(self, store: object) -> None:
         """Ask for it, as long as a store is open. Any thread may: there is nothing to count."""
         self._asking.add(id(store))
+        _ASYNCIO.addFilter(self)  # it stays: without anybody who asks it lets everything through
 
     def release(self, store: object) -> None:
         """Ask for it no longer."""
@@ -57,7 +63,9 @@ class Discretion(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if self.asked:
-            if isinstance(record.args, tuple):
+            if record.name == _ASYNCIO.name:
+                record.msg, record.args = _SHOWN_VALUE.split(record.getMessage(), 1)[0], ()
+            elif isinstance(record.args, tuple):
                 record.args = tuple(_said(each) for each in record.args)
             if record.exc_info and record.exc_info[1] is not None:
                 # Where it was raised is code, and no value.

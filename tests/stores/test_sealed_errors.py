@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from datetime import timedelta
 from pathlib import Path
@@ -316,6 +317,40 @@ def test_logs_tell_kinds_while_a_sealed_store_is_open_and_texts_again_when_it_is
 
     run(main)
     assert not discretion.asked
+
+
+def test_asyncio_quotes_no_error_while_a_sealed_store_is_open(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def fails() -> None:
+        raise ValueError(CARD)
+
+    def called(_: object) -> None:
+        raise ValueError(CARD)
+
+    async def tell() -> str:
+        caplog.clear()
+        task = asyncio.create_task(fails())
+        await asyncio.wait([task])
+        del task  # nobody has asked for its exception
+        gc.collect()
+        asyncio.get_running_loop().call_soon(called, CARD)
+        await asyncio.sleep(0)
+        logging.getLogger("asyncio").warning("Executing %s took %.3f seconds", f"<Task finished result='{CARD}'>", 1.0)
+        records = [record for record in caplog.records if record.name == "asyncio"]
+        assert len(records) == 3
+        return "\n".join(logging.Formatter("%(message)s").format(record) for record in records)
+
+    async def main() -> None:
+        assert CARD in await tell()
+        async with make(tmp_path, Encrypted(KEYS)):
+            text = await tell()
+            assert CARD not in text
+            assert text.startswith("Task exception was never retrieved\nTraceback")
+            assert f"line {fails.__code__.co_firstlineno + 1}, in fails" in text
+            assert "\nException in callback test_asyncio_quotes" in text
+            assert text.endswith("\nExecuting <Task finished")
+        assert CARD in await tell()
+
+    run(main)
 
 
 def test_every_logger_of_the_library_is_discreet() -> None:
