@@ -11,6 +11,7 @@ from typing import Any, Never
 import httpx
 import pytest
 
+import tests.edges.leave_questions
 from mainspring import (
     Ask,
     ChildCompleted,
@@ -28,9 +29,10 @@ from mainspring.app.signatures import Hmac
 from mainspring.brokers import Brokers, Outgoing
 from mainspring.brokers.memory import MemoryBroker
 from mainspring.errors import NotFromOutsideError, OperationError
-from mainspring.testing.samples import Leave, LeaveRequests, RequestLeave
+from mainspring.testing.samples import Asking, Leave, LeaveRequests, RequestLeave
 from mainspring.web.access import Access, Token
-from tests.edges.web.support import served
+from mainspring.web.api import api
+from tests.edges.web.support import asked, served
 from tests.engine.coordination.expenses import Approve, Expenses, Open, Submit
 from tests.support.running import run
 from tests.support.waiting import until
@@ -203,7 +205,20 @@ class Desk:
         return Ask("Leave?", answer, role="manager", excludes=("ann",))
 
 
-class AsksByParameter(LeaveRequests):
+class Silent(Workflow[RequestLeave | Leave, Asking, Leave]):
+    """Everything but decide: what a class above asks would be read too."""
+
+    begins = RequestLeave
+    initial_state = Asking()
+
+    def route(self, message: RequestLeave | Leave) -> str | None:
+        return message.leave_id
+
+    def evolve(self, state: Asking, event: Any) -> Asking | None:
+        return None
+
+
+class AsksByParameter(Silent):
     """Asks in a way that cannot be read, but can be seen."""
 
     name = "LeaveRequests"
@@ -214,7 +229,7 @@ class AsksByParameter(LeaveRequests):
         return [Desk().question(Leave)]
 
 
-class AsksByDesk(LeaveRequests):
+class AsksByDesk(Silent):
     """Asks through an object that the code does not name."""
 
     name = "LeaveRequests"
@@ -230,7 +245,7 @@ class AsksByDesk(LeaveRequests):
 
 @pytest.mark.parametrize("workflow", [AsksByParameter(), AsksByDesk(Desk())])
 def test_a_task_that_nobody_could_read_from_the_code_is_not_answered_past_it_either(
-    workflow: LeaveRequests, tmp_path: Path
+    workflow: Silent, tmp_path: Path
 ) -> None:
     async def use() -> None:
         app = app_of(tmp_path, workflow)
@@ -249,6 +264,61 @@ def test_what_may_be_an_answer_is_refused_before_anybody_was_asked(tmp_path: Pat
             refused = await client.post("/api/messages/Leave", json=GRANTED, headers=ANN)
             assert refused.status_code == 403, refused.text
             assert "so this may be one. Name Leave" in refused.json()["detail"]
+
+    run(use)
+
+
+REVIEW = Ask("Leave?", Leave, role="manager", excludes=("ann",))
+
+
+class AsksByConstant(Silent):
+    """Asks what stands in its module."""
+
+    name = "LeaveRequests"
+
+    def decide(self, envelope: Envelope[RequestLeave | Leave], state: Any) -> Decisions[Any, Leave] | None:
+        return [Complete(envelope.message)] if isinstance(envelope.message, Leave) else [REVIEW]
+
+
+class AsksByAttribute(Silent):
+    """Asks through what its class holds."""
+
+    name = "LeaveRequests"
+    desk = Desk()
+
+    def decide(self, envelope: Envelope[RequestLeave | Leave], state: Any) -> Decisions[Any, Leave] | None:
+        return [Complete(envelope.message)] if isinstance(envelope.message, Leave) else [self.desk.question(Leave)]
+
+
+class AsksBySubmodule(Silent):
+    """Asks through a module of a package."""
+
+    name = "LeaveRequests"
+
+    def decide(self, envelope: Envelope[RequestLeave | Leave], state: Any) -> Decisions[Any, Leave] | None:
+        if isinstance(envelope.message, Leave):
+            return [Complete(envelope.message)]
+        return [tests.edges.leave_questions.may_go("ann")]
+
+
+@pytest.mark.parametrize("cls", [AsksByConstant, AsksByAttribute, AsksBySubmodule])
+def test_a_process_that_never_asked_refuses_the_answer_too(cls: type[Silent], tmp_path: Path) -> None:
+    """One that only serves HTTP, beside the worker: the code is all it knows."""
+
+    async def use() -> None:
+        async with app_of(tmp_path, cls()) as worker:
+            await worker.send(RequestLeave("l-1"), actor="ann")
+            await until(lambda: is_open(worker))
+        server = app_of(tmp_path, cls())
+        await server.start(work=False)
+        try:
+            async with asked(api(server, start=False, access=ACCESS)) as client:
+                refused = await client.post("/api/messages/Leave", json=GRANTED, headers=ANN)
+                assert refused.status_code == 403, refused.text
+                assert refused.json()["type"] == "urn:mainspring:error:NotFromOutsideError"
+                assert await is_open(server)
+        finally:
+            await server.stop()
 
     run(use)
 

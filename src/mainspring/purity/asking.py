@@ -1,19 +1,22 @@
 """Which inputs answer a workflow's tasks, as its code says: without running it, and without a row to look at.
 
-Every function that its methods, messages and states may call is looked through for an Ask, and what stands there as its
-`answer` is read.
+All that its methods, messages and states lead to is looked through: an Ask that is there already says what answers it,
+and where a function makes one, what stands there as its `answer` is read.
 """
 
 from __future__ import annotations
 
 import ast
+import dis
+import gc
 import sys
 from collections import ChainMap, deque
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, partial
-from inspect import unwrap
-from types import CodeType, FunctionType, MethodType, ModuleType
+from importlib.util import resolve_name
+from types import CodeType, FunctionType, GenericAlias, ModuleType, NoneType, UnionType
 from typing import Any, Final, Union, cast
+
+from msgspec import Struct
 
 from mainspring.core.decisions import Ask
 from mainspring.core.definition import definition_of
@@ -22,13 +25,19 @@ from mainspring.core.workflow import Workflow
 from mainspring.purity.names import MISSING, Names
 from mainspring.purity.sources import source_of
 
-FUNCTIONS_LOOKED_AT: Final = 5_000
+VALUES_LOOKED_AT: Final = 20_000
 
-_FUNCTIONS: Final = (FunctionType, MethodType, staticmethod, classmethod, type(cache(lambda: None)))
+_KEPT_AS: Final = "__mainspring_answers__"
 _OTHERS: Final = frozenset({"mainspring", "msgspec", "pydantic", "pydantic_core", *sys.stdlib_module_names})
+_HOLDERS: Final = frozenset({"builtins", "collections", "dataclasses", "functools", "types"})
+"""Where the types are from that hold what is somebody's own: lists and mappings, methods, partials, fields."""
+_PLAIN: Final = frozenset({str, int, float, complex, bool, bytes, NoneType, CodeType, UnionType, GenericAlias})
 
 
-@cache
+class _UnreadError(Exception):
+    """Something leads where nobody can look."""
+
+
 def answers_in(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | None:
     """Return the inputs of a workflow class that answer its tasks; None where that cannot be read.
 
@@ -36,76 +45,135 @@ def answers_in(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | Non
     >>> [sorted(answer.__name__ for answer in answers_in(cls)) for cls in (Counter, LeaveRequests)]
     [[], ['Leave']]
     """
+    try:
+        return vars(cls)[_KEPT_AS]
+    except KeyError:
+        # With the class, as its definition is: a cache would keep every class for ever.
+        setattr(cls, _KEPT_AS, answers := _read(cls))
+        return answers
+
+
+def _read(cls: type[Workflow[Any, Any, Any]]) -> frozenset[type[Any]] | None:
     definition = definition_of(cls)
     found: set[Any] = set()
-    for function in _reached(cls, (*definition.inputs, *definition.states)):
-        answers = _answers(function, cls) if _names_ask(function) else set[Any]()
-        if answers is None:
-            return None
-        found |= answers
+    try:
+        for value in _Reached(cls, (*definition.inputs, *definition.states)):
+            if issubclass(type(value), Ask):
+                found.update(cast("Ask[Any]", value).answers)
+            elif type(value) is FunctionType and _names_ask(value):
+                found |= _answers(value, cls)
+            elif issubclass(type(value), type) and Ask in cast("type[Any]", value).__mro__:
+                return None  # where it is called, no Ask is named
+    except _UnreadError:
+        return None
     return frozenset(found & definition.inputs.keys())
 
 
-# ---- which functions there are
+# ---- what the code leads to
 
 
-def _reached(cls: type[Any], data: Iterable[type[Any]]) -> Iterator[FunctionType]:
-    """Yield the functions that a workflow's own may call, the nearest first."""
-    waiting: deque[FunctionType] = deque()
-    for base in cls.__mro__[: cls.__mro__.index(Workflow)]:
-        waiting += _functions_of(base)
-    for each in data:
-        waiting += _functions_of(each)
-    seen = set(waiting)
-    while waiting and len(seen) < FUNCTIONS_LOOKED_AT:
-        function = waiting.popleft()
-        yield function
-        for other in _called(function):
-            if other not in seen and not _is_of_others(other, cls):
-                seen.add(other)
-                waiting.append(other)
+class _Reached:
+    """Everything of their own that the functions of a workflow, its messages and its states lead to, the nearest first.
 
-
-def _functions_of(cls: type[Any]) -> list[FunctionType]:
-    """Return the functions that are written in a class."""
-    found = [member.fget if isinstance(member, property) else member for member in vars(cls).values()]
-    return [plain for each in found if (plain := _plain(each)) is not None]
-
-
-def _called(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield what the names in a function lead to: functions, those of classes and of their instances, and in modules.
-
-    Only the type of a value is looked at: one that stands for another may do anything when it is asked for more.
+    None of it is asked for anything: what stands for another may do whatever it likes then.
     """
-    names = {name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_freevars)}
-    known = _known(function)
-    values = [known[name] for name in names if name in known]
-    for module in [value for value in values if type(value) is ModuleType]:
-        values += [vars(module)[name] for name in names if name in vars(module)]
-    for value in values:
-        plain = _plain(value)
-        if plain is not None:
-            yield plain
-        elif type(value) is partial:
-            yield from filter(None, [_plain(value.func)])
-        else:
-            cls = cast("type[Any]", type(value))
-            yield from _functions_of(value if issubclass(cls, type) else cls)
+
+    def __init__(self, cls: type[Any], data: Iterable[type[Any]]) -> None:
+        own = cls.__mro__[: cls.__mro__.index(Workflow)]
+        self._modules = {base.__module__ for base in own}
+        self._roots = {_root(name) for name in self._modules}
+        self._seen: dict[int, Any] = {}
+        self._waiting: deque[Any] = deque()
+        self._add((*own, *data))
+
+    def __iter__(self) -> Iterator[Any]:
+        while self._waiting:
+            value = self._waiting.popleft()
+            yield value
+            self._add(self._next(value))
+
+    def _add(self, values: Iterable[Any]) -> None:
+        for value in values:
+            if id(value) not in self._seen and self._is_own(value):
+                self._seen[id(value)] = value
+                self._waiting.append(value)
+        if len(self._seen) > VALUES_LOOKED_AT:
+            raise _UnreadError
+
+    def _is_own(self, value: Any) -> bool:
+        """Tell whether a value may lead to an Ask; what is in other people's modules knows of none."""
+        kind = cast("type[Any]", type(value))
+        if kind in _PLAIN:
+            return False
+        if value is Ask or issubclass(kind, Ask):
+            return True
+        if kind is ModuleType:
+            return not self._is_of_others(value.__name__)
+        if kind is FunctionType or issubclass(kind, type):
+            return not self._is_of_others(str(value.__module__))
+        return _root(kind.__module__) in _HOLDERS or not self._is_of_others(kind.__module__)
+
+    def _is_of_others(self, module: str) -> bool:
+        return module not in self._modules and _root(module) in _OTHERS
+
+    def _next(self, value: Any) -> Iterable[Any]:
+        kind = cast("type[Any]", type(value))
+        if kind is FunctionType:
+            return self._named(value)
+        if kind is ModuleType:
+            return list(cast("ModuleType", value).__dict__.values())
+        if issubclass(kind, type):
+            cls = cast("type[Any]", value)
+            written = [each for name, each in vars(cls).items() if not name.startswith("__annot")]
+            return [*written, *cls.__bases__, *(cls.__struct_defaults__ if issubclass(cls, Struct) else ())]
+        if issubclass(kind, Ask):
+            return ()
+        if issubclass(kind, Struct):  # which may be unknown to gc
+            return [kind, *(getattr(value, name) for name in kind.__struct_fields__)]
+        return gc.get_referents(value)
+
+    def _named(self, function: FunctionType) -> Iterator[Any]:
+        """Yield what a function holds, and what its names lead to, through modules too; its use of Ask is read."""
+        yield from (function.__defaults__, function.__kwdefaults__, vars(function))
+        names = set(_names(function))
+        known = _known(function)
+        waiting = [*(known[name] for name in names if name in known), *self._imported(function)]
+        modules: set[str] = set()
+        while waiting:
+            value = waiting.pop()
+            if type(value) is not ModuleType:
+                if value is not Ask:
+                    yield value
+            elif value.__name__ not in modules and self._is_own(value):
+                modules.add(value.__name__)
+                waiting += [vars(value)[name] for name in names if name in vars(value)]
+
+    def _imported(self, function: FunctionType) -> Iterator[ModuleType]:
+        """Yield the modules that a function imports. None is loaded for it: reading a workflow runs nobody's code."""
+        for name, parts in _imports(function):
+            module = sys.modules.get(name)
+            if module is not None:
+                yield module
+            is_there = module is not None and all(part in vars(module) for part in parts)
+            if not is_there and _root(function.__module__) in self._roots and not self._is_of_others(name):
+                raise _UnreadError
 
 
-def _is_of_others(function: FunctionType, cls: type[Any]) -> bool:
-    return function.__module__ != cls.__module__ and (function.__module__ or "").partition(".")[0] in _OTHERS
+def _imports(function: FunctionType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names of the modules that a function imports, and of what it takes from them."""
+    for code in _codes(function.__code__):
+        steps = [each for each in dis.get_instructions(code) if each.opcode != dis.EXTENDED_ARG]
+        for level, parts, step in zip(steps, steps[1:], steps[2:], strict=False):
+            if step.opname == "IMPORT_NAME":
+                try:
+                    name = resolve_name("." * level.argval + step.argval, function.__globals__.get("__package__") or "")
+                except ImportError as error:  # it is in no package
+                    raise _UnreadError from error
+                yield name, parts.argval or ()
 
 
-def _plain(value: Any) -> FunctionType | None:
-    """Return the function that a value is, also behind a decorator; None if it is none."""
-    if not issubclass(type(value), _FUNCTIONS):
-        return None
-    try:
-        plain = unwrap(getattr(value, "__func__", value))
-    except ValueError:  # it is wrapped in itself
-        return None
-    return plain if type(plain) is FunctionType else None
+def _root(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _known(function: FunctionType) -> Mapping[str, Any]:
@@ -122,6 +190,11 @@ def _is_set(cell: Any) -> bool:
     return True
 
 
+def _names(function: FunctionType) -> Iterator[str]:
+    for code in _codes(function.__code__):
+        yield from (*code.co_names, *code.co_freevars)
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     """Yield the code of a function, and of those inside it."""
     yield code
@@ -136,25 +209,21 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _names_ask(function: FunctionType) -> bool:
     """Tell whether a function has a name for Ask. No source is needed for that."""
     known = _known(function)
-    names = (name for code in _codes(function.__code__) for name in (*code.co_names, *code.co_freevars))
-    return any(name == Ask.__name__ or _is_ask(known.get(name)) for name in names)
+    return any(name == Ask.__name__ or known.get(name) is Ask for name in _names(function))
 
 
-def _is_ask(value: Any) -> bool:
-    return value is Ask or (type(value) is partial and _is_ask(value.func))
-
-
-def _answers(function: FunctionType, cls: type[Any]) -> set[Any] | None:
-    """Return the types that answer what a function asks; None where that cannot be read."""
+def _answers(function: FunctionType, cls: type[Any]) -> set[Any]:
+    """Return the types that answer what a function asks."""
     source = source_of(function)
     if source is None or isinstance(source[0], ast.Lambda):  # which one on its line it is, nobody can tell
-        return None
+        raise _UnreadError
     tree = source[0]
-    names = Names(function, tree, cls)
-    reader = _Asks(names, tree)
+    reader = _Asks(Names(function, tree, cls), tree)
     for node in tree.body:
         reader.visit(node)
-    return reader.answers if reader.found else None
+    if reader.answers is None or not reader.found:
+        raise _UnreadError
+    return reader.answers
 
 
 class _Asks(ast.NodeVisitor):
@@ -197,8 +266,9 @@ class _Asks(ast.NodeVisitor):
             self.visit(pattern)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        for statement in node.body:
-            self.visit(statement)
+        given = (*node.args.defaults, *filter(None, node.args.kw_defaults))
+        for part in (*node.decorator_list, *given, *node.body):
+            self.visit(part)
 
     def _value(self, node: ast.expr) -> Any:
         """Return what an expression stands for; what stands for another may raise anything when it is looked at."""

@@ -1,5 +1,7 @@
 """Which inputs answer a workflow's tasks is read from its code; what cannot be read is said to be so."""
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
@@ -8,9 +10,11 @@ from typing import Any, Never, TypeAlias, Union
 import pytest
 
 import mainspring as ms
+import tests.unit.purity.asked_far
 from mainspring import Ask, Workflow
 from mainspring import Ask as Question
-from mainspring.purity.asking import answers_in
+from mainspring.purity.asking import VALUES_LOOKED_AT, answers_in
+from tests.unit import purity
 from tests.unit.purity import asked_elsewhere
 from tests.unit.purity.asked_elsewhere import Desk, ask_for_a, ask_plainly
 
@@ -182,6 +186,110 @@ def twice(self: Any, message: Any, state: Any) -> Any:
     return [Ask("one", A, role="manager", key="1"), *[Ask(text, B, role="clerk", key=text) for text in "23"]]
 
 
+PACKAGE: Any = purity
+QUESTION = Ask("one", A | B, role="manager")
+QUESTIONS = {"first": [(QUESTION,)]}
+ASKERS = {"first": [asked_nearby]}
+ASKS_FOR_A = partial(asked_nearby, "one")
+
+
+def by_a_constant(self: Any, message: Any, state: Any) -> Any:
+    return [QUESTION]
+
+
+def by_constants(self: Any, message: Any, state: Any) -> Any:
+    return [*QUESTIONS["first"][0]]
+
+
+def by_a_default(self: Any, message: Any, state: Any, question: Any = QUESTION) -> Any:
+    return [question]
+
+
+def by_a_default_of_a_keyword(self: Any, message: Any, state: Any, *, question: Any = QUESTION) -> Any:
+    return [question]
+
+
+def by_a_default_inside(self: Any, message: Any, state: Any) -> Any:
+    def ask(question: Any = Ask("two", B, role="manager")) -> Any:  # noqa: B008  as is tried here
+        return question
+
+    return [Ask("one", A, role="manager"), ask()]
+
+
+def by_a_table_of_functions(self: Any, message: Any, state: Any) -> Any:
+    return [ASKERS["first"][0]("one")]
+
+
+def by_a_partial_of_a_helper(self: Any, message: Any, state: Any) -> Any:
+    return [ASKS_FOR_A()]
+
+
+def around(question: Ask[Any]) -> Callable[..., Any]:
+    return lambda *_: [question]
+
+
+by_a_closure = around(QUESTION)
+by_a_closure.__name__ = "by_a_closure"
+
+
+def by_a_submodule(self: Any, message: Any, state: Any) -> Any:
+    return [PACKAGE.asked_far.ask_far("one")]
+
+
+def by_a_package(self: Any, message: Any, state: Any) -> Any:
+    return [tests.unit.purity.asked_far.ask_far("one")]
+
+
+def by_an_import(self: Any, message: Any, state: Any) -> Any:
+    from tests.unit.purity.asked_far import ask_far  # noqa: PLC0415  as is tried here
+
+    return [ask_far("one")]
+
+
+def by_an_import_of_a_package(self: Any, message: Any, state: Any) -> Any:
+    import tests.unit.purity.asked_far  # noqa: PLC0415  as is tried here
+
+    return [tests.unit.purity.asked_far.ask_far("one")]
+
+
+def by_an_import_from_nearby(self: Any, message: Any, state: Any) -> Any:
+    from .asked_far import ask_far  # noqa: PLC0415  as is tried here
+
+    return [ask_far("one")]
+
+
+class Holder:
+    """Has what it asks at hand."""
+
+    question = QUESTION
+
+
+class Bearer:
+    """Is given what it asks."""
+
+    def __init__(self, ask: Any) -> None:
+        self.ask = ask
+
+
+class Inherited(Counter):
+    """Asks as the class above it does."""
+
+
+BEARER = Bearer(asked_nearby)
+
+
+def by_an_attribute_of_a_class(self: Any, message: Any, state: Any) -> Any:
+    return [Holder.question]
+
+
+def by_an_attribute_of_an_object(self: Any, message: Any, state: Any) -> Any:
+    return [BEARER.ask("one")]
+
+
+def by_a_class_above(self: Any, message: Any, state: Any) -> Any:
+    return [Inherited().question()]
+
+
 def nothing(self: Any, message: Any, state: Any) -> Any:
     return []
 
@@ -204,12 +312,28 @@ READ = {
     beside_a_proxy: "A",
     inside: "A",
     twice: "AB",
+    by_a_constant: "AB",
+    by_constants: "AB",
+    by_a_default: "AB",
+    by_a_default_of_a_keyword: "AB",
+    by_a_default_inside: "AB",
+    by_a_table_of_functions: "A",
+    by_a_partial_of_a_helper: "A",
+    by_a_closure: "AB",
+    by_a_submodule: "A",
+    by_a_package: "A",
+    by_an_import: "A",
+    by_an_import_of_a_package: "A",
+    by_an_import_from_nearby: "A",
+    by_an_attribute_of_a_class: "AB",
+    by_an_attribute_of_an_object: "A",
+    by_a_class_above: "A",
     nothing: "",
 }
 
 
-def read(decide: Callable[..., Any], base: type[Workflow[Any, Any, Any]] = Quiet) -> str:
-    made: Any = type("Made", (base,), {"decide": decide, "__module__": __name__})
+def read(decide: Callable[..., Any], base: type[Workflow[Any, Any, Any]] = Quiet, **attributes: Any) -> str:
+    made: Any = type("Made", (base,), {"decide": decide, "__module__": __name__, **attributes})
     found = answers_in(made)
     return "unread" if found is None else "".join(sorted(answer.__name__ for answer in found))
 
@@ -250,9 +374,54 @@ def stepwise(self: Any, message: Any, state: Any) -> Any:
     return [Ask("one", answer, role="manager") for answer in (A, B)]
 
 
-@pytest.mark.parametrize(
-    "decide", [by_a_parameter, passed_on, by_a_partial, from_a_message, starred, by_words, stepwise]
-)
+MAKERS = {"first": Ask}
+MANY: Any = [[] for _ in range(VALUES_LOOKED_AT)]
+
+
+class Review(Ask[Any], frozen=True):
+    """A kind of its own."""
+
+
+def by_a_table_of_classes(self: Any, message: Any, state: Any) -> Any:
+    return [MAKERS["first"]("one", A, role="manager")]
+
+
+def by_a_default_class(self: Any, message: Any, state: Any, make: Any = Ask) -> Any:
+    return [make("one", A, role="manager")]
+
+
+def by_a_kind_of_its_own(self: Any, message: Any, state: Any) -> Any:
+    return [Review("one", A, role="manager")]
+
+
+def by_a_module_that_is_not_there_yet(self: Any, message: Any, state: Any) -> Any:
+    from tests.unit.purity import asked_later  # noqa: PLC0415  # pyright: ignore[reportAttributeAccessIssue]
+
+    later: Any = asked_later  # pyright: ignore[reportUnknownVariableType]
+    return [later.ask_for_a("one")]
+
+
+def among_too_many(self: Any, message: Any, state: Any) -> Any:
+    return MANY
+
+
+UNREAD = [
+    by_a_parameter,
+    passed_on,
+    by_a_partial,
+    from_a_message,
+    starred,
+    by_words,
+    stepwise,
+    by_a_table_of_classes,
+    by_a_default_class,
+    by_a_kind_of_its_own,
+    by_a_module_that_is_not_there_yet,
+    among_too_many,
+]
+
+
+@pytest.mark.parametrize("decide", UNREAD)
 def test_where_it_cannot_be_read_that_is_told(decide: Callable[..., Any]) -> None:
     assert read(decide) == "unread"
 
@@ -262,6 +431,27 @@ def test_without_a_source_it_cannot_be_read() -> None:
     exec("def decide(self, message, state):\n    return [Ask('one', A, role='manager')]", space)  # noqa: S102
     quiet: Any = space["decide"]
     assert read(quiet) == "unread"
+
+
+@pytest.mark.parametrize(
+    "held",
+    [QUESTION, [QUESTION], {"first": QUESTION}, BEARER, Holder, ASKS_FOR_A, asked_nearby, staticmethod(asked_nearby)],
+)
+def test_what_a_class_holds_counts_too(held: Any) -> None:
+    assert read(lambda self, *_: [self.held], held=held) in {"A", "AB"}
+
+
+def test_a_module_that_a_class_holds_counts_too() -> None:
+    assert read(lambda self, *_: [self.held], held=asked_elsewhere) == "unread"
+
+
+def test_a_class_that_was_read_is_not_kept() -> None:
+    made: Any = type("Made", (Quiet,), {"decide": literally, "__module__": __name__})
+    assert answers_in(made) == {A, B}
+    gone = weakref.ref(made)
+    del made
+    gc.collect()
+    assert gone() is None
 
 
 def test_what_a_state_asks_counts_too() -> None:
