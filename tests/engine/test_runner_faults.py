@@ -87,7 +87,7 @@ def test_a_store_error_at_the_look_up_of_a_business_key_is_tried_again(
         async with job(make_app(), _fine, retry=QUICK, idempotency_key=lambda command: command.id) as app:
             failed = fail_once(app, monkeypatch)
             await (await app.send(Start("j-1"))).result()
-            assert failed == ["j-1"]
+            assert failed == ["key:Work:j-1"]
 
     run(main)
 
