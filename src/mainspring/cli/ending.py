@@ -101,12 +101,12 @@ async def ended(main: Coroutine[Any, Any, int]) -> int:
         code = await main
     except Exception as error:
         if await _goes_on():
-            if not isinstance(error, MainspringError):
-                traceback.print_exc()
-                leave(REFUSED)
-            why = told(error)
-            why.show()
-            leave(why.exit_code)
+            if isinstance(error, MainspringError):
+                why = told(error)
+                why.show()
+                leave(why.exit_code)
+            traceback.print_exc()
+            leave(REFUSED)
         raise
     if await _goes_on():
         leave(code)

@@ -243,7 +243,7 @@ class Connection(HttpToolsProtocol):
         self.app = self._served if fits else _Refused(self._too_long())
         super().on_headers_complete()
         # Of a request to speak another way, what follows would be read as requests that nobody in front has looked at.
-        self._deaf = bool(self.parser.should_upgrade())
+        self._deaf = self.parser is not None and self.parser.should_upgrade()
         if self._deaf or not (fits and self._has_place):
             self.cycle.keep_alive = False
 
