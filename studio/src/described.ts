@@ -115,10 +115,10 @@ export interface StuckFound {
     id: string;
     status: string;
     state: string;
-    by: "bound" | "dwell";
+    by: "suspended" | "bound" | "dwell";
     running_seconds: number;
     state_seconds: number;
-    limit_seconds: number;
+    limit_seconds: number | null;
     usual_seconds: number | null;
     stays: number;
     reason: { cause: string; texts: string[] };

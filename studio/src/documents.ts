@@ -91,10 +91,20 @@ export interface OutputDocument {
   attempts: number;
 }
 
+export interface ChildDocument {
+  position: number;
+  type: string | null;
+  began: string;
+  done: number | null;
+  total: number | null;
+}
+
 export interface WaitingDocument {
   inbox: InputDocument[];
   outbox: OutputDocument[];
   timers: OutputDocument[];
+  children: ChildDocument[];
+  tasks: string[];
   held_back: string[];
 }
 

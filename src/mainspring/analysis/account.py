@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from mainspring.analysis.rows import OutlinePage
-from mainspring.analysis.tally import Run, Wait, WorkflowTally
+from mainspring.analysis.tally import NOT_KEPT, Run, Wait, WorkflowTally
 from mainspring.port.outlines import OutlineSpot
 from mainspring.port.records import ENDED, InstanceRow
 
@@ -94,8 +92,22 @@ class Account:
         self._run = self._nobody
         self._rows = {row.key: row for row in instances}
         self.instances += len(instances)
-        for row in () if self._windowed else instances:
-            self._tallies[row.workflow].statuses[row.status] += 1
+        for row in instances:
+            if not self._windowed:
+                self._tallies[row.workflow].statuses[row.status] += 1
+            if row.version == 0 and row.status == "suspended":
+                self._take_unbegun(row)
+
+    def _take_unbegun(self, row: InstanceRow) -> None:
+        """Take one whose first input failed: it has no stream, and stands still all the same."""
+        counted, tally = self._since_us <= row.updated_us < self._until_us, self._tallies[row.workflow]
+        if counted:
+            tally.faults += 1
+        if self._windowed and counted:
+            tally.statuses[row.status] += 1
+        if counted or not self._windowed:
+            state, since_us = row.state or NOT_KEPT, row.created_us
+            tally.wait(Wait(self._now_us - since_us, row.key, row.id, state, since_us, since_us, row.status), None)
 
     def _next(self, run: Run, key: int, version: int, time_us: int) -> Run:
         """Leave a run for the next: of another instance, or of one that begins anew."""
@@ -152,11 +164,6 @@ class Account:
         # Where the history is not kept, all that is known is when it last moved.
         entered_us = run.entered_us if run.whole else row.updated_us
         wait = Wait(now_us - entered_us, row.key, row.id, state, entered_us, run.began_us, row.status)
-        tally.waiting[state].values.append(wait.age_us)
         bound_us = self._bounds.get(row.workflow)
-        if bound_us is not None and now_us - run.began_us > bound_us:
-            tally.overdue_count += 1
-            tally.overdue.add(replace(wait, age_us=now_us - run.began_us))
-        else:
-            tally.in_time[state].values.append(wait.age_us)
-            tally.waits[state].add(wait)
+        running_us = now_us - run.began_us
+        tally.wait(wait, running_us if bound_us is not None and running_us > bound_us else None)

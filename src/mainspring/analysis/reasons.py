@@ -19,13 +19,13 @@ The store is asked for all of these; what is found first is the cause:
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.analysis.awaited import OpenChild, awaited_of
 from mainspring.analysis.held import held_back
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
@@ -34,6 +34,7 @@ from mainspring.engine.unread import Fleet, fleet_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
+from mainspring.port.tasks import TaskRow
 
 Cause: TypeAlias = Literal[
     "suspended",
@@ -54,8 +55,6 @@ Cause: TypeAlias = Literal[
 
 OUTPUTS_LOOKED_AT: Final = 20
 INPUTS_LOOKED_AT: Final = 100
-EVENTS_PER_READ: Final = 20_000
-TASKS_LOOKED_AT: Final = 20
 LETTERS_LOOKED_AT: Final = 10_000
 LETTERS_PER_PAGE: Final = 200
 CAUSES_TOLD: Final = 3
@@ -141,9 +140,9 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
         more = more.replace(" more", " or more") if len(waiting) == INPUTS_LOOKED_AT else more
         told.append(("inbox", f"{waiting[0].type} came {_ago(waiting[0].time_us, now_us)}{more}: no worker took it"))
     told += _each("handler", (_waiting(claim, now_us) for claim in outputs if not claim.attempts))
-    children, asked = await _asked(store, row.key, now_us)
-    told += _each("child", children)
-    told += _each("task", await _tasks(store, ref, asked, now_us))
+    awaited = await awaited_of(store, row)
+    told += _each("child", (_child(child, now_us) for child in awaited.children))
+    told += _each("task", (_task(task, now_us) for task in awaited.tasks))
     told += _each("timer", (_timer(claim, now_us) for claim in timers))
     if not told:
         told.append(("nothing", "nothing is under way: only a message from outside can wake it"))
@@ -177,39 +176,17 @@ def _timer(claim: OutputClaim, now_us: int) -> str:
     return f"the timer {claim.type} was due {_ago(claim.due_us, now_us)}, and no worker took it"
 
 
-async def _asked(store: Store, key: int, now_us: int) -> tuple[list[str], Sequence[int]]:
-    """Return which children and fan-outs have no outcome yet, and the versions of the last tasks that were asked.
-
-    All of a stream is read, in pages: what it waits for may be as old as it is.
-    """
-    children: dict[int, str] = {}
-    asked: deque[int] = deque(maxlen=TASKS_LOOKED_AT)
-    after = 0
-    while events := await store.outlines([(key, after)], EVENTS_PER_READ):
-        for _, version, event, time_us, type, kind, cause, *_ in events:
-            if event in ("ChildStarted", "FannedOut"):
-                what = f"its child, begun by {type}" if event == "ChildStarted" else "its fan-out, begun"
-                children[version] = f"{what} {_ago(time_us, now_us)}, has not ended"
-            elif event == "Asked":
-                asked.append(version)
-            elif event == "Began":
-                children.clear()  # one that begins anew waits for nobody yet
-            elif kind is not None and cause is not None:
-                children.pop(cause, None)
-        after = events[-1][1]
-    return list(children.values()), asked
+def _child(child: OpenChild, now_us: int) -> str:
+    if not child.is_fan_out:
+        return f"its child, begun by {child.type} {_ago(child.began_us, now_us)}, has not ended"
+    progress = f": {child.progress}" if child.progress else ""
+    return f"its fan-out, begun {_ago(child.began_us, now_us)}, has not ended{progress}"
 
 
-async def _tasks(store: Store, ref: Ref, asked: Sequence[int], now_us: int) -> list[str]:
-    told: list[str] = []
-    for version in asked:
-        task = await store.task(ref, version)
-        if task is None or task.status != "open":
-            continue
-        whom = task.person or task.role or "anybody"
-        held = f", held by {task.claimed_by}" if task.claimed_by else ""
-        told.append(f"the task {task.title!r} was opened for {whom} {_ago(task.opened_us, now_us)}{held}")
-    return told
+def _task(task: TaskRow, now_us: int) -> str:
+    whom = task.person or task.role or "anybody"
+    held = f", held by {task.claimed_by}" if task.claimed_by else ""
+    return f"the task {task.title!r} was opened for {whom} {_ago(task.opened_us, now_us)}{held}"
 
 
 def _counted(count: int, what: str) -> str:

@@ -1,9 +1,13 @@
-"""Instances that seem stuck: those that run longer than their workflow says, and those that stay unusually long.
+"""Instances that seem stuck: suspended ones, those that run longer than their workflow says or stay unusually long.
+
+One that is suspended is stuck for certain, and comes first; then those of which something is wrong, then those that
+wait as they should, only for long.
 
 What is unusual, the finished stays in the same state say. Their durations spread over magnitudes, so logarithms are
 compared: the median, and the median distance from it, which a few odd ones do not move. The fence lies so far above the
 median that of all stays, finished and not, half a one would be expected behind it if they were alike (Chauvenet's
-criterion): nobody sets a threshold, and the more instances there are, the further it moves away.
+criterion): nobody sets a threshold, and the more instances there are, the further it moves away. It is never nearer
+than a minute: where others were answered in milliseconds, one may take seconds, and a person does.
 """
 
 from __future__ import annotations
@@ -28,21 +32,25 @@ from mainspring.port.store import Store
 
 LEAST_STAYS: Final = 20
 """Fewer finished stays in a state say nothing about what is unusual there."""
+LEAST_FENCE_SECONDS: Final = 60
+"""Nobody is called stuck for a shorter stay, however quick the others were."""
 SHOWN: Final = 50
 
 # The median distance of normally distributed values is so much smaller than their standard deviation.
 _SIGMAS: Final = 1.4826
 _MICROSECOND: Final = timedelta(microseconds=1)
 
-By: TypeAlias = Literal["bound", "dwell"]
+By: TypeAlias = Literal["suspended", "bound", "dwell"]
+# What is waited for as it should be: nothing is wrong, as far as can be seen.
+_AS_IT_SHOULD: Final = frozenset({"handler", "child", "task", "timer", "nothing", "gone"})
 
 
 class Stuck(Struct, frozen=True):
     """An instance that seems stuck.
 
-    `by` says why it is here: `bound`, it runs longer than its workflow's `expected_within`; `dwell`, it is unusually
-    long in its state. `limit_seconds` is that bound, or the fence; `usual_seconds` the median of the finished stays in
-    this state, and `stays` how many there were.
+    `by` says why it is here: `suspended`, it goes on only when somebody lets it; `bound`, it runs longer than its
+    workflow's `expected_within`; `dwell`, it is unusually long in its state. `limit_seconds` is that bound, or the
+    fence; `usual_seconds` the median of the finished stays in this state, and `stays` how many there were.
     """
 
     instance: str
@@ -53,7 +61,7 @@ class Stuck(Struct, frozen=True):
     by: By
     running_seconds: float
     state_seconds: float
-    limit_seconds: float
+    limit_seconds: float | None
     usual_seconds: float | None
     stays: int
     reason: Reason
@@ -102,7 +110,7 @@ def fence_of(finished: Sample, waiting: int) -> Fence | None:
     # Where all took equally long, the fence is not nearer than what a sample can tell apart.
     sigma = max(distance, RELATIVE_ERROR) * _SIGMAS
     sigmas = NormalDist().inv_cdf(1 - 1 / (2 * (stays + waiting)))
-    return Fence(math.exp(middle + sigmas * sigma), math.exp(middle), stays)
+    return Fence(max(math.exp(middle + sigmas * sigma), LEAST_FENCE_SECONDS * 1e6), math.exp(middle), stays)
 
 
 async def stuck_of(
@@ -128,11 +136,12 @@ async def stuck_of(
         more, how_many = _suspects(workflow, tally, bounds.get(workflow))
         suspects += more
         found += how_many
-    suspects.sort(key=lambda suspect: (-suspect.excess, suspect.workflow, suspect.wait.id))
+    suspects.sort(key=lambda suspect: (suspect.by != "suspended", -suspect.excess, suspect.workflow, suspect.wait.id))
     chosen = suspects[:limit]
     reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen])
-    shown = tuple(_told(suspect, reason, now_us) for suspect, reason in zip(chosen, reasons, strict=True))
-    return StuckFound(moment(now_us), shown, found, looked_at)
+    shown = [_told(suspect, reason, now_us) for suspect, reason in zip(chosen, reasons, strict=True)]
+    shown.sort(key=lambda one: (one.by != "suspended", one.reason.cause in _AS_IT_SHOULD))
+    return StuckFound(moment(now_us), tuple(shown), found, looked_at)
 
 
 def bounds_of(registry: Registry) -> dict[str, timedelta]:
@@ -145,12 +154,14 @@ class _Suspect(Struct, frozen=True):
     workflow: str
     wait: Wait
     by: By
-    limit_us: float
+    limit_us: float | None
     fence: Fence | None
 
     @property
     def excess(self) -> float:
-        """How many times over the limit it is."""
+        """How many times over the limit it is; of a suspended one, how old."""
+        if self.limit_us is None:
+            return self.wait.age_us
         return self.wait.age_us / self.limit_us if self.limit_us else math.inf
 
 
@@ -161,8 +172,9 @@ def _suspects(workflow: str, tally: WorkflowTally, bound: timedelta | None) -> t
         for state, waiting in tally.waiting.items()
     }
     bound_us = (bound or timedelta(0)) // _MICROSECOND
-    found = [_Suspect(workflow, wait, "bound", bound_us, fences[wait.state]) for wait in tally.overdue.longest()]
-    how_many = tally.overdue_count
+    found = [_Suspect(workflow, wait, "suspended", None, fences[wait.state]) for wait in tally.suspended.longest()]
+    found += [_Suspect(workflow, wait, "bound", bound_us, fences[wait.state]) for wait in tally.overdue.longest()]
+    how_many = tally.suspended_count + tally.overdue_count
     for state, fence in fences.items():
         if fence is not None and state in tally.waits:
             longest = [wait for wait in tally.waits[state].longest() if wait.age_us > fence.limit_us]
@@ -183,7 +195,7 @@ def _told(suspect: _Suspect, reason: Reason, now_us: int) -> Stuck:
         by=suspect.by,
         running_seconds=(now_us - wait.began_us) / 1e6,
         state_seconds=(now_us - wait.entered_us) / 1e6,
-        limit_seconds=suspect.limit_us / 1e6,
+        limit_seconds=None if suspect.limit_us is None else suspect.limit_us / 1e6,
         usual_seconds=None if fence is None else fence.usual_us / 1e6,
         stays=0 if fence is None else fence.stays,
         reason=reason,

@@ -10,6 +10,7 @@ from heapq import heappush, heappushpop
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from mainspring.analysis.samples import Sample
 from mainspring.analysis.timeline import Timeline
@@ -22,9 +23,12 @@ NOT_KEPT: Final = "(not kept)"
 SENDS_KEPT: Final = 10_000
 MOVES_KEPT: Final = 1_000
 LONGEST_KEPT: Final = 1_000
-"""Of each state, and of those that are overdue: as many as may be asked for."""
+"""Of each state, and of those that are overdue or suspended: as many as may be asked for."""
 
-_COUNTS: Final = ("events", "bytes", "begun", "faults", "suspensions", "resets", "incomplete", "overdue_count")
+_COUNTS: Final = (
+    *("events", "bytes", "begun", "faults", "suspensions", "resets", "incomplete"),
+    *("overdue_count", "suspended_count"),
+)
 _SEND_FAILED: Final = type_of(SendFailed).name
 
 
@@ -122,12 +126,27 @@ class WorkflowTally:
         self.commands: defaultdict[str, CommandTally] = defaultdict(CommandTally)
         self.entered_again: Counter[str] = Counter()
         self.variants = Variants()
-        # All that have not ended, by state; those of them that are not overdue once more, so that none is found twice.
+        # All that have not ended, by state; those of them that are neither suspended nor overdue once more, so that
+        # none is found twice.
         self.waiting: defaultdict[str, Sample] = defaultdict(Sample)
         self.in_time: defaultdict[str, Sample] = defaultdict(Sample)
         self.waits: defaultdict[str, Waits] = defaultdict(Waits)
         self.overdue = Waits()
-        self.overdue_count = 0
+        self.suspended = Waits()
+        self.overdue_count = self.suspended_count = 0
+
+    def wait(self, wait: Wait, overdue_us: int | None) -> None:
+        """Take an instance that has not ended; `overdue_us` is how long it runs, if that is longer than expected."""
+        self.waiting[wait.state].values.append(wait.age_us)
+        if wait.status == "suspended":
+            self.suspended_count += 1
+            self.suspended.add(wait)
+        elif overdue_us is not None:
+            self.overdue_count += 1
+            self.overdue.add(replace(wait, age_us=overdue_us))
+        else:
+            self.in_time[wait.state].values.append(wait.age_us)
+            self.waits[wait.state].add(wait)
 
     def merge(self, other: WorkflowTally) -> None:
         """Take what another has counted of other instances."""
@@ -148,6 +167,7 @@ class WorkflowTally:
         self.timeline.merge(other.timeline)
         self.variants.merge(other.variants)
         self.overdue.merge(other.overdue)
+        self.suspended.merge(other.suspended)
 
     def settle(self) -> None:
         """Let the samples stay small."""

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
-from mainspring.core.execution import Execution, execution_log
+from mainspring.core.execution import Execution, execution_log, unbegun
 from mainspring.core.story import Entry
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
@@ -27,6 +27,7 @@ from mainspring.errors import (
 from mainspring.port.attributes import Value
 from mainspring.port.ids import shown
 from mainspring.port.records import InputRow, InstanceRow, OutputClaim, Ref
+from mainspring.port.store import Store
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -113,7 +114,8 @@ class Instance(Generic[In, State, Out]):
 
     async def log(self) -> list[Execution]:
         """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""
-        return execution_log(await self.stream())
+        lines = execution_log(await self.stream())
+        return lines or await log_before_its_stream(self._app.engine.store, await self.row())
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
@@ -239,6 +241,14 @@ class Receipt(Instance[Any, Any, Out]):
             problem = "was sent in a transaction that has not committed"
             raise OperationError(str(self._ref), problem, "Ask behind the transaction's block, if that ended well.")
         return await super().result(timeout)
+
+
+async def log_before_its_stream(store: Store, row: InstanceRow) -> list[Execution]:
+    """Return what has kept an instance from taking its first input: no stream tells of that, but its row does."""
+    if row.version:
+        return []
+    waits = bool(await store.inbox(Ref(row.workflow, row.id), 1))
+    return unbegun(row.status, moment(row.updated_us), row.error, row.state, waits=waits)
 
 
 def _refuse_purged(row: InstanceRow) -> None:

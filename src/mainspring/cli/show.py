@@ -8,6 +8,7 @@ from typing import Any
 import click
 from msgspec import Struct
 
+from mainspring.analysis.awaited import Awaited, awaited_of
 from mainspring.analysis.held import held_among
 from mainspring.analysis.reasons import letters_of
 from mainspring.app import Mainspring
@@ -38,7 +39,7 @@ from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
 from mainspring.port.ids import plain
-from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import ENDED, DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
@@ -48,7 +49,7 @@ LETTERS_NAMED = 5
 class Waiting(Struct, frozen=True):
     """What an instance waits for.
 
-    >>> Waiting([], [], [], []).count
+    >>> Waiting([], [], [], [], Awaited([], [])).count
     0
     """
 
@@ -57,11 +58,13 @@ class Waiting(Struct, frozen=True):
     timers: list[OutputClaim]
     held_back: list[str]
     """Why workers hold some of these back, or cannot read them."""
+    awaited: Awaited
 
     @property
     def count(self) -> int:
         """How much that is."""
-        return len(self.inbox) + len(self.outbox) + len(self.timers)
+        others = len(self.awaited.children) + len(self.awaited.tasks)
+        return len(self.inbox) + len(self.outbox) + len(self.timers) + others
 
 
 @click.command(
@@ -91,7 +94,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         after = max(0, end - last) if last is not None else 0
         rows = [row for row in await whole_stream(store, ref, after) if row.version <= end]
         state = await state_at(app, loaded, at)
-        waiting = await _waiting(app, ref) if at is None else Waiting([], [], [], [])
+        waiting = await _waiting(app, loaded.row) if at is None else Waiting([], [], [], [], Awaited([], []))
         if as_json:
             write_json(_document(loaded.row, rows, state, waiting))
             return
@@ -146,12 +149,15 @@ def _checked(loaded: Loaded, at: int | None) -> int:
     return checked_version(loaded, at)
 
 
-async def _waiting(app: Mainspring, ref: Ref) -> Waiting:
-    store = app.engine.store
+async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
+    store, ref = app.engine.store, Ref(row.workflow, row.id)
     inbox = await store.inbox(ref, WAITING)
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
-    return Waiting(inbox, outbox, timers, await held_among(store, ref, inbox, [*outbox, *timers]))
+    held = await held_among(store, ref, inbox, [*outbox, *timers])
+    # What has ended waits for nobody: its children are cancelled, or go on alone.
+    awaited = Awaited([], []) if row.status in ENDED else await awaited_of(store, row)
+    return Waiting(inbox, outbox, timers, held, awaited)
 
 
 # ---- for programs
@@ -166,6 +172,7 @@ def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting:
         "inbox": [input_document(input) for input in waiting.inbox],
         "outbox": [output_document(claim, None) for claim in waiting.outbox],
         "timers": [output_document(claim, read_detail(claim.detail).key) for claim in waiting.timers],
+        **waiting.awaited.documents(),
         "held_back": waiting.held_back,
     }
 
@@ -224,6 +231,13 @@ def _write_waiting(waiting: Waiting, now_us: int) -> None:
     ]
     for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
         rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
+    for child in waiting.awaited.children:
+        what, note = ("fan-out", child.progress) if child.is_fan_out else ("child", "")
+        since = f"begun {distance(child.began_us, now_us)}"
+        rows.append((what, "" if child.is_fan_out else child.type or "", "", f"{note}, {since}" if note else since))
+    for task in waiting.awaited.tasks:
+        whom = task.person or task.role or "anybody"
+        rows.append(("task", task.title, "", f"opened for {whom} {distance(task.opened_us, now_us)}"))
     write_table(("waits in", "message", "due", "note"), rows)
     for why in waiting.held_back:
         click.secho(visible(why), fg="red")
@@ -244,8 +258,10 @@ def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLett
         click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it;")
         click.echo(f"if it is suspended still, {command('resume', identity)} lets it go on.")
     elif waiting.inbox and by is None:
-        first = visible(waiting.inbox[0].type)
+        first = waiting.inbox[0]
         again, past = command("retry", identity), command("skip", identity)
-        click.echo(f"Mend the cause, then {again}; or {past} passes over {first}.")
+        body = visible(first.body.decode(errors="replace"))
+        click.echo(f"It failed at {visible(first.type)} {body} ({visible(plain(first.message_id))}).")
+        click.echo(f"Mend the cause, then {again}; or {past} passes over {visible(first.type)}.")
     else:
         click.echo(f"{command('resume', identity)} lets it go on.")

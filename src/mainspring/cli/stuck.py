@@ -52,9 +52,10 @@ def stuck(
 ) -> int:
     """List instances that seem stuck, and why.
 
-    Those that run longer than their workflow's `expected_within`, and those that are in their state much longer than
-    others were: compared with all finished stays there, without a threshold that somebody has to set. Below them stands
-    what is held back now, whosever it is. Exit code 1 says that there is something.
+    Those that are suspended first; then those that run longer than their workflow's `expected_within`, and those that
+    are in their state much longer than others were (compared with all finished stays there, and for a minute at least):
+    among them, those of which something is wrong before those that only wait. Below them stands what is held back now,
+    whosever it is. Exit code 1 says that there is something.
     """
     where = filter_of(workflow=workflow, id_prefix=prefix, attributes=[condition(text) for text in attribute])
 
@@ -91,7 +92,9 @@ def _write(found: StuckFound) -> None:
 
 def _cells(stuck: Stuck) -> tuple[str, ...]:
     usual = "" if stuck.usual_seconds is None else f"{lasting(stuck.usual_seconds)} (of {stuck.stays:,})"
-    if stuck.by == "bound":
+    if stuck.limit_seconds is None:
+        why = "is suspended"
+    elif stuck.by == "bound":
         why = f"runs for {lasting(stuck.running_seconds)}, expected within {lasting(stuck.limit_seconds)}"
     else:
         why = f"unusual there after {lasting(stuck.limit_seconds)}"

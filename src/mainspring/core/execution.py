@@ -99,6 +99,19 @@ def execution_log(entries: Iterable[Entry]) -> list[Execution]:
     return log
 
 
+def unbegun(status: str, time: datetime, reason: str | None, state: str | None, *, waits: bool) -> list[Execution]:
+    """Return the log of an instance without a stream: what has kept it from taking its first input.
+
+    `waits` says that an input waits for it.
+
+    >>> [line.what for line in unbegun("suspended", datetime(2026, 1, 1), "no", None, waits=True)]
+    ['Faulted']
+    """
+    ways: dict[str, What] = {"cancelled": "Cancelled", "terminated": "Terminated"}
+    what = ways.get(status) if status != "suspended" else "Faulted" if waits else "Suspended"
+    return [] if what is None else [Execution(0, what, time, reason or "", state)]
+
+
 def _told(entry: Entry) -> tuple[What | None, str]:
     match entry.event:
         case Received(message):

@@ -61,6 +61,7 @@ class Lane:
         "looks",
         "purged_us",
         "queue",
+        "recorded_state",
         "ref",
         "result",
         "returned",
@@ -98,6 +99,7 @@ class Lane:
         self.version = 0
         self.snapshot_version = 0
         self.state: Any = self.entry.workflow.initial_state
+        self.recorded_state: str | None = None
         self.status: Status = "running"
         self.ending = False
         self.error: str | None = None

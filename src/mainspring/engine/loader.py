@@ -164,7 +164,7 @@ class Loader:
             return
         lane.exists = True
         lane.key, lane.version, lane.context = row.key, row.version, row.context
-        lane.status, lane.error = row.status, row.error
+        lane.status, lane.error, lane.recorded_state = row.status, row.error, row.state
         lane.fold_error = error
         lane.asked = True
         _leave_newer(lane, row)
@@ -193,6 +193,7 @@ class Loader:
             lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
+            lane.recorded_state = row.state
             entry = pinned(lane.entry, loaded)
             if entry is None:
                 lane.elsewhere = Elsewhere(

@@ -232,9 +232,7 @@ class Operations:
         goes_on = not ledger.active and len(rows) == 1
         accepts = then_rows(recorder, ref, ledger, read_context(row.context), now_us) if goes_on else ()
         status: Status = "compensating" if ledger.active else "running" if goes_on else _end_of(ledger)
-        unit = self._unit(
-            row, tuple(rows), status, actor, error=None if status == "failed" or goes_on else ledger.reason
-        )
+        unit = self._unit(row, tuple(rows), status, actor, error=None if goes_on else ledger.reason)
         return replace(unit, outputs=tuple(outputs), accepts=accepts)
 
     def _entry(self, ref: Ref) -> WorkflowEntry:

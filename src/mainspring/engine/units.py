@@ -80,7 +80,7 @@ def error_text(error: BaseException) -> str:
 class _Written:
     """A step's rows as they are written one after the other."""
 
-    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "result", "rows", "status")
+    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "reason", "result", "rows", "status")
 
     def __init__(self, asked: bool) -> None:
         self.asked = asked
@@ -92,6 +92,7 @@ class _Written:
         self.opens: list[TaskOpening] = []
         self.status: Status = "running"
         self.result: Any = None
+        self.reason: str | None = None
 
     def note(self, event: Any, version: int) -> None:
         """Take in an event that has nothing to be carried out."""
@@ -105,12 +106,11 @@ class _Written:
             self.close(event.key)
         elif isinstance(event, Completed):
             self.status, self.result = "completed", cast("Any", event).result
-        elif isinstance(event, Failed):
-            self.status, self.result = "failed", event.reason
+        elif isinstance(event, Failed | Cancelled):
+            self.status = "failed" if isinstance(event, Failed) else "cancelled"
+            self.result, self.reason = event.reason, event.reason[:ERROR_CHARACTERS]
         elif isinstance(event, Compensating):
             self.status = "compensating"
-        elif isinstance(event, Cancelled):
-            self.status, self.result = "cancelled", event.reason
 
     def close(self, key: str) -> None:
         """Close the task under a key with its timers, also one that this very step has asked."""
@@ -148,7 +148,7 @@ class Units:
         if written.status in ENDED:
             self._tell_of_end(lane, pending, written)
         snapshot = self._snapshot(lane, taken, ended=ended)
-        lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, None
+        lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, written.reason
         lane.ending, lane.result = ended, written.result
         unit = Unit(
             workflow=lane.ref.workflow,
@@ -158,6 +158,7 @@ class Units:
             events=tuple(written.rows),
             status=written.status,
             state=state_name,
+            error=lane.error,
             definition_version=lane.entry.definition.version,
             context=lane.context,
             renews=anew,
@@ -190,9 +191,7 @@ class Units:
         accepts = unit.accepts
         if ledger.active:
             lane.status, lane.error = "compensating", ledger.reason
-        elif lane.status == "cancelled":
-            lane.error = ledger.reason
-        elif lane.status != "failed":
+        elif lane.status not in ENDED:
             lane.status = "running"
             accepts = (
                 *accepts,
@@ -453,6 +452,8 @@ class Units:
 def _state_name(lane: Lane) -> str | None:
     if lane.elsewhere is not None:
         return lane.elsewhere.state
+    if lane.fold_error is not None:
+        return lane.recorded_state
     return lane.entry.definition.states.get(cast("type[Any]", type(lane.state)))
 
 

@@ -228,11 +228,14 @@ class Store(Protocol):
         ...
 
     async def stats(self) -> Stats:
-        """Return depths and ages."""
+        """Return depths and ages. Of instances, what `tally` counts."""
         ...
 
     async def tally(self) -> Tally:
-        """Return how many instances there are by workflow and status; no tombstones. It looks at all of them."""
+        """Return how many instances there are by workflow and status; no tombstones, and none of `ENGINES_OWN`.
+
+        It looks at all of them.
+        """
         ...
 
     async def workers(self) -> list[WorkerRow]:

@@ -16,6 +16,7 @@ from mainspring.port.outlines import Outline
 from mainspring.port.records import (
     ARMED,
     ENDED,
+    ENGINES_OWN,
     DeadLetter,
     EventRow,
     InputRow,
@@ -226,8 +227,9 @@ def attribute_names(instances: Iterable[Instance]) -> list[AttributeName]:
 
 
 def tally_of(rows: Iterable[InstanceRow]) -> Tally:
-    """Return how many instances there are by workflow and status; no tombstones."""
-    return dict(Counter((row.workflow, row.status) for row in rows if row.purged_us is None))
+    """Return how many instances there are by workflow and status; no tombstones, and none of the engine's own."""
+    own = (row for row in rows if row.purged_us is None and not row.workflow.startswith(ENGINES_OWN))
+    return dict(Counter((row.workflow, row.status) for row in own))
 
 
 def waiting_of(rows: Iterable[InputRow]) -> list[Waiting]:

@@ -17,6 +17,7 @@ from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.app.given import checked_place
+from mainspring.app.instance import log_before_its_stream
 from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log
 from mainspring.engine.loader import readable
@@ -65,6 +66,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         recorder = readable(known, found).recorder
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
         lines = execution_log([recorder.entry(ref, row) for row in rows])
+        lines = lines or await log_before_its_stream(app.engine.store, found.row)
         more = len(rows) == limit and rows[-1].version < found.row.version
         return answer({"items": [_line(served, line) for line in lines], "next": rows[-1].version if more else None})
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
+from mainspring.analysis.awaited import Awaited, awaited_of
 from mainspring.analysis.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
@@ -19,7 +20,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.errors.reading import UNREADABLE
-from mainspring.port.records import EventRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import ENDED, EventRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
@@ -134,17 +135,19 @@ def _waiting(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.WaitingDocument}, **responses(401, 403, 404, 410, 503)},
     )
     async def waiting(workflow: Workflow, id: Id) -> Response:
-        """Return what an instance waits for: inputs, commands and timers; the next hundred of each."""
+        """Return what an instance waits for: inputs, commands, timers, children and tasks; the next hundred of each."""
         ref, store = Ref(workflow, id), app.engine.store
-        await loaded(app, workflow, id, events=0)
+        row = (await loaded(app, workflow, id, events=0)).row
         inbox = await store.inbox(ref, WAITING)
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
         timers = await store.outputs(ref, timers=True, limit=WAITING)
+        awaited = Awaited([], []) if row.status in ENDED else await awaited_of(store, row)
         return answer(
             {
                 "inbox": fitting(served.shown(input_document(row)) for row in inbox),
                 "outbox": _outputs(served, outbox),
                 "timers": _outputs(served, timers),
+                **awaited.documents(),
                 "held_back": await held_among(store, ref, inbox, [*outbox, *timers]),
             }
         )

@@ -164,12 +164,24 @@ class OutputDocument(Document):
     attempts: int
 
 
+class ChildDocument(Document):
+    """A child or a fan-out that has not ended."""
+
+    position: int = Field(description="Where the stream says that it was begun.")
+    type: str | None = Field(description="The type of the message that began the child; null of a fan-out.")
+    began: datetime
+    done: int | None = Field(description="How many parts of a fan-out are done.")
+    total: int | None = Field(description="How many parts a fan-out has.")
+
+
 class WaitingDocument(Document):
     """What an instance waits for."""
 
     inbox: list[InputDocument]
     outbox: list[OutputDocument]
     timers: list[OutputDocument]
+    children: list[ChildDocument]
+    tasks: list[str] = Field(description="The ids of open tasks, the last twenty that were asked.")
     held_back: list[str] = Field(
         description="Why some of these wait: what a command calls is away, or no worker that runs can read them."
     )

@@ -178,7 +178,7 @@ function Stuck(): JSX.Element {
               {found.found > found.shown.length && <li class="faint">and {amount(found.found - found.shown.length)} more</li>}
             </ul>
           ) : (
-            <Empty>None of {several(found.looked_at, "instance")} that run is unusually late.</Empty>
+            <Empty>None of {several(found.looked_at, "instance")} is suspended, or unusually late.</Empty>
           )
         }
       </Shown>

@@ -1,4 +1,4 @@
-// What an instance waits for: inputs that are not taken yet, commands that are not carried out, timers, people.
+// What an instance waits for: inputs that are not taken yet, commands that are not carried out, timers, children, people.
 
 import type { ComponentChildren, JSX } from "preact";
 import { ask, path, type Page } from "../api";
@@ -6,7 +6,7 @@ import type { InstanceDocument, OutputDocument, TaskDocument, WaitingDocument } 
 import { useEvery, useLoad } from "../hooks";
 import { Card, Empty, Json, Shown, When } from "../parts/basics";
 import { link } from "../route";
-import { several } from "../text";
+import { amount, several } from "../text";
 
 const REFRESH_SECONDS = 2;
 const TASKS_LOOKED_AT = 1_000;
@@ -47,6 +47,14 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
           <Several title="Timers" empty="No timer runs.">
             {found.timers.map((timer) => (
               <Waiting key={timer.version} title={timer.type} facts={`key ${timer.key ?? "–"}`} time={timer.due} message={timer.message} />
+            ))}
+          </Several>
+          <Several title="Children" empty="No child and no fan-out runs.">
+            {found.children.map((child) => (
+              <li key={child.position}>
+                <b>{child.type ?? "fan-out"}</b>
+                {child.total !== null && ` · ${amount(child.done ?? 0)} of ${several(child.total, "part")} done`} · begun <When time={child.began} />
+              </li>
             ))}
           </Several>
           <Shown of={tasks}>

@@ -14,7 +14,7 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from mainspring.analysis import reasons, tally
+from mainspring.analysis import awaited, reasons, tally
 from mainspring.analysis.samples import Sample
 from mainspring.analysis.stuck import LEAST_STAYS, Stuck, StuckFound, fence_of, stuck_of
 from mainspring.port.records import (
@@ -107,7 +107,7 @@ def test_one_that_stays_unusually_long_is_found(tmp_path: Path) -> None:
         assert (stuck.instance, stuck.by, stuck.state) == ("Orders/slow", "dwell", "Waiting")
         assert (stuck.stays, found.found, found.looked_at) == (60, 1, 2)
         assert stuck.usual_seconds == pytest.approx(59 * 60)
-        assert 4_200 < stuck.limit_seconds < 10_000
+        assert 4_200 < (stuck.limit_seconds or 0) < 10_000
         assert stuck.state_seconds == stuck.running_seconds == 86_400
 
     on(tmp_path, body)
@@ -298,7 +298,7 @@ def test_a_child_that_runs_is_told(tmp_path: Path) -> None:
 
 
 def test_a_child_far_back_or_far_on_in_a_long_stream_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reasons, "EVENTS_PER_READ", 2)
+    monkeypatch.setattr(awaited, "EVENTS_PER_READ", 2)
     child = EventRow(0, "ChildStarted", 0, "Ship", 1, b"{}", cause=2)
 
     async def make(bed: Bed) -> None:
@@ -333,3 +333,45 @@ def test_what_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
         assert [(stuck.id, stuck.reason.cause) for stuck in found] == [("o", "damaged"), ("p", "nothing")]
 
     on(tmp_path, body)
+
+
+def test_a_suspended_one_is_stuck_at_once_and_comes_first(tmp_path: Path) -> None:
+    async def body(bed: Bed) -> None:
+        await bed.usual()
+        await bed.write(
+            bed.waits("long", 3600 * 24, status="running"),
+            replace(bed.waits("stopped", 5), status="suspended", error="ValueError: no"),
+            Unit(ORDERS, "unbegun", expected_version=0, status="suspended", error="KeyError: 'a'", context=CONTEXT),
+        )
+        found = await bed.stuck()
+        assert [(one.id, one.by) for one in found.shown[:2]] == [("stopped", "suspended"), ("unbegun", "suspended")]
+        assert [one.id for one in found.shown[2:]] == ["long"]
+        assert (found.found, found.looked_at) == (3, 3)
+
+    on(tmp_path, body)
+
+
+def test_one_of_which_something_is_wrong_comes_before_a_healthy_one_that_is_later(tmp_path: Path) -> None:
+    async def body(bed: Bed) -> None:
+        healthy = bed.waits("healthy", 7200)
+        sick = replace(bed.waits("sick", 3700), accepts=(_input("sick"),))
+        await bed.write(healthy, sick)
+        found = await bed.stuck({ORDERS: timedelta(hours=1)})
+        assert [(one.id, one.reason.cause) for one in found.shown] == [("sick", "inbox"), ("healthy", "nothing")]
+
+    on(tmp_path, body)
+
+
+def test_a_task_that_was_opened_seconds_ago_is_not_stuck_however_quick_the_others_were(tmp_path: Path) -> None:
+    async def body(bed: Bed) -> None:
+        await bed.write(*(bed.waited(f"done-{n}", 0.05) for n in range(60)))
+        await bed.write(bed.waits("asked", 5))
+        assert (await bed.stuck()).found == 0
+        bed.clock.advance(60)
+        assert [one.id for one in (await bed.stuck()).shown] == ["asked"]
+
+    on(tmp_path, body)
+
+
+def _input(id: str) -> InputRow:
+    return InputRow(ORDERS, id, "m-9", "command", "Go", 1, b"{}", 0, CONTEXT)

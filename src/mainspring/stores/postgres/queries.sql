@@ -1013,12 +1013,14 @@ SELECT instance, version FROM mainspring.outbox WHERE owner = $1 ORDER BY instan
 SELECT workflow, instance, position FROM mainspring.inbox WHERE owner = $1 ORDER BY position;
 
 -- name: status_counts
--- How many instances have each status.
-SELECT status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY status;
+-- How many instances have each status, without the engine's own.
+SELECT status, count(*) FROM mainspring.instances
+WHERE key > 0 AND purged_us IS NULL AND left(workflow, 11) <> 'mainspring' || '.' GROUP BY status;
 
 -- name: tally
--- How many instances each workflow has in each status.
-SELECT workflow, status, count(*) FROM mainspring.instances WHERE key > 0 AND purged_us IS NULL GROUP BY workflow, status;
+-- How many instances each workflow has in each status, without the engine's own.
+SELECT workflow, status, count(*) FROM mainspring.instances
+WHERE key > 0 AND purged_us IS NULL AND left(workflow, 11) <> 'mainspring' || '.' GROUP BY workflow, status;
 
 -- name: waiting
 -- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.

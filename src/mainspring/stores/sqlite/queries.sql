@@ -618,12 +618,15 @@ SELECT instance, version FROM outbox WHERE owner = ?1 ORDER BY instance, version
 SELECT workflow, instance, position FROM inbox WHERE owner = ?1 ORDER BY position;
 
 -- name: status_counts
--- How many instances have each status.
-SELECT status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY status;
+-- How many instances have each status, without the engine's own.
+SELECT status, count(*) FROM instances
+WHERE purged_us IS NULL AND substr(workflow, 1, 11) <> 'mainspring.' GROUP BY status;
 
 -- name: tally
--- How many instances each workflow has in each status. By rows as they lie there: the index by name has no statuses.
-SELECT workflow, status, count(*) FROM instances WHERE purged_us IS NULL GROUP BY +workflow, status;
+-- How many instances each workflow has in each status, without the engine's own. By rows as they lie there: the index by
+-- name has no statuses.
+SELECT workflow, status, count(*) FROM instances
+WHERE purged_us IS NULL AND substr(workflow, 1, 11) <> 'mainspring.' GROUP BY +workflow, status;
 
 -- name: waiting
 -- How many inputs of each type wait since before a time in nobody's hands, and since when the oldest does.

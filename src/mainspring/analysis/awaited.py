@@ -1,0 +1,129 @@
+"""What an instance waits for beside its inbox, its outbox and its timers: children, fan-outs and people.
+
+These leave no row that waits, so they are read from its stream: what was begun and has no outcome yet. How many parts
+of a fan-out are done, the stream of its own instance tells.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec.structs import replace
+
+from mainspring.core.messages import Kind
+from mainspring.engine.pending import moment
+from mainspring.port.records import FAN_OUT, InstanceRow, Ref
+from mainspring.port.store import Store
+from mainspring.port.tasks import TaskRow
+
+EVENTS_PER_READ: Final = 20_000
+CHILDREN_TOLD: Final = 100
+TASKS_LOOKED_AT: Final = 20
+
+
+class OpenChild(Struct, frozen=True):
+    """A child or a fan-out that has not ended. `done` of `total` parts are, where it is a fan-out.
+
+    >>> OpenChild(3, "ChildStarted", "BookLeg", 0).is_fan_out
+    False
+    """
+
+    position: int
+    event: str
+    type: str | None
+    began_us: int
+    done: int = 0
+    total: int | None = None
+
+    @property
+    def is_fan_out(self) -> bool:
+        """Whether it has parts."""
+        return self.event == "FannedOut"
+
+    @property
+    def progress(self) -> str:
+        """How many of its parts are done.
+
+        >>> OpenChild(3, "FannedOut", None, 0, 7, 10).progress
+        '7 of 10 parts done'
+        """
+        return "" if self.total is None else f"{self.done:,} of {self.total:,} parts done"
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "position": self.position,
+            "type": None if self.is_fan_out else self.type,
+            "began": moment(self.began_us),
+            "done": self.done if self.is_fan_out else None,
+            "total": self.total,
+        }
+
+
+class Awaited(Struct, frozen=True):
+    """Children and fan-outs without an outcome, the first hundred, and open tasks.
+
+    >>> Awaited([], []).tasks
+    []
+    """
+
+    children: list[OpenChild]
+    tasks: list[TaskRow]
+
+    def documents(self) -> dict[str, Any]:
+        """Return them for programs."""
+        return {"children": [child.document() for child in self.children], "tasks": [str(task) for task in self.tasks]}
+
+
+class _Total(Struct):
+    total: int
+
+
+async def awaited_of(store: Store, row: InstanceRow) -> Awaited:
+    """Return what an instance waits for beside what lies in its inbox and its outbox."""
+    ref = Ref(row.workflow, row.id)
+    children, asked = await _open(store, row.key)
+    told = [await _counted(store, ref, child) if child.is_fan_out else child for child in children[:CHILDREN_TOLD]]
+    tasks = [task for position in asked if (task := await store.task(ref, position)) is not None]
+    return Awaited(told, [task for task in tasks if task.status == "open"])
+
+
+async def _open(store: Store, key: int) -> tuple[list[OpenChild], Sequence[int]]:
+    """Return which children and fan-outs have no outcome yet, and the positions of the last tasks that were asked.
+
+    All of a stream is read, in pages: what it waits for may be as old as it is.
+    """
+    children: dict[int, OpenChild] = {}
+    asked: deque[int] = deque(maxlen=TASKS_LOOKED_AT)
+    after = 0
+    while events := await store.outlines([(key, after)], EVENTS_PER_READ):
+        for _, position, event, time_us, type, kind, cause, *_ in events:
+            if event in ("ChildStarted", "FannedOut"):
+                children[position] = OpenChild(position, event, type, time_us)
+            elif event == "Asked":
+                asked.append(position)
+            elif event == "Began":
+                children.clear()  # one that begins anew waits for nobody yet
+            elif kind is not None and cause is not None:
+                children.pop(cause, None)
+        after = events[-1][1]
+    return list(children.values()), asked
+
+
+async def _counted(store: Store, parent: Ref, child: OpenChild) -> OpenChild:
+    """Return a fan-out with how far it is: the instance that counts its parts bears the id of what began it."""
+    begun = await store.stream(parent, child.position - 1, 1)
+    try:
+        total = json.decode(begun[0].body or b"", type=_Total).total
+    except (IndexError, DecodeError, ValidationError):
+        return child  # a seal hides it, or it was trimmed
+    own = Ref(FAN_OUT, f"{parent}/{child.position}")
+    (loaded,) = await store.load([own], 0)
+    after, answered = 0, set[int]()
+    while loaded is not None and (events := await store.outlines([(loaded.row.key, after)], EVENTS_PER_READ)):
+        answered |= {cause for _, _, _, _, _, kind, cause, *_ in events if kind == Kind.RESULT and cause is not None}
+        after = events[-1][1]
+    return replace(child, done=len(answered), total=total)
