@@ -91,7 +91,7 @@ export interface WhatIfDocument {
   instances: number;
   in_flight: number;
   events: number;
-  compared: { decisions: number; state_names: number; states: number };
+  compared: { decisions: number; state_names: number; states: number; states_passed: number };
   differing: number;
   differing_in_flight: number;
   differences: {

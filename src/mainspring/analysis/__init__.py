@@ -27,6 +27,7 @@ other tools call them as they are.
     what_if      the report on many of them, by kind of difference
     checking     many instances, checked, here or in several processes
     file_check   those in a file
+    old_code     older code beside today's, and the states that it comes to    (old_process: where it runs)
     export       streams to a file                                    (redaction: what may leave; stream_file: JSON
                                                                        lines; xes and ocel: for process mining;
                                                                        activities: what happened, in few words)

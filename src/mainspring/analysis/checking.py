@@ -5,12 +5,16 @@ listed ─▶ chunks of instances ─▶ read ─▶ walk ─▶ a report on eac
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from mainspring.analysis.findings import Stored
 from mainspring.analysis.helpers import Sharing, shared
+from mainspring.analysis.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates, Part, Past, hold
 from mainspring.analysis.streams import (
     DAMAGED,
     INSTANCES_PER_READ,
@@ -28,7 +32,7 @@ from mainspring.app import Mainspring
 from mainspring.engine.loader import pinned
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError, NoSuchInstanceError
-from mainspring.port.records import InstanceFilter, InstanceRow, Loaded
+from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_CHUNK: Final = 1_000
@@ -48,20 +52,26 @@ async def check(
     sample: int | None = None,
     examples: int = EXAMPLES,
     sharing: Sharing | None = None,
+    against: OldCode | None = None,
     on_progress: Progress | None = None,
 ) -> Report:
     """Walk the streams of the instances that the filters find with the code of an app that runs, and report.
 
     `sample` takes at most so many instances of each workflow, by chance, and the same ones every time. Where there are
-    many instances, the processes of `sharing` share the work.
+    many instances, the processes of `sharing` share the work. With `against`, every state is held against the one that
+    the old code comes to.
     """
     tally = Tally(examples)
     chunks = _chunks(app.engine.store, wheres, sample)
-    async for report in _reports(app, chunks, examples, sharing):
-        tally.add(report)
-        if on_progress is not None:
-            on_progress(report)
-    return tally.report()
+    work = _Work(examples, against)
+    try:
+        async for report in _reports(app, chunks, work, sharing):
+            tally.add(report)
+            if on_progress is not None:
+                on_progress(report)
+    finally:
+        work.close()
+    return replace(tally.report(), against=None if against is None else against.name)
 
 
 async def check_sample(
@@ -75,9 +85,8 @@ async def check_sample(
 
 
 async def _reports(
-    app: Mainspring, chunks: AsyncIterator[list[InstanceRow]], examples: int, sharing: Sharing | None
+    app: Mainspring, chunks: AsyncIterator[list[InstanceRow]], work: _Work, sharing: Sharing | None
 ) -> AsyncIterator[Report]:
-    work = _Work(examples)
     if sharing is None or sharing.processes == 1:
         async for chunk in chunks:
             yield await work(app, chunk)
@@ -139,25 +148,80 @@ async def _sampled(store: Store, wheres: Sequence[InstanceFilter], sample: int) 
 class _Work:
     """Reports on chunks, one after the other; it travels to where the work is done."""
 
-    def __init__(self, examples: int) -> None:
+    def __init__(self, examples: int, against: OldCode | None) -> None:
         self._examples = examples
+        self._against = against
         self._watch = Watch()
+        self._old: OldStates | None = None
 
     async def __call__(self, app: Mainspring, chunk: Sequence[InstanceRow]) -> Report:
-        return await _report(app.engine.store, app.registry, chunk, Tally(self._examples), self._watch)
+        if self._against is not None and self._old is None:
+            self._old = await asyncio.to_thread(OldStates, self._against)
+        return await _report(app.engine.store, app.registry, chunk, Tally(self._examples), self._watch, self._old)
+
+    def close(self) -> None:
+        """End the process of the old code, if there is one here. Those of helpers end with their helpers."""
+        if self._old is not None:
+            self._old.close()
 
 
-async def _report(store: Store, registry: Registry, rows: Sequence[InstanceRow], tally: Tally, watch: Watch) -> Report:
+async def _report(
+    store: Store,
+    registry: Registry,
+    rows: Sequence[InstanceRow],
+    tally: Tally,
+    watch: Watch,
+    old: OldStates | None = None,
+) -> Report:
     for begin in range(0, len(rows), INSTANCES_PER_READ):
-        for stream in await read(store, rows[begin : begin + INSTANCES_PER_READ]):
-            if isinstance(stream, Unread):
-                tally.unchecked(stream.row, stream.why)
-            else:
-                await _check(store, registry, stream, tally, watch)
+        streams = await read(store, rows[begin : begin + INSTANCES_PER_READ])
+        for group in [streams] if old is None else _groups(streams):
+            # The loop may have other things to do than to wait for another process.
+            pasts = {} if old is None else await asyncio.to_thread(_pasts, old, group)
+            for stream in group:
+                if isinstance(stream, Unread):
+                    tally.unchecked(stream.row, stream.why)
+                else:
+                    await _check(store, registry, stream, tally, watch, old, pasts.get(stream.ref))
     return tally.report()
 
 
-async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally, watch: Watch) -> None:
+def _groups(streams: Sequence[Stream | Unread]) -> Iterator[list[Stream | Unread]]:
+    """Yield streams that one question to the old code can hold: a switch between processes takes as long as a step."""
+    group: list[Stream | Unread] = []
+    events = 0
+    for stream in streams:
+        size = len(stream.events) if isinstance(stream, Stream) else 0
+        if group and events + size > EVENTS_PER_QUESTION:
+            yield group
+            group, events = [], 0
+        group.append(stream)
+        events += size
+    yield group
+
+
+def _pasts(old: OldStates, group: Sequence[Stream | Unread]) -> dict[Ref, Past]:
+    """Return what the old code makes of the streams that are there as a whole; longer ones are asked for in parts."""
+    streams = [each for each in group if isinstance(each, Stream) and _is_short(each)]
+    pasts = old.pasts([Part(each.events, each.row, ends=True) for each in streams])
+    return {each.ref: past for each, past in zip(streams, pasts, strict=True)}
+
+
+def _is_short(stream: Stream) -> bool:
+    events = stream.events
+    whole = bool(events) and events[-1].version == stream.row.version and stream.kept
+    return whole and len(events) <= EVENTS_PER_QUESTION
+
+
+async def _check(
+    store: Store,
+    registry: Registry,
+    stream: Stream,
+    tally: Tally,
+    watch: Watch,
+    old: OldStates | None,
+    past: Past | None,
+) -> None:
     row = stream.row
     entry = entry_of(registry, row)
     if isinstance(entry, str):
@@ -166,6 +230,9 @@ async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally,
     snapshot = stream.snapshot
     stored = {} if snapshot is None else {snapshot.version: Stored(snapshot.type, snapshot.type_version, snapshot.body)}
     walk = Walk(entry, stream.ref, stored, tally.told(row, entry.version), watch)
+    if past is not None:
+        hold(walk, past)
+    beside = Beside(walk, row, old if past is None else None)
     if snapshot is not None and snapshot.is_all:
         try:
             entry.recorder.state(snapshot)
@@ -175,18 +242,24 @@ async def _check(store: Store, registry: Registry, stream: Stream, tally: Tally,
     elif row.version == 0:
         walk.gone = NOT_BEGUN
     elif stream.events and stream.events[-1].version == row.version:
-        walk.take(stream.events)
-        walk.end()
+        await _take(beside, stream.events, ends=True)
     else:
         try:
             async for page in pages(store, stream):
-                walk.take(page)
-            walk.end()
+                await _take(beside, page)
+            await _take(beside, (), ends=True)
         except DamagedRecordError:
             walk.gone = DAMAGED
         except NoSuchInstanceError:
             walk.gone = PURGED
     tally.walked(row, entry.version, walk)
+
+
+async def _take(beside: Beside, rows: Sequence[EventRow], *, ends: bool = False) -> None:
+    if beside.old is None:
+        beside.take(rows, ends=ends)
+    else:
+        await asyncio.to_thread(beside.take, rows, ends=ends)
 
 
 def entry_of(registry: Registry, row: InstanceRow) -> WorkflowEntry | str:

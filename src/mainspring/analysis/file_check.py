@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from mainspring.analysis.checking import entry_of
+from mainspring.analysis.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates
 from mainspring.analysis.stream_file import Item, read_file
 from mainspring.analysis.walk import Walk
 from mainspring.analysis.watch import Watch
@@ -26,56 +30,70 @@ def check_file(
     wanted: Callable[[InstanceRow], bool] = lambda _: True,
     *,
     examples: int = EXAMPLES,
+    against: OldCode | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Walk the streams of a file that `export` or a purge has written with the code of an app, and report.
 
-    The app is not started. `on_progress` is told how many lines were read since it was told last.
+    The app is not started. With `against`, every state is held against the one that the old code comes to.
+    `on_progress` is told how many lines were read since it was told last.
     """
     app.registry.add_publication()
     app.registry.add_fan_out()
-    check = _Check(app.registry, wanted, examples)
-    items = read_file(path, app.seal)
-    while page := list(islice(items, ITEMS_AT_ONCE)):
-        for item in page:
-            check.take(item)
-        if on_progress is not None:
-            on_progress(len(page))
-    check.close()
-    return check.tally.report()
+    with nullcontext() if against is None else OldStates(against) as old:
+        check = _Check(app.registry, wanted, examples, old)
+        items = read_file(path, app.seal)
+        while page := list(islice(items, ITEMS_AT_ONCE)):
+            for item in page:
+                check.take(item)
+            if on_progress is not None:
+                on_progress(len(page))
+        check.close()
+    return replace(check.tally.report(), against=None if against is None else against.name)
 
 
 class _Check:
     """Takes the items of a file, one after the other; one instance is open at a time."""
 
-    def __init__(self, registry: Registry, wanted: Callable[[InstanceRow], bool], examples: int) -> None:
+    def __init__(
+        self, registry: Registry, wanted: Callable[[InstanceRow], bool], examples: int, old: OldStates | None
+    ) -> None:
         self.tally = Tally(examples)
         self._registry = registry
         self._wanted = wanted
         self._watch = Watch()
+        self._old = old
+        self._rows: list[EventRow] = []
         self._row: InstanceRow | None = None
         self._entry: WorkflowEntry | None = None
-        self._walk: Walk | None = None
+        self._beside: Beside | None = None
 
     def take(self, item: Item) -> None:
-        walk = self._walk
+        beside = self._beside
         if isinstance(item, InstanceRow):
             self.close()
             self._begin(item)
-        elif walk is None:
+        elif beside is None:
             return
         elif isinstance(item, EventRow):
-            walk.take((item,))
-        elif walk.gone is None:
-            walk.stop(item.why, inside=item.inside)
+            self._rows.append(item)
+            if len(self._rows) == EVENTS_PER_QUESTION:
+                self._give(beside)
+        elif beside.walk.gone is None:
+            self._give(beside)
+            beside.walk.stop(item.why, inside=item.inside)
 
     def close(self) -> None:
         """Count the instance that is open."""
-        walk, entry, row = self._walk, self._entry, self._row
-        self._walk = None
-        if walk is not None and entry is not None and row is not None:
-            walk.end()
-            self.tally.walked(row, entry.version, walk)
+        beside, entry, row = self._beside, self._entry, self._row
+        self._beside = None
+        if beside is not None and entry is not None and row is not None:
+            self._give(beside, ends=True)
+            self.tally.walked(row, entry.version, beside.walk)
+
+    def _give(self, beside: Beside, *, ends: bool = False) -> None:
+        rows, self._rows = self._rows, []
+        beside.take(rows, ends=ends)
 
     def _begin(self, row: InstanceRow) -> None:
         if not self._wanted(row):
@@ -88,7 +106,8 @@ class _Check:
             return
         self._row, self._entry = row, entry
         told = self.tally.told(row, entry.version)
-        self._walk = Walk(entry, Ref(row.workflow, row.id), told=told, watch=self._watch)
+        walk = Walk(entry, Ref(row.workflow, row.id), told=told, watch=self._watch)
+        self._beside = Beside(walk, row, self._old)
 
 
 def matches(where: InstanceFilter, row: InstanceRow) -> bool:

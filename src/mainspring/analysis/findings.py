@@ -43,6 +43,8 @@ class Found(Struct):
 class Compared(Struct, frozen=True):
     """How much was held against what: decisions step by step, names of states, and whole states where there are any.
 
+    `states` are those of `states_passed` of which the whole is known: by a snapshot, or by old code to compare with.
+
     >>> Compared(decisions=3).state_names
     0
     """
@@ -52,6 +54,7 @@ class Compared(Struct, frozen=True):
     states: int = 0
     before_migration: int = 0
     unreadable_snapshots: int = 0
+    states_passed: int = 0
 
 
 class StopWalkError(Exception):

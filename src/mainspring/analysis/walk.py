@@ -52,8 +52,8 @@ class Walk:
 
     `stored` are whole states, by the versions at which they were stored. `told` are kinds of difference of which no
     story is wanted any more. `watch` says which steps the purity guard sees. `found` is keyed by what differs and how;
-    `gone` says why the rest could not be checked, if it could not. What a reset or a new beginning has left behind
-    counts in neither: the instance will never go on from there.
+    `gone` says why the rest could not be checked, if it could not, and `uncompared` why old code came to no states
+    there. What a reset or a new beginning has left behind counts in neither: the instance will never go on from there.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Counter
@@ -77,12 +77,14 @@ class Walk:
     ) -> None:
         self.found: dict[Key, Found] = {}
         self._decisions = self._state_names = self._whole_states = 0
-        self._before_migration = self._unreadable_snapshots = 0
+        self._before_migration = self._unreadable_snapshots = self._states_passed = 0
         self.events = 0
         self.gone: str | None = None
+        self.uncompared: str | None = None
         self._entry = entry
         self._ref = ref
         self._stored = stored or {}
+        self._beside_old = False
         self._told = told
         self._watch = watch or Watch()
         self._recorder = entry.recorder
@@ -105,6 +107,7 @@ class Walk:
             self._whole_states,
             self._before_migration,
             self._unreadable_snapshots,
+            self._states_passed,
         )
 
     def take(self, rows: Sequence[EventRow]) -> None:
@@ -122,6 +125,10 @@ class Walk:
                 self._stopped = True
             else:
                 return
+
+    def hold_against(self, states: Mapping[int, Stored]) -> None:
+        """Hold the next events against the states that old code comes to by them."""
+        self._stored, self._beside_old = states, True
 
     def end(self) -> None:
         """Know that there are no more."""
@@ -216,7 +223,7 @@ class Walk:
         for key in [key for key in self.found if key[0] in ("decision", "error", "state")]:
             del self.found[key]
         self._before_migration += self._decisions
-        self._decisions = self._state_names = self._whole_states = 0
+        self._decisions = self._state_names = self._whole_states = self._states_passed = 0
 
     # ---- a step
 
@@ -230,7 +237,7 @@ class Walk:
         before = self._state
         envelope = self._envelope(head, events[0].message)
         self._decisions += 1
-        message, state = _class(envelope.message), _class(before)
+        message, state = class_of(envelope.message), class_of(before)
         try:
             guard = self._watch.guard(self._ref.workflow, message, state)
             if guard is None:
@@ -307,6 +314,7 @@ class Walk:
         """Remember the state, and hold it against a stored one where there is one."""
         state, states = self._state, self._states
         states[version] = state
+        self._states_passed += 1
         if len(states) > STATES_KEPT:
             del states[next(iter(states))]
         if self._stored:
@@ -356,7 +364,7 @@ class Walk:
 
     def _compare_name(self, row: EventRow, message: Any, before: Any) -> None:
         self._state_names += 1
-        state = _class(self._state)
+        state = class_of(self._state)
         now = self._names.get(state)
         if now == row.state or row.state in type_of(state).aliases:
             return
@@ -366,17 +374,30 @@ class Walk:
 
     def _compare_state(self, stored: Stored, version: int, before: Any) -> None:
         snapshot = Snapshot(version, "", stored.type, stored.type_version, stored.body)
+        after = "" if before is None else f" behind a step in {self._name(before)}"
+        head = f"the state {self._name(self._state)}{after}"
         try:
+            if self._beside_old and self._recorder.snapshot(self._state, version, "") == snapshot:
+                self._whole_states += 1
+                return
             was = self._recorder.state(snapshot)
             found = state_changes(self._recorder, was, self._state)
-        except CodecError:
-            self._unreadable_snapshots += 1
+        except CodecError as error:
+            if self._beside_old:
+                # A snapshot of another shape is folded anew. Two codes that come to states of two shapes differ.
+                self._whole_states += 1
+                what = f"{head} has another shape: the old {stored.type} cannot be read by today's code"
+                self._add("state", what, version, (str(error), *self._shapes(stored)))
+            else:
+                self._unreadable_snapshots += 1
             return
         self._whole_states += 1
         if found:
-            after = "" if before is None else f" behind a step in {self._name(before)}"
-            what = f"the state {self._name(self._state)}{after} {found}"
-            self._add("state", what, version, lambda: tuple(state_lines(was, self._state)))
+            self._add("state", f"{head} {found}", version, lambda: tuple(state_lines(was, self._state)))
+
+    def _shapes(self, stored: Stored) -> Lines:
+        old = stored.body.decode(errors="replace")[:SHOWN_CHARACTERS]
+        return f"- {stored.type} {old}", f"+ {shown(self._state, SHOWN_CHARACTERS)}"
 
     def _add(self, kind: What, what: str, version: int, lines: Lines | Callable[[], Lines]) -> None:
         known = self.found.get((kind, what))
@@ -387,14 +408,14 @@ class Walk:
         self.found[kind, what] = Found([version], story)
 
     def _place(self, message: Any, before: Any) -> str:
-        kind = _class(message)
+        kind = class_of(message)
         return f"{type_of(kind).name} in {self._name(before)}"
 
     def _head(self, message: Any, before: Any) -> str:
         return f"{shown(message, SHOWN_CHARACTERS)} in {shown(before, SHOWN_CHARACTERS)}"
 
     def _name(self, state: Any) -> str:
-        kind = _class(state)
+        kind = class_of(state)
         return self._names.get(kind) or kind.__name__
 
 
@@ -402,5 +423,6 @@ def _back_to(reset: EventRow) -> int:
     return read_detail(reset.detail).version or 0
 
 
-def _class(value: object) -> type[Any]:
+def class_of(value: object) -> type[Any]:
+    """Return the class of a value, whatever it is."""
     return type(value)

@@ -69,7 +69,8 @@ class Unchecked(Struct, frozen=True):
 class Report(Struct, frozen=True):
     """What was found. `differing` and `differing_in_flight` count instances in which anything differs.
 
-    In flight is what has not ended: running, suspended or compensating.
+    In flight is what has not ended: running, suspended or compensating. `against` names the old code whose states were
+    compared, if there was any; without, a state is compared by its name, and the whole of it where a snapshot has it.
 
     >>> Report().safe
     True
@@ -83,10 +84,11 @@ class Report(Struct, frozen=True):
     differing_in_flight: int = 0
     differences: tuple[Difference, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
+    against: str | None = None
 
     @property
     def safe(self) -> bool:
-        """Whether nothing differs."""
+        """Whether no difference was found in what was compared."""
         return not self.differing
 
     @property
@@ -135,8 +137,9 @@ class Tally:
         )
         for (kind, what), found in walk.found.items():
             self._add(_difference(row, version, kind, what, found))
-        if walk.gone is not None:
-            self._add_unchecked(Unchecked(walk.gone, 1, in_flight, f"{row.workflow}/{row.id}"))
+        why = walk.gone or walk.uncompared
+        if why is not None:
+            self._add_unchecked(Unchecked(why, 1, in_flight, f"{row.workflow}/{row.id}"))
 
     def unchecked(self, row: InstanceRow, why: str) -> None:
         """Add an instance that could not be checked at all."""
@@ -234,4 +237,5 @@ def _sum(one: Compared, other: Compared) -> Compared:
         one.states + other.states,
         one.before_migration + other.before_migration,
         one.unreadable_snapshots + other.unreadable_snapshots,
+        one.states_passed + other.states_passed,
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Generator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from msgspec import structs
 
 from mainspring.analysis.checking import check
 from mainspring.analysis.file_check import check_file, matches
+from mainspring.analysis.old_code import OldCode, old_code
 from mainspring.analysis.what_if import EXAMPLES, Difference, Report, Unchecked
 from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
@@ -22,6 +24,7 @@ from mainspring.cli.options import app_argument, app_option, examples, json_opti
 from mainspring.cli.output import counted, visible, write_json
 from mainspring.cli.searching import search_options
 from mainspring.cli.sharing import sharing_of
+from mainspring.errors import OperationError
 from mainspring.port.records import ENDED, InstanceFilter, Status
 
 SAMPLE: Final = click.IntRange(1, 100_000)
@@ -35,6 +38,7 @@ IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
         "mainspring what-if",
         "mainspring what-if --in-flight --app shop:app",
         "mainspring what-if --workflow OrderFulfilment --since 7d --sample 1000",
+        "mainspring what-if --against v1.4  # every state, held against the one that this revision comes to",
         "mainspring what-if --from streams.jsonl.gz --json | jq .differences[].what",
     ),
 )
@@ -49,6 +53,12 @@ IN_FLIGHT: Final[tuple[Status, ...]] = ("running", "suspended", "compensating")
     metavar="FILE",
     help="Check what `mainspring export --payloads` or a purge's archive has written, and no database.",
 )
+@click.option(
+    "--against",
+    "old",
+    metavar="OLD",
+    help="Fold with this code too, a folder or a revision of git, and compare every state.",
+)
 @click.option("--stories", type=STORIES, default=EXAMPLES, show_default=True, help="So many of each difference.")
 @json_option
 @app_argument
@@ -59,6 +69,7 @@ def what_if(
     sample: int | None,
     processes: int | None,
     file: Path | None,
+    old: str | None,
     stories: int,
     as_json: bool,
     address: str,
@@ -66,16 +77,18 @@ def what_if(
     """Tell what would go otherwise if today's code had run all along.
 
     Every recorded input is decided once more in the state in which it was taken, and every event is folded; nothing is
-    carried out and nothing is written. Exit code 1 says that something differs.
+    carried out and nothing is written. Of most states a stream has the name alone: --against compares the whole of
+    each with the one that older code comes to. Exit code 1 says that something differs.
     """
     begun = time.perf_counter()
     wheres = _filters(search, in_flight=in_flight)
-    if file is None:
-        report = _check_store(address, wheres, sample, processes, stories)
-    elif sample or wheres[0].attributes:
+    if file is not None and (sample or wheres[0].attributes):
         raise MisuseError("A file can be searched neither by --attribute nor for a --sample.")
-    else:
-        report = _check_file(address, file, wheres, stories)
+    with _old_code(old, address) as against:
+        if file is None:
+            report = _check_store(address, wheres, sample, processes, stories, against)
+        else:
+            report = _check_file(address, file, wheres, stories, against)
     seconds = time.perf_counter() - begun
     if as_json:
         rate = {"seconds": round(seconds, 3), "events_per_second": round(report.events / seconds)}
@@ -94,8 +107,27 @@ def _filters(search: Search, *, in_flight: bool) -> list[InstanceFilter]:
     return [structs.replace(where, status=status) for status in IN_FLIGHT if where.status in (None, status)]
 
 
+@contextmanager
+def _old_code(old: str | None, address: str) -> Generator[OldCode | None]:
+    """Find the code to compare with; what cannot be found or loaded is a mistake in the command, and no difference."""
+    if old is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        try:
+            found = stack.enter_context(old_code(old, address))
+        except OperationError as error:
+            raise MisuseError(str(error)) from None
+        yield found
+
+
 def _check_store(
-    address: str, wheres: list[InstanceFilter], sample: int | None, processes: int | None, stories: int
+    address: str,
+    wheres: list[InstanceFilter],
+    sample: int | None,
+    processes: int | None,
+    stories: int,
+    against: OldCode | None,
 ) -> Report:
     async def use(app: Mainspring) -> Report:
         total = sum((await app.stats()).instances.values()) if wheres == [InstanceFilter()] and not sample else 0
@@ -106,13 +138,16 @@ def _check_store(
                 sample=sample,
                 examples=stories,
                 sharing=sharing_of(app, address, processes),
+                against=against,
                 on_progress=lambda part: bar.update(part.instances),
             )
 
     return with_app(address, use)
 
 
-def _check_file(address: str, file: Path, wheres: list[InstanceFilter], stories: int) -> Report:
+def _check_file(
+    address: str, file: Path, wheres: list[InstanceFilter], stories: int, against: OldCode | None
+) -> Report:
     if not file.is_file():
         raise MisuseError(f"There is no file {file}.")
     with _bar(0, "lines") as bar:
@@ -121,6 +156,7 @@ def _check_file(address: str, file: Path, wheres: list[InstanceFilter], stories:
             file,
             lambda row: any(matches(where, row) for where in wheres),
             examples=stories,
+            against=against,
             on_progress=bar.update,
         )
 
@@ -133,7 +169,8 @@ def _bar(total: int, label: str = "instances") -> AbstractContextManager[Any]:
 
 
 def _write(report: Report, seconds: float) -> None:
-    click.secho(f"{_counts(report)}, with the code of today", bold=True)
+    beside = "" if report.against is None else f", beside that of {visible(report.against)}"
+    click.secho(f"{_counts(report)}, with the code of today{beside}", bold=True)
     click.echo(_compared(report))
     for difference in report.differences:
         click.echo()
@@ -158,8 +195,10 @@ def _compared(report: Report) -> str:
     parts = [
         f"compared: the decisions of {counted(compared.decisions, 'step')}",
         f"the names of {counted(compared.state_names, 'state')}",
-        f"{counted(compared.states, 'whole state')}",
+        f"whole states in {compared.states:,} of {compared.states_passed:,}",
     ]
+    if report.against is None and compared.states < compared.states_passed:
+        parts[-1] += " (--against OLD compares all)"
     if compared.before_migration:
         parts.append(f"and not {counted(compared.before_migration, 'step')} before a migration")
     if compared.unreadable_snapshots:

@@ -70,6 +70,7 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
           ? `${several(report.differing, "instance")} of ${amount(report.instances)} would have gone otherwise, ${amount(report.differing_in_flight)} of them not ended yet.`
           : `In ${several(report.instances, "instance")} no difference was found: compared were ${compared(report)}.`}
       </p>
+      {report.differing > 0 && <p class="faint">Compared were {compared(report)}.</p>}
       {report.differences.map((one, index) => (
         <Card key={index} title={one.what} wide side={<span class="faint">{one.kind}</span>}>
           <p>
@@ -95,8 +96,8 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
 }
 
 /** A state that differs in a field, and is in no snapshot, is not seen unless it leads to another decision. */
-function compared({ compared: { decisions, state_names, states } }: WhatIfDocument): string {
-  return `the decisions of ${several(decisions, "step")}, the names of ${several(state_names, "state")} and ${several(states, "whole state")}`;
+function compared({ compared: { decisions, state_names, states, states_passed } }: WhatIfDocument): string {
+  return `the decisions of ${several(decisions, "step")}, the names of ${several(state_names, "state")}, whole states in ${amount(states)} of ${amount(states_passed)}`;
 }
 
 const KINDS: Record<string, string> = { "-": "removed", "+": "added", "~": "changed" };

@@ -23,7 +23,10 @@ def test_nothing_differs_for_the_code_that_wrote_it(run: Run) -> None:
     assert result.code == 0
     assert result.out.splitlines() == [
         "3 instances, 3 of them in flight; 8 events, with the code of today",
-        "compared: the decisions of 2 steps, the names of 2 states, 0 whole states",
+        (
+            "compared: the decisions of 2 steps, the names of 2 states, "
+            "whole states in 0 of 2 (--against OLD compares all)"
+        ),
         "",
         "not checked, or not to the end:",
         "  1 instance, 1 of them in flight: its first input has not been taken yet, as Orders/o-3",
