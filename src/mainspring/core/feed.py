@@ -16,8 +16,8 @@ class FeedEntry(Struct, frozen=True):
     >>> from datetime import UTC
     >>> from mainspring.core.events import Received
     >>> entry = FeedEntry(7, "Orders", "o-1", 2, Received("PlaceOrder"), datetime(2026, 1, 1, tzinfo=UTC))
-    >>> entry.message
-    'PlaceOrder'
+    >>> entry.input, entry.output
+    ('PlaceOrder', None)
     """
 
     position: int
@@ -29,7 +29,14 @@ class FeedEntry(Struct, frozen=True):
     message_id: str | None = None
     actor: str | None = None
 
+    # There is no `message`: what one instance sends to another stands in the streams of both, and would count twice.
+
     @property
-    def message(self) -> Any:
-        """The message that was received, sent, published or scheduled; None where the event has none."""
-        return getattr(self.event, "message", None)
+    def input(self) -> Any:
+        """The message that this instance took; None where the event is none of an input."""
+        return getattr(self.event, "message", None) if self.event.direction == "input" else None
+
+    @property
+    def output(self) -> Any:
+        """The message that this instance sent, published, replied or scheduled; None where it did none of these."""
+        return getattr(self.event, "message", None) if self.event.direction == "output" else None

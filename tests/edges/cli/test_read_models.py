@@ -55,11 +55,11 @@ class Sales(Workflow[Place, Placed, Nothing]):
 app = Mainspring("sqlite:///readers.db")
 app.add(Sales())
 
-@app.projection(name="sales", key=lambda entry: entry.message and entry.message.customer)
+@app.projection(name="sales", key=lambda entry: entry.input and entry.input.customer)
 def sales(document: Placed | None, entry: FeedEntry) -> Placed | None:
-    if entry.message.amount == 13 and not Path("mended").exists():
+    if entry.input.amount == 13 and not Path("mended").exists():
         raise ValueError("unlucky")
-    return Placed(entry.message.customer, (document or Placed()).amount + entry.message.amount)
+    return Placed(entry.input.customer, (document or Placed()).amount + entry.input.amount)
 """
 
 

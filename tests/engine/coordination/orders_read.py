@@ -28,7 +28,7 @@ def fold(document: Order | None, entry: FeedEntry) -> Order | None:
 
 
 def by_order(entry: FeedEntry) -> str | None:
-    return None if entry.message is None else entry.instance
+    return None if entry.input is None else entry.instance
 
 
 def shop(app: Mainspring, **options: Any) -> Mainspring:

@@ -169,7 +169,7 @@ def test_tables_of_ones_own_are_reset_in_place(url: str) -> None:
     table = f"places_{tail(url)}"
 
     async def places(entry: FeedEntry, connection: Connection) -> None:
-        if isinstance(entry.message, PlaceOrder):
+        if isinstance(entry.input, PlaceOrder):
             await connection.execute(f"INSERT INTO {table} (id) VALUES ($1)", entry.instance)
 
     async def empty(connection: Connection) -> None:

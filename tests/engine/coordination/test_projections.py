@@ -11,7 +11,7 @@ from mainspring import FeedEntry, Mainspring, Received
 from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance
 from mainspring.sealing import Compressed
-from tests.engine.coordination.family import Adder, Half, Number, Sum
+from tests.engine.coordination.family import Adder, BookLeg, Half, Number, PlanTrip, Sum, travel
 from tests.engine.coordination.orders_read import Order, by_order, expected, fold, kept, shop
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
 from tests.support.apps import MakeApp
@@ -62,6 +62,23 @@ def test_a_projection_equals_the_fold_at_every_checkpoint(make_app: MakeApp) -> 
             for position, documents in seen:
                 assert documents == await expected(app, position)
             assert await kept(app) == await expected(app) != {}
+
+    run(main)
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_what_one_instance_sends_to_another_is_counted_once(side: str, make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = travel(make_app())
+
+        @app.projection(key=lambda _: "legs")
+        def legs(document: Order | None, entry: FeedEntry) -> Order | None:
+            return Order((document or Order(0)).amount + isinstance(getattr(entry, side), BookLeg))
+
+        async with app:
+            await (await app.send(PlanTrip("t-1", ("book", "book")))).result()
+            await app.projections("legs").caught_up()
+            assert await app.projections("legs").get("legs") == Order(2)
 
     run(main)
 

@@ -127,7 +127,7 @@ def jobs(url: str, retention: timedelta | None = None, runtime: Runtime | None =
 
     @app.projection(name="running", key=lambda entry: entry.instance, workflows=[Job])
     def running(document: State | None, entry: FeedEntry) -> State | None:
-        match entry.message:
+        match entry.input:
             case Start(_, how):
                 return State(how)
             case Done() | Nudge() | SendFailed():

@@ -289,14 +289,14 @@ def add_all(app: Mainspring, *, purging: bool = False) -> None:
 
     @app.projection(key=lambda entry: entry.instance, workflows=[Vault])
     def opened_vaults(document: Opened | None, entry: FeedEntry) -> Opened | None:
-        return Opened(entry.message.card) if isinstance(entry.message, Open) else document
+        return Opened(entry.input.card) if isinstance(entry.input, Open) else document
 
     if purging:
         return
 
     @app.projection(key=lambda entry: entry.instance, workflows=[Vault])
     def failing(document: Opened | None, entry: FeedEntry) -> Opened | None:
-        match entry.message:
+        match entry.input:
             case Open(card=card):
                 raise ValueError(f"{card} cannot be folded")
             case _:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mainspring import Envelope, message
-from mainspring.core.events import Began, Received
+from mainspring.core.events import Began, Published, Received
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed, Undone
 from mainspring.core.feed import FeedEntry
 from mainspring.core.messages import InstanceId, Kind, MessageType, output_id, type_of
@@ -77,6 +77,12 @@ def test_what_travels_cannot_be_changed(record: Any) -> None:
         setattr(record, name, "changed")
 
 
-def test_an_entry_of_the_feed_gives_its_message_where_it_has_one() -> None:
-    assert FeedEntry(7, "Orders", "o-1", 2, Received("placed"), MOMENT).message == "placed"
-    assert FeedEntry(7, "Orders", "o-1", 1, Began(), MOMENT).message is None
+def test_an_entry_of_the_feed_tells_what_its_instance_took_from_what_it_gave() -> None:
+    taken, given, begun = (
+        FeedEntry(7, "Orders", "o-1", 2, event, MOMENT) for event in (Received("placed"), Published("done"), Began())
+    )
+    assert (taken.input, taken.output) == ("placed", None)
+    assert (given.input, given.output) == (None, "done")
+    assert (begun.input, begun.output) == (None, None)
+    # Whoever folded `message` counted what one instance sent to another in both of their streams.
+    assert not hasattr(taken, "message")
