@@ -30,7 +30,6 @@ def test_a_corrected_command_is_recorded_and_carried_out_under_a_key_of_its_own(
             await app.retry_dead_letter(letter.id, Work("j-1", 7), actor="ann")
             assert await app.dead_letters() == []
             instance = app.instance(Job, "j-1")
-            await instance.resume()
             await instance.result()
             (resent,) = [entry for entry in await instance.stream() if isinstance(entry.event, Resent)]
             assert (resent.event, resent.actor) == (Resent(Work("j-1", 7)), "ann")

@@ -236,7 +236,7 @@ def test_a_letter_from_before_the_upgrade_is_not_retried_where_its_failure_was_t
             )
             await app.engine.committer.commit(Unit("Calm", "j-1", dead_letters=(letter,)))
             (kept,) = await app.dead_letters()
-            with pytest.raises(OperationError, match="Calm/j-1 has taken its failure, at version 4"):
+            with pytest.raises(OperationError, match="Calm/j-1 has taken its failure, at position 4"):
                 await app.retry_dead_letter(kept.id)
 
     run(main)

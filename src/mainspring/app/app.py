@@ -50,8 +50,7 @@ from mainspring.engine.registry import Registry, check_function
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
-from mainspring.port.ids import shown
-from mainspring.port.records import DeadLetter, InstanceRow, OutputClaim, Ref, Stats
+from mainspring.port.records import InstanceRow, OutputClaim, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
 from mainspring.stores import open_store
@@ -481,16 +480,18 @@ class Mainspring:
 
     # ---- dead letters
 
-    async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[DeadLetter]:
-        """Return dead letters, oldest first."""
-        return [shown(row) for row in await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))]
+    async def dead_letters(self, limit: int = PAGE, after: int = 0) -> list[letters.Letter]:
+        """Return dead letters, oldest first, each with its message, or why that cannot be read (`unreadable`)."""
+        found = await self.engine.store.dead_letters(checked_limit(limit), checked_place(after))
+        return [letters.read_letter(self.registry.codec, letter) for letter in found]
 
     async def retry_dead_letter(
         self, id: int, message: Any = None, *, actor: str | None = None, force: bool = False
     ) -> None:
         """Carry a dead letter out after all, under its old id; or `message`, recorded as Resent, in its place.
 
-        A command whose instance has ended, was compensated or has taken its failure is refused unless it is forced.
+        An instance that this failure has suspended goes on, unless it waits for something else too. A command whose
+        instance has ended, was compensated or has taken its failure is refused unless it is forced.
         """
         await letters.retry(self.engine, self.services.edges, id, message, actor, force=force)
 

@@ -5,23 +5,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from msgspec.structs import astuple as to_tuple
 from msgspec.structs import replace
 
 from mainspring.app.given import LARGEST
-from mainspring.app.undelivered import take_again
+from mainspring.app.undelivered import take_again, undelivered_in
+from mainspring.codec import Codec
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.destinations import command
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
 from mainspring.engine.retrying import Since, refuse
-from mainspring.errors import NoSuchInstanceError, OperationError, shown
+from mainspring.errors import NoSuchInstanceError, OperationError, told
+from mainspring.errors import shown as quoted
+from mainspring.port.ids import shown
 from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
     from mainspring.app.services import Edge
     from mainspring.engine.engine import Engine
     from mainspring.engine.registry import WorkflowEntry
+
+
+class Letter(DeadLetter, frozen=True, gc=True):
+    """A dead letter with its message, or why that cannot be read: the app does not know its type, or it was erased.
+
+    >>> letter = DeadLetter("Orders", "o-1", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance")
+    >>> Letter(*to_tuple(letter), unreadable="no type is named Go").message is None
+    True
+    """
+
+    message: Any = None
+    unreadable: str | None = None
+
+
+def read_letter(codec: Codec, letter: DeadLetter) -> Letter:
+    """Return a dead letter as people are to see it, with its message."""
+    message, unreadable = None, None
+    try:
+        if letter.workflow == EDGE:
+            message = codec.decode_outside(letter.type, letter.type_version, undelivered_in(letter).bytes)
+        else:
+            message = codec.decode(letter.type, letter.type_version, letter.body)
+    except Exception as error:  # noqa: BLE001  an author's type may raise anything: the letter is shown all the same
+        unreadable = told(error)
+    return Letter(*to_tuple(shown(letter)), message=message, unreadable=unreadable)
 
 
 async def retry(
@@ -62,7 +91,7 @@ async def discard(engine: Engine, id: int) -> None:
 async def _letter(engine: Engine, id: int) -> DeadLetter:
     found = await engine.store.dead_letters(1, 0, [id]) if type(id) is int and 0 <= id <= LARGEST else []
     if not found:
-        raise OperationError(f"Dead letter {shown(id, 40)}", "does not exist", "List them to see which there are.")
+        raise OperationError(f"Dead letter {quoted(id, 40)}", "does not exist", "List them to see which there are.")
     return found[0]
 
 
@@ -95,10 +124,6 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
 
     It is another message, so it has an id, and an idempotency key, of its own.
     """
-    since = _since(engine, letter)
-    if not force:
-        await refuse(engine.store, letter, since)
-    await Operations(engine).before_retry(letter, actor, edited=True, force=force)
     entry = engine.registry.workflows.get(letter.workflow)
     ref = Ref(letter.workflow, letter.instance)
     if entry is None:
@@ -107,6 +132,11 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
     if kind not in entry.definition.outputs:
         problem = f"cannot become {type_of(kind).name}"
         raise OperationError(f"Dead letter {letter.id}", problem, f"Use an output of {entry.name}.")
+    since = _since(engine, letter)
+    if not force:
+        await refuse(engine.store, letter, since)
+    # Behind all that could refuse it: it may let the instance go on.
+    await Operations(engine).before_retry(letter, actor, edited=True, force=force)
     compensation = await _compensation(engine, entry, letter)
     for _ in range(CONFLICTS):
         loaded = (await engine.store.load([ref]))[0]

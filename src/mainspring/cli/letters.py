@@ -11,6 +11,7 @@ from mainspring.app import Mainspring
 from mainspring.app.app import PAGE
 from mainspring.app.documents import letter_document
 from mainspring.app.given import LARGEST
+from mainspring.app.letters import Letter, read_letter
 from mainspring.app.undelivered import undelivered_in
 from mainspring.cli.failures import REFUSED, NotFoundError
 from mainspring.cli.listing import LIMIT, PLACE
@@ -78,12 +79,12 @@ def show_letter(id: int, as_json: bool, address: str) -> None:
         if as_json:
             write_json(letter_document(letter))
         else:
-            _write_letter(letter)
+            _write_letter(read_letter(app.registry.codec, letter))
 
     with_app(address, use)
 
 
-def _write_letter(letter: DeadLetter) -> None:
+def _write_letter(letter: Letter) -> None:
     came = undelivered_in(letter) if letter.workflow == EDGE else None
     body = letter.body if came is None else came.bytes
     lines = {
@@ -98,6 +99,7 @@ def _write_letter(letter: DeadLetter) -> None:
         "attempts": str(letter.attempts),
         "reason": letter.reason,
         "error": letter.error or "",
+        "unreadable": letter.unreadable or "",
     }
     for label, text in lines.items():
         if text:
@@ -118,9 +120,10 @@ def retry_letters(
 ) -> int:
     """Carry dead letters out after all, under their old ids.
 
-    Commands go back to a worker; inputs are taken at once, and stay dead letters if still no instance takes them. What
-    its instance has gone on without (it has ended, was compensated, or has taken the failure) is refused and named,
-    unless it is forced. Exit code 1 says that some were refused, or are dead letters still.
+    An instance that such a failure has suspended goes on, unless it waits for something else too. Commands go back to a
+    worker; inputs are taken at once, and stay dead letters if still no instance takes them. What its instance has gone
+    on without (it has ended, was compensated, or has taken the failure) is refused and named, unless it is forced. Exit
+    code 1 says that some were refused, or are dead letters still.
     """
 
     async def again(app: Mainspring, id: int) -> bool:
@@ -147,7 +150,8 @@ def edit_letter(id: int, body: str, force: bool, actor: str | None, as_json: boo
     """Correct a dead letter's message and carry it out. JSON may be - for standard input.
 
     A corrected input is taken under its old id. A corrected command is recorded in its instance's stream as Resent,
-    with an id and an idempotency key of its own. Exit code 1 says that it is a dead letter still.
+    with an id and an idempotency key of its own; an instance that its failure has suspended goes on, unless it waits
+    for something else too. Exit code 1 says that it is a dead letter still.
     """
 
     async def use(app: Mainspring) -> int:

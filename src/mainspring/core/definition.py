@@ -18,7 +18,7 @@ from msgspec import Struct
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
-from mainspring.core.workflow import Again, History, Inputs, UnknownTransition, Workflow
+from mainspring.core.workflow import Again, History, Inputs, LateEvents, UnknownTransition, Workflow
 from mainspring.errors import DefinitionError, names, shown
 
 NAME_CHARACTERS: Final = 200
@@ -51,6 +51,7 @@ class Definition(Struct, frozen=True):
     wants_envelope: bool
     through_inbox: frozenset[type[Any]]
     again: Again
+    late_events: LateEvents
     retention: timedelta | None
     history: History
     expected_within: timedelta | None
@@ -90,6 +91,7 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         wants_envelope=_wants_envelope(cls, inputs),
         through_inbox=_through_inbox(cls, inputs),
         again=_again(cls),
+        late_events=_late_events(cls),
         retention=_retention(cls),
         history=_history(cls),
         expected_within=_expected_within(cls),
@@ -222,6 +224,13 @@ def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:
     if cls.again not in get_args(Again):
         raise DefinitionError(cls.__name__, f"has again = {shown(cls.again, 80)}", 'Use "join", "refuse" or "anew".')
     return cls.again
+
+
+def _late_events(cls: type[Workflow[Any, Any, Any]]) -> LateEvents:
+    if cls.late_events not in get_args(LateEvents):
+        told = shown(cls.late_events, 80)
+        raise DefinitionError(cls.__name__, f"has late_events = {told}", 'Use "kept" or "dead letter".')
+    return cls.late_events
 
 
 def _history(cls: type[Workflow[Any, Any, Any]]) -> History:

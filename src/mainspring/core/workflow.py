@@ -19,6 +19,7 @@ UnknownTransition: TypeAlias = Literal["fail", "ignore"]
 Again: TypeAlias = Literal["join", "refuse", "anew"]
 Mode: TypeAlias = Literal["direct", "inbox"]
 History: TypeAlias = Literal["kept", "state"]
+LateEvents: TypeAlias = Literal["kept", "dead letter"]
 
 SNAPSHOT_EVERY_EVENTS = 100
 STEPS_PER_HOUR = 1_000_000
@@ -73,6 +74,10 @@ class Workflow(Generic[In, State, Out]):
     again: ClassVar[Again] = "join"
     """What a message that may begin an instance means to one that has begun: `join`, it is an input like any other, and
     a dead letter after the end; `refuse`, it is a dead letter; `anew`, after the end it begins the instance anew."""
+
+    late_events: ClassVar[LateEvents] = "kept"
+    """What becomes of a published event that comes after the instance's end: `kept`, it is recorded in the stream, and
+    nobody decides on it, for who publishes at least once publishes some twice; or `dead letter`, as of a command."""
 
     name: ClassVar[str | None] = None
     """The workflow's name in ids, tables and tools; the class's name unless given."""

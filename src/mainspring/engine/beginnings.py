@@ -23,3 +23,9 @@ def is_no_new_child(lane: Lane, pending: Pending) -> bool:
     if lane.ended and lane.entry.definition.again == "anew":
         return parent_of(lane.context) == pending.context.parent or not begins_again(lane, pending)
     return bool(lane.version or lane.ended) or type(pending.message) not in lane.entry.definition.begins
+
+
+def is_kept_late(lane: Lane, pending: Pending) -> bool:
+    """Tell whether an event that came after the end is recorded; one that never began has no stream for it."""
+    late = lane.ended and lane.version > 0 and pending.kind is Kind.EVENT
+    return late and lane.entry.definition.late_events == "kept"

@@ -113,7 +113,7 @@ class Observer:
             workflow = pending.ref.workflow
             self._instruments.steps.add((workflow, became))
             if type(outcome) is Committed:
-                if status == "stepped" and _is_left(pending, unit):
+                if status in ("stepped", "kept") and _is_left(pending, unit):
                     self._instruments.buried.add((workflow,))
                 took_us = max(0, self.now_us() - observed.begun_us)
                 self._instruments.step_duration.observe(took_us / MICROSECONDS, (workflow,))

@@ -31,6 +31,7 @@ from mainspring.engine.long_streams import state_of
 from mainspring.engine.migration import examine, registered
 from mainspring.engine.pending import Pending, read_context
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.retrying import suspended_by, waits_for_it_alone
 from mainspring.engine.rewinding import parent_was_told, rewind, without_parent
 from mainspring.engine.sagas import check_rewind, then_rows
 from mainspring.errors import NoSuchInstanceError, OperationError
@@ -180,9 +181,10 @@ class Operations:
         self._engine.tell_end(ref, "terminated", reason)
 
     async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool, force: bool = False) -> None:
-        """Refuse to carry out again what was undone, and let the rest be undone after a failed compensation.
+        """Refuse to carry out again what was undone, and let go on what stands still for this failure alone.
 
-        A compensation that was dropped is armed before anything is done that it may have to undo.
+        After a failed compensation, the rest is undone. A compensation that was dropped is armed before anything is
+        done that it may have to undo.
         """
         ref, engine = Ref(letter.workflow, letter.instance), self._engine
         entry = engine.registry.workflows.get(ref.workflow)
@@ -200,8 +202,20 @@ class Operations:
                 what = f"Dead letter {letter.id}"
                 raise OperationError(what, "is a compensation, and cannot be changed", "Retry it as it is, or skip it.")
             await self.resume(ref, actor, mended=True)
+        elif await waits_for_it_alone(engine.store, letter):
+            await self._let_go_on(suspended_by(letter)[0], actor)
         if version in ledger.dropped and not edited and (await self._loaded(ref)).row.status not in ENDED:
             await self._arm_again(ref, version, actor)
+
+    async def _let_go_on(self, ref: Ref, actor: str | None) -> None:
+        """Resume an instance, unless somebody else has done so meanwhile."""
+
+        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
+            if row.status != "suspended":
+                return self._unit(row, (), row.status, actor, error=row.error)
+            return self._unit(row, Resumed(), "compensating" if ledger.active else "running", actor)
+
+        await self._commit(ref, unit)
 
     async def _arm_again(self, ref: Ref, version: int, actor: str | None) -> None:
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:
@@ -290,7 +304,7 @@ class Operations:
         )
 
     async def reset(self, ref: Ref, version: int, reason: str, actor: str | None) -> None:
-        """Go back to an earlier version. What was recorded behind it stays in the stream, and does not count."""
+        """Go back to an earlier position. What was recorded behind it stays in the stream, and does not count."""
         for _ in range(CONFLICTS):
             loaded = await self._loaded(ref)
             refuse_unkept(loaded, "cannot be reset")

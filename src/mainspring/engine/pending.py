@@ -24,7 +24,7 @@ from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, 
 from mainspring.port.tasks import TaskAnswer
 from mainspring.telemetry.observed import Observed
 
-ReceiptStatus: TypeAlias = Literal["pending", "stepped", "accepted", "suspended", "duplicate", "dead letter"]
+ReceiptStatus: TypeAlias = Literal["pending", "stepped", "kept", "accepted", "suspended", "duplicate", "dead letter"]
 
 # What is no message's fault: it passes, and whoever is patient may wait for that.
 PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)

@@ -6,21 +6,26 @@ the letter tells. To carry it out after that could do what nobody expects any mo
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import type_of
+from mainspring.engine.children import parent_at
 from mainspring.engine.details import read_detail
 from mainspring.errors import OperationError
-from mainspring.port.records import ENDED, DeadLetter, EventRow, InstanceRow, Ref
+from mainspring.port.records import ENDED, FAN_OUT, DeadLetter, EventRow, InstanceRow, Ref
 from mainspring.port.store import Store
 
 EVENTS_AT_ONCE: Final = 1_000
+LETTERS_LOOKED_AT: Final = 10_000
 INPUTS_LOOKED_AT: Final = 10_000
 
 # Facts that were told to others stay true, whatever becomes of their instance; only what acts is held back.
 _ACTS: Final = frozenset({"send", "child"})
 _FAILURE: Final = type_of(SendFailed).name
+# What operators do to an instance that stays suspended.
+_BESIDE: Final = frozenset({"Retried", "Resent", "Migrated"})
 
 
 class Since:
@@ -92,6 +97,60 @@ async def refuse(store: Store, letter: DeadLetter, since: Since) -> int | None:
     return loaded.row.version
 
 
+def suspended_by(letter: DeadLetter) -> tuple[Ref, int]:
+    """Return which instance the failure in a letter has suspended, if any, and which of its outputs that is.
+
+    >>> letter = DeadLetter("mainspring.FanOut", "Orders/o-1/3", "m", "end", "", 1, b"", 0, b"", reason="no")
+    >>> suspended_by(letter)
+    (Ref(workflow='Orders', id='o-1'), 3)
+    """
+    if letter.workflow == FAN_OUT and letter.kind == "end":
+        parent = parent_at(letter.instance)
+        return parent.ref, parent.version
+    return Ref(letter.workflow, letter.instance), 0 if letter.output is None else letter.output.version
+
+
+async def waits_for_it_alone(store: Store, letter: DeadLetter) -> bool:
+    """Tell whether an instance stands still for the failure in a letter, and for nothing else.
+
+    Not where a person has suspended it, an input of it failed, or another dead letter of it is to be dealt with.
+    """
+    ref, output = suspended_by(letter)
+    loaded = (await store.load([ref], 0))[0]
+    if loaded is None or loaded.row.status != "suspended":
+        return False
+    failed: set[int] = set()
+    async for row in _while_suspended(store, ref, loaded.row.version):
+        if row.actor is not None or row.cause is None:
+            return False
+        failed.add(row.cause)
+    return output in failed and (len(failed) == 1 or not await _others(store, letter, ref, failed))
+
+
+async def _while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator[EventRow]:
+    """Yield the suspensions of an instance since it last went on, the last one first."""
+    while version > 0:
+        after = max(0, version - EVENTS_AT_ONCE)
+        for row in reversed(await store.stream(ref, after, version - after)):
+            if row.event == "Suspended":
+                yield row
+            elif row.event not in _BESIDE:
+                return
+        version = after
+
+
+async def _others(store: Store, letter: DeadLetter, ref: Ref, failed: set[int]) -> bool:
+    """Tell whether there are dead letters of other outputs among these, as far as they are among the first of all."""
+    after = looked_at = 0
+    while looked_at < LETTERS_LOOKED_AT and (page := await store.dead_letters(EVENTS_AT_ONCE, after)):
+        for other in page:
+            its, output = suspended_by(other)
+            if other.id != letter.id and its == ref and output in failed:
+                return True
+        after, looked_at = page[-1].id, looked_at + len(page)
+    return False
+
+
 def _why_not(row: InstanceRow, since: Since, ref: Ref, *, waits: bool) -> str | None:
     if since.former is not None:
         return f"{ref} {since.former}"
@@ -99,7 +158,7 @@ def _why_not(row: InstanceRow, since: Since, ref: Ref, *, waits: bool) -> str | 
         is_over = row.status in (*ENDED, "running")
         return f"{ref} {'was compensated since' if is_over else 'is being compensated'}"
     if since.taken is not None:
-        return f"{ref} has taken its failure, at version {since.taken}"
+        return f"{ref} has taken its failure, at position {since.taken}"
     if row.status in ENDED:
         return f"{ref} has {row.status}"
     return f"its failure waits to be taken by {ref}" if waits else None

@@ -12,7 +12,7 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
-from mainspring.engine.beginnings import begins_again, is_no_new_child
+from mainspring.engine.beginnings import begins_again, is_kept_late, is_no_new_child
 from mainspring.engine.budget import look
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
@@ -236,8 +236,8 @@ class Stepper:
             # There is no stream any more that could keep it, not even an answer to what the instance asked.
             reason = f"{pending.ref} ended ({lane.status}) and was purged on {moment(lane.purged_us):%Y-%m-%d}"
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
-        elif pending.cause is not None or pending.kind is Kind.REPLY:
-            self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
+        elif pending.cause is not None or pending.kind is Kind.REPLY or is_kept_late(lane, pending):
+            self._commit(lane, pending, self._units.kept(lane, pending), "kept")
         else:
             reason = f"{pending.ref} " + (f"has {lane.status} already" if lane.ended else "is being compensated")
             self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")

@@ -295,6 +295,7 @@ class Units:
         before = lane.version
         failed = pending.cause if pending.definite or pending.undoes is not None else None
         row = lane.entry.recorder.row(Suspended(reason, failed), before + 1, self._store.now_us())
+        row = replace(row, cause=pending.cause)  # so that it is known which dead letter it waits for
         lane.version += 1
         lane.status, lane.error = "suspended", reason
         return replace(self._moved(lane, pending, before, (row,)), dedupe=None, direct=False)

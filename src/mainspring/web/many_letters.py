@@ -11,7 +11,7 @@ from fastapi import APIRouter, Path, Response
 from pydantic import ConfigDict, Field
 
 from mainspring.errors import MainspringError, SettingError
-from mainspring.port.records import DeadLetter
+from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.letters import LARGEST_ID
 from mainspring.web.models import Asked
@@ -28,7 +28,8 @@ ERROR_CHARACTERS: Final = 200
 KIND_BYTES: Final = 12
 
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-_NUMBER: Final = re.compile(r"\d+")
+# A number, or a word with one in it, such as most ids.
+_NUMBER: Final = re.compile(r"[\w-]*\d[\w-]*")
 
 Operation = Literal["retry", "discard"]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
@@ -45,18 +46,24 @@ class Order(Asked):
     force: bool = Field(default=False, description="Retry also what its instance has gone on without.")
 
 
-def alike(error: str) -> str:
-    """Return an error without what differs between errors of one kind: numbers, and texts in quotes.
+def alike(error: str, instance: str = "") -> str:
+    """Return an error without what differs between errors of one kind: ids, numbers, and texts in quotes.
 
-    >>> alike("order 17 of 'ann' was refused")
-    "order # of '…' was refused"
+    >>> alike("order o-17 of 'ann' was refused after 3 s")
+    "order # of '…' was refused after # s"
+    >>> alike("Orders/ann/b has completed already", "ann/b")
+    'Orders/# has completed already'
     """
-    return _NUMBER.sub("#", _QUOTED.sub("'…'", error[:ERROR_CHARACTERS]))
+    if instance:
+        # Whatever it looks like; but only as a word of its own, for it may be as short as an "a".
+        error = re.sub(rf"(?<![\w-]){re.escape(instance)}(?![\w-])", "#", error)
+    return _NUMBER.sub("#", _QUOTED.sub("'…'", error))[:ERROR_CHARACTERS]
 
 
 def kind_of(letter: DeadLetter) -> str:
     """Return a name for all dead letters like this one: of one workflow and type, with one reason and like errors."""
-    parts = (letter.workflow, letter.type, alike(letter.reason), alike(letter.error or ""))
+    instance = letter.instance if letter.workflow != EDGE else ""
+    parts = (letter.workflow, letter.type, alike(letter.reason, instance), alike(letter.error or "", instance))
     return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=KIND_BYTES).hexdigest()
 
 

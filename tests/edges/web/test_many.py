@@ -125,6 +125,16 @@ def test_dead_letters_are_sorted_into_kinds_and_settled_together(tmp_path: Path)
     serve(tmp_path, use)
 
 
+def test_dead_letters_of_one_cause_are_one_kind_whatever_their_ids_look_like(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        for counter in ("c-1", "ann", "a", "The Smiths/2026", "8f14e45f-ceea-467f-a8f0-deadbeefcafe", "x" * 300):
+            await late(client, counter, 1)
+        kinds = models.LetterKinds.model_validate_json((await client.get("/api/dead-letter-kinds")).content)
+        assert [kind.count for kind in kinds.kinds] == [6]
+
+    serve(tmp_path, use)
+
+
 @pytest.mark.parametrize("order", [{}, {"ids": [1], "kind": "a"}, {"ids": []}, {"ids": [0]}, {"ids": [10**30]}])
 def test_an_order_for_many_dead_letters_says_which(order: dict[str, Any], tmp_path: Path) -> None:
     async def use(client: Client) -> None:

@@ -168,6 +168,12 @@ def test_results_that_the_parent_cannot_take_suspend_it_and_can_be_told_again(ma
                 "mainspring.FanOut",
                 "its results cannot be told to its parent",
             )
+            await app.retry_dead_letter(letter.id, actor="ann")
+
+            async def stopped_again() -> bool:
+                return [line.what for line in await receipt.log()][-3:] == ["Faulted", "Resumed", "Faulted"]
+
+            await until(stopped_again)
 
     run(main)
 
