@@ -8,6 +8,7 @@ export interface InstanceDocument {
   id: string;
   status: string;
   state: string | null;
+  workflow_version: number;
   version: number;
   error: string | null;
   began: string;

@@ -208,7 +208,7 @@ def test_a_reset_of_a_reset_counts_from_what_is_left(make_app: MakeApp) -> None:
             await until(lambda: amount_is(app, 2))
             await sale.reset(4)
             await until(lambda: amount_is(app, 3))
-            with pytest.raises(OperationError, match="cannot be reset to version 5"):
+            with pytest.raises(OperationError, match="cannot be reset to position 5"):
                 await sale.reset(5)
 
     run(main)

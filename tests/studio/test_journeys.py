@@ -56,7 +56,7 @@ def test_a_scrub_takes_state_change_diagram_and_decision_along(page: Page, studi
         "case PlaceOrder(order_id, amount, note), New()"
     )
     expect(page.locator(".box.at")).to_contain_text("AwaitingPayment")
-    page.get_by_role("slider", name="Version").focus()
+    page.get_by_role("slider", name="Position").focus()
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     expect(page.locator("output")).to_have_text("5 / 6")
@@ -144,7 +144,7 @@ def test_linked_instances_are_drawn_and_followed_further(page: Page, studio: Stu
 def test_a_step_can_be_copied_as_a_test(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/instances/Orders/o-3?tab=raw&at=2"))
 
-    expect(page.get_by_role("region", name="Version 2 as a test")).to_contain_text(".when(PlaceOrder(")
+    expect(page.get_by_role("region", name="Position 2 as a test")).to_contain_text(".when(PlaceOrder(")
     expect(page.get_by_role("region", name="The stream, as JSON lines")).to_contain_text('"event":"InitiatedBy"')
 
 

@@ -103,7 +103,7 @@ def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
     possible = [*inputs, last + 1] if edit.what == "insert" and inputs else inputs
     raise OperationError(
         str(ref),
-        f"has no input at version {edit.version} that counts",
+        f"has no input at position {edit.version} that counts",
         f"Choose one of {', '.join(map(str, possible[-VERSIONS_NAMED:]))}." if possible else "It has taken none.",
     )
 

@@ -28,6 +28,7 @@ def instance_document(row: InstanceRow) -> dict[str, Any]:
         "id": row.id,
         "status": row.status,
         "state": row.state,
+        "workflow_version": row.definition_version,
         "version": row.version,
         "error": row.error,
         "began": moment(row.created_us),

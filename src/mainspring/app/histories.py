@@ -216,7 +216,7 @@ def _state_lines(entry: WorkflowEntry, expected: Step | None, step: Redecided) -
 
 
 def _head(ref: Ref, step: Redecided, what: str) -> str:
-    return f"{ref}, version {step.version}: {shown(step.message, 200)} in {shown(step.before, 200)} {what}"
+    return f"{ref}, position {step.version}: {shown(step.message, 200)} in {shown(step.before, 200)} {what}"
 
 
 # ---- rows

@@ -63,7 +63,10 @@ class Instance(Generic[In, State, Out]):
         return str(self._ref)
 
     async def row(self) -> InstanceRow:
-        """Return status, version, state's name, error and times; of a purged one too."""
+        """Return status, state's name, error and times; of a purged one too.
+
+        `version` is its position, that of the last event in its stream; `definition_version` its workflow's version.
+        """
         store = self._app.engine.store
         try:
             loaded = (await store.load([self._ref], 0))[0]
@@ -100,7 +103,7 @@ class Instance(Generic[In, State, Out]):
         return await present_state(engine.store, entry, loaded, engine.committer.lull)
 
     async def stream(self, after: int = 0) -> list[Entry]:
-        """Return the whole story behind a version."""
+        """Return the whole story behind a position."""
         engine = self._app.engine
         entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, checked_place(after))
@@ -163,14 +166,14 @@ class Instance(Generic[In, State, Out]):
         await Operations(self._app.engine).terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
-        """Go back to an earlier version, at which a step has ended, as a new branch of history that is recorded.
+        """Go back to an earlier position, at which a step has ended, as a new branch of history that is recorded.
 
-        Timers are set anew, and what was answered only behind that version is carried out again under its old id.
+        Timers are set anew, and what was answered only behind that position is carried out again under its old id.
         """
         await Operations(self._app.engine).reset(self._ref, version, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
-        """Go on under another version of the definition, or raise if it does not understand all that is recorded.
+        """Go on under another version of the workflow, or raise if it does not understand all that is recorded.
 
         The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
         """
@@ -215,9 +218,9 @@ class Instance(Generic[In, State, Out]):
 class Receipt(Instance[Any, Any, Out]):
     """What the sender of a message holds: what became of it, and the instance that it went to.
 
-    `status` is `stepped` (taken and decided), `accepted` (durable, its turn will come), `suspended` (durable, but the
-    instance is suspended), `duplicate` (it was there already) or `dead letter` (no instance takes it); and `pending` in
-    a transaction that has not committed.
+    `status` is `stepped` (taken and decided), `kept` (an event that came after the end: recorded), `accepted` (durable,
+    its turn will come), `suspended` (durable, but the instance is suspended), `duplicate` (it was there already) or
+    `dead letter` (no instance takes it); and `pending` in a transaction that has not committed.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Count, Counter

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypedDict, Unpack, get_args
 
-from mainspring.app.given import optional_text
+from mainspring.app.given import LARGEST, optional_text
 from mainspring.engine.pending import time_us_of
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError, SettingError
@@ -23,11 +23,13 @@ _CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)
 class Search(TypedDict, total=False):
     """What to look for; every word narrows.
 
-    `attributes` are equal values, `{"customer": "c-7"}`, or comparisons, `[("amount", ">=", 1000)]`. `error` is a part
-    of the error's text. Times begin with `from` and end before `to`.
+    `workflow_version` is the version of the workflow under which an instance runs. `attributes` are equal values,
+    `{"customer": "c-7"}`, or comparisons, `[("amount", ">=", 1000)]`. `error` is a part of the error's text. Times
+    begin with `from` and end before `to`.
     """
 
     workflow: str | None
+    workflow_version: int | None
     status: Status | None
     state: str | None
     id_prefix: str | None
@@ -63,7 +65,19 @@ def filter_of(**search: Unpack[Search]) -> InstanceFilter:
         microseconds("updated_from", search.get("updated_from")),
         microseconds("updated_to", search.get("updated_to")),
         conditions_of(search.get("attributes")),
+        workflow_version(search.get("workflow_version")),
     )
+
+
+def workflow_version(given: object) -> int | None:
+    """Return the version of a workflow that is looked for, checked.
+
+    >>> workflow_version(2), workflow_version(None)
+    (2, None)
+    """
+    if given is not None and (type(given) is not int or not 1 <= given <= LARGEST):
+        raise SettingError("workflow_version", given, "Use a whole number from 1.")
+    return given
 
 
 async def found(store: Store, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:

@@ -1,4 +1,4 @@
-"""The state of an instance at a version, or why there is none to be had."""
+"""The state of an instance at a position, or why there is none to be had."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class State(Struct, frozen=True):
 
 
 def checked_version(loaded: Loaded, at: int | None) -> int:
-    """Return the version that is asked for, if the instance has it; the present one without."""
+    """Return the position that is asked for, if the instance has it; the present one without."""
     row = loaded.row
     if at is not None and at > row.version:
-        raise OperationError(f"{row.workflow}/{row.id}", f"has no version {at}", f"It is at version {row.version}.")
+        raise OperationError(f"{row.workflow}/{row.id}", f"has no position {at}", f"It is at position {row.version}.")
     if at is not None:
-        refuse_unkept(loaded, f"cannot be shown at version {at}")
+        refuse_unkept(loaded, f"cannot be shown at position {at}")
     return at or row.version
 
 
 async def state_at(app: Mainspring, loaded: Loaded, at: int | None) -> State:
-    """Return the state at a version, or why it cannot be had: a broken stream must still be shown."""
+    """Return the state at a position, or why it cannot be had: a broken stream must still be shown."""
     ref, end = Ref(loaded.row.workflow, loaded.row.id), checked_version(loaded, at)
     entry = entry_of(app, loaded)
     if entry is None:

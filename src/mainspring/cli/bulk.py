@@ -34,8 +34,8 @@ SHOWN = 10
 @click.option(
     "--to",
     type=click.IntRange(1),
-    metavar="VERSION",
-    help="The version of the stream to reset to, or of the workflow to migrate to.",
+    metavar="N",
+    help="The position of the stream to reset to, or the version of the workflow to migrate to.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count them; before migrate, also tell which could not and why.")
 @click.option("--yes", is_flag=True, help="Do not ask first.")

@@ -46,7 +46,9 @@ LINES_PER_CHANGE: Final = 20
     )
 )
 @click.argument("identity", metavar="ID")
-@click.option("--at", type=click.IntRange(1), required=True, metavar="VERSION", help="The version of an input.")
+@click.option(
+    "--at", type=click.IntRange(1), required=True, metavar="POSITION", help="The position of an input in the stream."
+)
 @click.option("--replace", metavar="JSON", help="Let another message come in its place; - reads standard input.")
 @click.option("--insert", metavar="JSON", help="Let another message come before it; - reads standard input.")
 @click.option("--drop", is_flag=True, help="Let it not come at all.")
@@ -78,7 +80,7 @@ def counterfactual(
     ID is Workflow/id; the id alone will do if only one workflow has it. Today's code decides; nothing is carried out
     or written. What came from outside comes at its time. A command that was also sent in the recorded story gets the
     same answer, after the same time; one that never was is told as unanswered. Timers fire when they are due, unless
-    cancelled. To insert behind everything, say --at the next version.
+    cancelled. To insert behind everything, say --at the next position.
     """
     if [replace is not None, insert is not None, drop].count(True) != 1:
         raise MisuseError("Say one of --replace JSON, --insert JSON and --drop.")
@@ -141,17 +143,17 @@ def _changed(edit: Edit) -> str:
     message = shown(edit.message, TEXT_CHARACTERS)
     match edit.what:
         case "replace":
-            return f"with {message} in place of version {edit.version}"
+            return f"with {message} in place of position {edit.version}"
         case "insert":
-            return f"with {message} before version {edit.version}"
+            return f"with {message} before position {edit.version}"
         case "drop":
-            return f"without version {edit.version}"
+            return f"without position {edit.version}"
 
 
 def _verdict(found: Counterfactual) -> str:
     if found.differs_at is None:
         return "All else would have gone as it did."
-    return f"From version {found.differs_at} on it would have gone another way."
+    return f"From position {found.differs_at} on it would have gone another way."
 
 
 def _notes(found: Counterfactual) -> Iterator[str]:

@@ -68,7 +68,9 @@ COMMANDS: Final = {
     "skip": Listed("Act", "operate", "Pass over the input that failed, and go on."),
     "cancel": Listed("Act", "operate", "End an instance from outside, and undo what it did."),
     "terminate": Listed("Act", "operate", "End an instance from outside at once, and undo nothing."),
-    "reset": Listed("Act", "operate", "Let an instance go back to an earlier version, as a new branch of its history."),
+    "reset": Listed(
+        "Act", "operate", "Let an instance go back to an earlier position, as a new branch of its history."
+    ),
     "migrate": Listed("Act", "operate", "Let an instance go on under another version of its workflow."),
     "bulk": Listed(
         "Act", "bulk", "Suspend, resume, retry, skip, cancel, terminate, reset or migrate many, found by a filter."

@@ -97,12 +97,13 @@ def _write_page(rows: list[InstanceRow], as_json: bool, *, heading: bool) -> Non
         write_lines(instance_document(row) for row in rows)
     elif rows:
         write_table(
-            ("instance", "status", "state", "version", "updated (UTC)", "error"),
+            ("instance", "status", "state", "workflow version", "position", "updated (UTC)", "error"),
             [
                 (
                     f"{row.workflow}/{row.id}",
                     row.status,
                     row.state or "",
+                    str(row.definition_version),
                     str(row.version),
                     clock(row.updated_us),
                     row.error or "",

@@ -13,7 +13,7 @@ from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.core.execution import Execution
 from mainspring.core.story import duration
 
-COLUMNS = ("version", "time (UTC)", "what", "about", "state", "actor", "attempt", "took")
+COLUMNS = ("position", "time (UTC)", "what", "about", "state", "actor", "attempt", "took")
 STYLES = {"Faulted": "red", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
 
 

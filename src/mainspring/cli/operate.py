@@ -106,16 +106,21 @@ def terminate(identity: str, reason: str, actor: str | None, as_json: bool, addr
 )
 @click.argument("identity", metavar="ID")
 @click.option(
-    "--to", "version", type=click.IntRange(1), required=True, metavar="VERSION", help="Go back to this version."
+    "--to",
+    "version",
+    type=click.IntRange(1),
+    required=True,
+    metavar="POSITION",
+    help="Go back to this position of its stream.",
 )
 @click.option("--reason", default=DEFAULT_REASON, show_default=True, help="Why; recorded in the stream.")
 @actor_option
 @json_option
 @app_option
 def reset(identity: str, version: int, reason: str, actor: str | None, as_json: bool, address: str) -> None:
-    """Let an instance go back to an earlier version, as a new branch of its history.
+    """Let an instance go back to an earlier position, as a new branch of its history.
 
-    Nothing is removed from the stream: what is behind that version does not count any more. Timers are set anew, and a
+    Nothing is removed from the stream: what is behind that position does not count any more. Timers are set anew, and a
     command that was answered only behind it is carried out again, under its old id.
     """
     _operate(address, identity, as_json, lambda instance: instance.reset(version, reason, actor=actor))
@@ -123,7 +128,13 @@ def reset(identity: str, version: int, reason: str, actor: str | None, as_json: 
 
 @click.command(epilog=examples("mainspring migrate OrderFulfilment/o-1 --to 2 --actor ann"))
 @click.argument("identity", metavar="ID")
-@click.option("--to", type=click.IntRange(1), required=True, metavar="VERSION", help="The version to go on under.")
+@click.option(
+    "--to",
+    type=click.IntRange(1),
+    required=True,
+    metavar="WORKFLOW_VERSION",
+    help="The version of the workflow to go on under.",
+)
 @click.option("--dry-run", is_flag=True, help="Only tell whether it could.")
 @actor_option
 @json_option
@@ -147,6 +158,6 @@ def _operate(
         if as_json:
             write_json(instance_document(row))
         else:
-            click.echo(f"{instance} is {row.status} (version {row.version})")
+            click.echo(f"{instance} is {row.status} (position {row.version})")
 
     with_app(address, use)

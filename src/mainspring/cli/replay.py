@@ -41,9 +41,16 @@ MARGIN: Final = 7
     )
 )
 @click.argument("identity", metavar="ID")
-@click.option("--from", "first", type=click.IntRange(1), default=1, metavar="VERSION", help="From this version on.")
-@click.option("--to", "last", type=click.IntRange(1), metavar="VERSION", help="Up to this version.")
-@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="Only the step to which this version belongs.")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(1),
+    default=1,
+    metavar="POSITION",
+    help="From this position of the stream on.",
+)
+@click.option("--to", "last", type=click.IntRange(1), metavar="POSITION", help="Up to this position.")
+@click.option("--at", type=click.IntRange(1), metavar="POSITION", help="Only the step to which this position belongs.")
 @json_option
 @app_option
 def replay(identity: str, first: int, last: int | None, at: int | None, as_json: bool, address: str) -> int:
@@ -61,7 +68,7 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
         begin, end = (at, at) if at is not None else (first, last)
         instance.check(begin if end is None else max(begin, end))
         if not as_json:
-            click.secho(f"{instance.ref}: {instance.row.status}, version {instance.row.version}", bold=True)
+            click.secho(f"{instance.ref}: {instance.row.status}, position {instance.row.version}", bold=True)
             if not instance.row.version:
                 click.echo("no events: its first input was not taken")
         async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
@@ -82,7 +89,7 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
     )
 )
 @click.argument("identity", metavar="ID")
-@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="The step to which this version belongs.")
+@click.option("--at", type=click.IntRange(1), metavar="POSITION", help="The step to which this position belongs.")
 @json_option
 @app_option
 def explain(identity: str, at: int | None, as_json: bool, address: str) -> int:
@@ -124,9 +131,9 @@ class Instance(NamedTuple):
     entry: WorkflowEntry
 
     def check(self, version: int | None) -> None:
-        """Refuse a version that is not there yet."""
+        """Refuse a position that is not there yet."""
         if version is not None and version > max(self.row.version, 1):
-            raise MisuseError(f"{self.ref} has no version {version}: it is at version {self.row.version}.")
+            raise MisuseError(f"{self.ref} has no position {version}: it is at position {self.row.version}.")
 
 
 async def opened(app: Mainspring, identity: str, done: str) -> Instance:
@@ -144,7 +151,7 @@ def _nothing_decided(instance: Instance, found: Moment | None) -> str:
     if found is None:
         return f"{instance.ref} has taken no input yet, so nothing was decided."
     event = type(found.happened[0].entry.event).__name__
-    return f"Version {found.version} of {instance.ref} is {event}: nothing was decided for it."
+    return f"Position {found.version} of {instance.ref} is {event}: nothing was decided for it."
 
 
 # ---- for people
@@ -235,7 +242,7 @@ def _write_explanation(instance: Instance, moment: Moment, explanation: Explanat
     first = moment.happened[0].entry
     told = tell([entry.entry for entry in moment.happened])
     left = " (left behind)" if moment.abandoned else ""
-    click.secho(f"{instance.ref}, version {moment.version}: {visible(told[0].message)}{left}", bold=True)
+    click.secho(f"{instance.ref}, position {moment.version}: {visible(told[0].message)}{left}", bold=True)
     _write_field("input", [f"{told[0].event} {_circumstances(first)}"])
     _write_field("state", [shown(moment.before)])
     version = f"version {explanation.definition_version} of {instance.ref.workflow}"

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, get_args
 
 import click
 
+from mainspring.app.given import LARGEST
 from mainspring.app.search import Search, read_condition, read_moment
 from mainspring.cli.failures import MisuseError
 from mainspring.errors import SettingError
@@ -24,6 +25,12 @@ TIMES: Final = "a time such as 2026-01-31T09:00Z, or 2h (ago; s, m, h or d)."
 
 _OPTIONS: Final = (
     click.option("--workflow", metavar="NAME", help="Only instances of this workflow."),
+    click.option(
+        "--workflow-version",
+        type=click.IntRange(1, LARGEST),
+        metavar="N",
+        help="Only instances that run under this version of their workflow.",
+    ),
     click.option("--status", type=click.Choice(get_args(Status)), help="Only instances with this status."),
     click.option("--state", metavar="NAME", help="Only instances in a state of this type."),
     click.option("--prefix", metavar="TEXT", help="Only instances whose id begins so."),
@@ -48,6 +55,7 @@ def search_options(command: F) -> F:
     @functools.wraps(command)
     def collected(
         workflow: str | None,
+        workflow_version: int | None,
         status: Status | None,
         state: str | None,
         prefix: str | None,
@@ -61,6 +69,7 @@ def search_options(command: F) -> F:
     ) -> Any:
         search = Search(
             workflow=workflow,
+            workflow_version=workflow_version,
             status=status,
             state=state,
             id_prefix=prefix,

@@ -1,4 +1,4 @@
-"""One instance: its stream as a table, its state now or at an earlier version, and what it waits for."""
+"""One instance: its stream as a table, its state now or at an earlier position, and what it waits for."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Waiting(Struct, frozen=True):
     )
 )
 @click.argument("identity", metavar="ID")
-@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="As it was at this version.")
+@click.option("--at", type=click.IntRange(1), metavar="POSITION", help="As it was at this position of its stream.")
 @click.option("--last", type=click.IntRange(1), metavar="N", help="Only the last N events.")
 @json_option
 @app_option
@@ -114,7 +114,7 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
 
 @click.command(epilog=examples("mainspring state o-1", "mainspring state OrderFulfilment/o-1 --at 4 --json"))
 @click.argument("identity", metavar="ID")
-@click.option("--at", type=click.IntRange(1), metavar="VERSION", help="As it was at this version.")
+@click.option("--at", type=click.IntRange(1), metavar="POSITION", help="As it was at this position of its stream.")
 @json_option
 @app_option
 def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
@@ -145,7 +145,7 @@ def state(identity: str, at: int | None, as_json: bool, address: str) -> int:
 def _checked(loaded: Loaded, at: int | None) -> int:
     row = loaded.row
     if at is not None and at > row.version:
-        raise MisuseError(f"{row.workflow}/{row.id} has no version {at}: it is at version {row.version}.")
+        raise MisuseError(f"{row.workflow}/{row.id} has no position {at}: it is at position {row.version}.")
     return checked_version(loaded, at)
 
 
@@ -181,8 +181,9 @@ def _document(row: InstanceRow, rows: Sequence[EventRow], state: State, waiting:
 
 
 def _write_head(row: InstanceRow, version: int) -> None:
-    at = f"version {version}" if version == row.version else f"version {version} of {row.version}"
-    click.secho(f"{row.workflow}/{row.id}: {row.status}, {at}", bold=True)
+    at = f"position {version}" if version == row.version else f"position {version} of {row.version}"
+    under = f"workflow version {row.definition_version}"
+    click.secho(f"{row.workflow}/{row.id}: {row.status}, {at}, {under}", bold=True)
 
 
 def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]) -> None:
@@ -255,8 +256,8 @@ def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLett
     click.secho(f"suspended{who}: {visible(row.error or 'no reason given')}", fg="red")
     if letters:
         told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
-        click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it;")
-        click.echo(f"if it is suspended still, {command('resume', identity)} lets it go on.")
+        click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it:")
+        click.echo(f"with the last of them the instance goes on. If not, {command('resume', identity)} lets it.")
     elif waiting.inbox and by is None:
         first = waiting.inbox[0]
         again, past = command("retry", identity), command("skip", identity)

@@ -26,7 +26,7 @@ roles_option = click.option("--role", "roles", multiple=True, metavar="ROLE", he
 def tasks() -> None:
     """List, claim, delegate, pick, complete or reject what people are asked to do.
 
-    A task's id is WORKFLOW/INSTANCE/VERSION, as `mainspring tasks list` shows it.
+    A task's id is WORKFLOW/INSTANCE/POSITION, as `mainspring tasks list` shows it.
     """
 
 

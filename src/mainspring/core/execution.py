@@ -126,13 +126,13 @@ def _told(entry: Entry) -> tuple[What | None, str]:
         case Resumed():
             return "Resumed", ""
         case Retried(version):
-            return "Retried", f"version {version}"
+            return "Retried", f"position {version}"
         case Resent(message):
             return "Resent", type(message).__name__
         case Reset(version, reason):
             return "Reset", f"to {version}: {reason}"
         case Migrated(version):
-            return "Migrated", f"to version {version}"
+            return "Migrated", f"to workflow version {version}"
         case Completed(result):
             return "Completed", "" if result is None else type(result).__name__
         case Failed(reason):

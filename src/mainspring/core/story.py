@@ -166,9 +166,9 @@ def _message(event: StreamEvent[Any, Any]) -> str:
         case Reset(version, reason):
             return f"to {version}: {reason!r}"
         case Retried(version):
-            return f"version {version}"
+            return f"position {version}"
         case Migrated(version):
-            return f"to version {version}"
+            return f"to workflow version {version}"
         case Completed(result):
             return "" if result is None else repr(result)
         case Became(state):

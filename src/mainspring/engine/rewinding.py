@@ -1,4 +1,4 @@
-"""Rewinding: an instance goes back to an earlier version, as a new branch of its history."""
+"""Rewinding: an instance goes back to an earlier position, as a new branch of its history."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Rewind(Struct, frozen=True):
 
 
 def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], version: int) -> Rewind:
-    """Return what going back to a version means, or raise an OperationError that says to which one it may go."""
+    """Return what going back to a position means, or raise an OperationError that says to which one it may go."""
     counting = live(rows)
     _check(row, counting, version)
     kept = [event for event in counting if event.version <= version]
@@ -153,9 +153,9 @@ def _check_children(row: InstanceRow, kept: Sequence[EventRow], left: Sequence[E
     if cancelled:
         raise OperationError(
             f"{row.workflow}/{row.id}",
-            f"cannot be reset to where the child that it started at version {cancelled[0]} was open: the child has "
+            f"cannot be reset to where the child that it started at position {cancelled[0]} was open: the child has "
             "ended with it",
-            f"Choose a version before {cancelled[0]}, or begin another instance.",
+            f"Choose a position before {cancelled[0]}, or begin another instance.",
         )
 
 
@@ -197,7 +197,7 @@ def _check(row: InstanceRow, counting: Sequence[EventRow], version: int) -> None
     possible = ", ".join(map(str, steps[-20:])) or "none"
     raise OperationError(
         name,
-        f"cannot be reset to version {version}",
+        f"cannot be reset to position {version}",
         f"Choose one at which a step had ended, and the instance had not: {possible}.",
     )
 

@@ -176,7 +176,7 @@ class NoSuchTaskError(MainspringError):
 
     def __init__(self, task: str) -> None:
         self.task = task
-        super().__init__(f"There is no task {task}. An id is workflow/instance/version; list tasks to see them.")
+        super().__init__(f"There is no task {task}. An id is workflow/instance/position; list tasks to see them.")
 
 
 class TaskRefusedError(MainspringError):

@@ -75,7 +75,7 @@ class EventRow(Struct, frozen=True, gc=False):
     `event` is the event's class name. `detail` is JSON of what it says beside its message (after, at, key, to, reason).
     Inputs carry `message_id` (None where it follows from `cause`), `kind`, `context`, `actor`, and the name of the
     state after their step. `cause` is the version of the output that a result or timer answers; of an output, the
-    version of the input for which it was decided.
+    version of the input for which it was decided; of a suspension, the version of the output that failed, if one did.
 
     >>> EventRow(1, "Began", 0).type is None
     True
@@ -487,9 +487,10 @@ class InstanceFilter(Struct, frozen=True, gc=False):
     updated_from_us: int | None = None
     updated_to_us: int | None = None
     attributes: tuple[AttributeFilter, ...] = ()
+    workflow_version: int | None = None
 
     @property
     def plain(self) -> tuple[str | int | None, ...]:
-        """All but the attributes, in their order."""
+        """All but the attributes, as statements take them."""
         times = (self.created_from_us, self.created_to_us, self.updated_from_us, self.updated_to_us)
-        return (self.workflow, self.status, self.state, self.id_prefix, self.error, *times)
+        return (self.workflow, self.status, self.state, self.id_prefix, self.error, *times, self.workflow_version)

@@ -190,6 +190,7 @@ def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[Attribute
         and where.workflow in (None, row.workflow)
         and where.status in (None, row.status)
         and where.state in (None, row.state)
+        and where.workflow_version in (None, row.definition_version)
         and row.id.startswith(where.id_prefix or "")
         and (where.error is None or where.error in (row.error or ""))
         and _within(row.created_us, where.created_from_us, where.created_to_us)

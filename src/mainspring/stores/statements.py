@@ -47,10 +47,10 @@ def read(package: str, files: Sequence[str]) -> Mapping[str, str]:
 
 
 def backwards(statement: str) -> str:
-    """Return a statement that reads from parameter 1 to parameter 12 in the order of keys as one for the other way.
+    """Return a statement that reads from parameter 1 to parameter 13 in the order of keys as one for the other way.
 
-    >>> backwards("SELECT key FROM t WHERE key > ?1 AND key <= ?12 ORDER BY key LIMIT ?11;")
-    'SELECT key FROM t WHERE key < ?1 AND key >= ?12 ORDER BY key DESC LIMIT ?11;'
+    >>> backwards("SELECT key FROM t WHERE key > ?1 AND key <= ?13 ORDER BY key LIMIT ?12;")
+    'SELECT key FROM t WHERE key < ?1 AND key >= ?13 ORDER BY key DESC LIMIT ?12;'
     """
     turned = re.sub(r"(ORDER BY \S+)", r"\1 DESC", statement)
-    return re.sub(r"<= ([?$])12\b", r">= \g<1>12", re.sub(r"> ([?$])1\b(?!\d)", r"< \g<1>1", turned))
+    return re.sub(r"<= ([?$])13\b", r">= \g<1>13", re.sub(r"> ([?$])1\b(?!\d)", r"< \g<1>1", turned))

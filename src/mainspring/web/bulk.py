@@ -44,7 +44,12 @@ class Order(Words):
 
     dry_run: bool = True
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
-    to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset and migrate: the version to go to.")
+    to: int | None = Field(
+        default=None,
+        ge=1,
+        le=LARGEST,
+        description="For reset the position, for migrate the version of the workflow to go to.",
+    )
     per_second: float = Field(default=PER_SECOND, gt=0, le=FASTEST)
 
 

@@ -37,7 +37,7 @@ LINES: Final = "application/x-ndjson"
 # Lines of the log that are about a reason, in which an error may quote anything; others are about a type.
 REASONED: Final = ("Faulted", "Suspended", "Reset", "Failed", "Cancelled", "Compensating", "Terminated")
 
-After = Annotated[int, Query(ge=0, description="The version behind which to begin.")]
+After = Annotated[int, Query(ge=0, description="The position behind which to begin.")]
 
 
 def routes(served: Served) -> APIRouter:
@@ -144,7 +144,7 @@ def _copying(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.GivenWhenThen}, **responses(401, 403, 404, 409, 410, 503, 504)},
     )
     async def test(
-        workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The version of an input.")]
+        workflow: Workflow, id: Id, at: Annotated[int, Query(ge=1, description="The position of an input.")]
     ) -> Response:
         """Return a step as a given / when / then test, in Python."""
         if is_internal(workflow) and served.redaction.fields:
@@ -158,11 +158,11 @@ def _copying(router: APIRouter, served: Served) -> None:
 
 
 async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], Moment]:
-    """Return the step to which a version belongs, and the moments before it that count."""
+    """Return the step to which a position belongs, and the moments before it that count."""
     moments: list[Moment] = []
     async for each in travel(served.app.engine.store, found.entry, found.ref, 1, at):
         if isinstance(each, Stopped):
-            problem = f"stops at version {each.version}: {served.error(each.problem)}"
+            problem = f"stops at position {each.version}: {served.error(each.problem)}"
             raise OperationError(str(found.ref), problem, "Mend the code.")
         moments.append(each)
         if len(moments) > PAST_MOST:
@@ -171,7 +171,7 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
             )
     step = moments.pop()
     if not step.is_step:
-        raise OperationError(f"{found.ref} at version {at}", "took no input", "Choose the version of an input.")
+        raise OperationError(f"{found.ref} at position {at}", "took no input", "Choose the position of an input.")
     return [moment for moment in moments if not moment.abandoned or step.abandoned], step
 
 

@@ -87,7 +87,9 @@ class ExplanationDocument(Document):
 
     definition_version: int
     fingerprint: str
-    asked: bool = Field(description="False where it was decided under another version, before a migration.")
+    asked: bool = Field(
+        description="False where it was decided under another version of the workflow, before a migration."
+    )
     agrees: bool = Field(description="Whether today's code decides what was recorded.")
     cut: bool = Field(description="Whether decide ran for too long to be followed to its end.")
     decide: list[BranchDocument]
@@ -100,7 +102,7 @@ class MomentDocument(Document):
     """An input with what was decided for it, or an event that stands alone."""
 
     version: int
-    last: int = Field(description="The version of its last event.")
+    last: int = Field(description="The position of its last event.")
     step: bool = Field(description="Whether an input was taken.")
     begins: bool
     abandoned: bool = Field(description="Whether a reset has left it behind.")
@@ -118,7 +120,7 @@ class ExplainedMoment(MomentDocument):
 
 
 class StoppedDocument(Document):
-    """Why nothing can be told from a version on."""
+    """Why nothing can be told from a position on."""
 
     version: int
     problem: str
@@ -157,7 +159,7 @@ class CounterfactualDocument(Document):
     at: int
     recorded: list[ToldEvent]
     told: list[ToldEvent]
-    differs_at: int | None = Field(description="The first version that is not as recorded; null if all of it is.")
+    differs_at: int | None = Field(description="The first position that is not as recorded; null if all of it is.")
     recorded_state: StateShown
     state: StateShown
     change: StateChanged | None
@@ -197,7 +199,7 @@ class LinkedInstance(Document):
     instance: str = Field(examples=["Shipping/o-1"])
     workflow: str
     id: str
-    version: int | None = Field(description="The version of this instance's event.")
+    version: int | None = Field(description="The position of this instance's event.")
     type: str | None = Field(description="The message that went between them.")
     status: Status | None = Field(description="Null where there is no such instance, or not yet.")
     state: str | None

@@ -34,7 +34,7 @@ Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate",
 
 
 class Order(Asked):
-    """Why somebody operates, and to which version a reset goes back."""
+    """Why somebody operates, and to which position a reset goes back."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
 
@@ -98,7 +98,7 @@ def _looking(router: APIRouter, served: Served) -> None:
         workflow: Workflow,
         id: Id,
         limit: Limit = PAGE,
-        after: Annotated[int, Query(ge=0, description="The version behind which to begin.")] = 0,
+        after: Annotated[int, Query(ge=0, description="The position behind which to begin.")] = 0,
     ) -> Response:
         """Return the events of an instance, in order."""
         ref = Ref(workflow, id)
@@ -118,9 +118,9 @@ def _looking(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.StateDocument}, **responses(401, 403, 404, 409, 410, 503)},
     )
     async def state(
-        workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this version.")] = None
+        workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this position.")] = None
     ) -> Response:
-        """Return the state of an instance, now or at a version."""
+        """Return the state of an instance, now or at a position."""
         found = await state_at(app, await loaded(app, workflow, id), at)
         return answer(served.shown(found.document(), "state"))
 
@@ -204,7 +204,7 @@ def operation_of(
             return lambda: instance.terminate(order.reason, actor=actor)
         case "reset":
             if order.to is None:
-                raise SettingError("to", None, "Say to which version the reset goes back.")
+                raise SettingError("to", None, "Say to which position the reset goes back.")
             to = order.to
             return lambda: instance.reset(to, order.reason, actor=actor)
 

@@ -45,7 +45,7 @@ class Taken(Document):
     """What became of a message: it is durable whatever the status says."""
 
     instance: str = Field(examples=["OrderFulfilment/o-1"])
-    status: Literal["stepped", "accepted", "duplicate", "suspended", "dead letter"]
+    status: Literal["stepped", "kept", "accepted", "duplicate", "suspended", "dead letter"]
     message_id: str = Field(examples=["checkout-17"])
 
 
@@ -82,7 +82,8 @@ class InstanceDocument(Document):
     id: str = Field(examples=["o-1"])
     status: Status
     state: str | None = Field(description="The name of the state's type.", examples=["AwaitingPayment"])
-    version: int
+    workflow_version: int = Field(description="The version of the workflow under which it runs.")
+    version: int = Field(description="Its position: that of the last event in its stream.")
     error: str | None
     began: datetime
     updated: datetime
@@ -132,7 +133,7 @@ class StreamPage(Document):
 
 
 class StateDocument(Document):
-    """A state at a version, or the problem for which there is none."""
+    """A state at a position (`version`), or the problem for which there is none."""
 
     version: int
     type: str | None

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import Depends, Query
 from pydantic import Field
 
+from mainspring.app.given import LARGEST
 from mainspring.app.search import Search, read_condition
 from mainspring.port.records import Status
 from mainspring.web.models import Asked
@@ -29,6 +30,9 @@ Until = Annotated[datetime | None, Query(description="Before this time, with its
 async def _searched(
     *,
     workflow: str | None = None,
+    workflow_version: Annotated[
+        int | None, Query(ge=1, le=LARGEST, description="The version of the workflow under which it runs.")
+    ] = None,
     status: Status | None = None,
     state: Annotated[str | None, Query(description="The name of the state's type.")] = None,
     prefix: Annotated[str | None, Query(description="How the id begins.")] = None,
@@ -41,6 +45,7 @@ async def _searched(
 ) -> Search:
     return Search(
         workflow=workflow,
+        workflow_version=workflow_version,
         status=status,
         state=state,
         id_prefix=prefix,
@@ -61,6 +66,7 @@ class Words(Asked):
     """Which instances are meant; every word narrows."""
 
     workflow: str | None = Field(default=None, examples=["OrderFulfilment"])
+    workflow_version: int | None = Field(default=None, ge=1, le=LARGEST)
     status: Status | None = Field(default=None, examples=["suspended"])
     state: str | None = None
     prefix: str | None = None
@@ -75,6 +81,7 @@ class Words(Asked):
         """Return them as the app takes them."""
         return Search(
             workflow=self.workflow,
+            workflow_version=self.workflow_version,
             status=self.status,
             state=self.state,
             id_prefix=self.prefix,

@@ -44,7 +44,7 @@ from mainspring.web.opened import (
 from mainspring.web.problems import responses
 from mainspring.web.served import PAGE, PAGE_BYTES, Checked, Id, Limit, Served, Workflow, answer
 
-At = Annotated[int | None, Query(ge=1, description="The step to which this version belongs; else the last one.")]
+At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]
 
 
 class Otherwise(Asked):
@@ -58,7 +58,7 @@ class Otherwise(Asked):
 
     what: Literal["replace", "insert", "drop"]
     at: int = Field(
-        ge=1, le=LARGEST, description="The version of an input; to insert behind everything, the next version."
+        ge=1, le=LARGEST, description="The position of an input; to insert behind everything, the next position."
     )
     type: str | None = Field(
         default=None,
@@ -85,7 +85,7 @@ def routes(served: Served) -> APIRouter:
         workflow: Workflow,
         id: Id,
         limit: Limit = PAGE,
-        after: Annotated[int, Query(ge=0, description="The version behind which to begin.")] = 0,
+        after: Annotated[int, Query(ge=0, description="The position behind which to begin.")] = 0,
         explained: Annotated[bool, Query(description="With why each step was decided.")] = False,
     ) -> Response:
         """Walk through a stream: each input with what was decided for it, and what every event made of the state.

@@ -83,8 +83,12 @@ function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
         <dd>{instance.state ?? "–"}</dd>
       </div>
       <div>
-        <dt>Version</dt>
+        <dt>Position</dt>
         <dd>{amount(instance.version)}</dd>
+      </div>
+      <div>
+        <dt>Workflow version</dt>
+        <dd>{amount(instance.workflow_version)}</dd>
       </div>
       <div>
         <dt>Began</dt>
@@ -121,7 +125,7 @@ function Inside({ instance, route }: { instance: InstanceDocument; route: Route 
   );
 }
 
-/** The version that is looked at: the one of the address, else the last one, and then whatever becomes the last one. */
+/** The position that is looked at: the one of the address, else the last one, and then whatever becomes the last one. */
 function useVersion(route: Route, last: number): [number, (version: number) => void] {
   const found = Number(route.query.get("at") ?? 0);
   const asked = Number.isInteger(found) && found > 0 ? found : 0;

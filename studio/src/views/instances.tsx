@@ -13,7 +13,7 @@ import { conditions } from "./attributes";
 import { BulkDialog, BulkUnderWay } from "./bulk";
 import { STATUSES } from "./statuses";
 
-const TEXTS = ["prefix", "state", "error", "attribute", "since", "until", "began_since", "began_until"] as const;
+const TEXTS = ["prefix", "workflow_version", "state", "error", "attribute", "since", "until", "began_since", "began_until"] as const;
 const TYPING_MS = 250;
 
 /** What the address asks for, as the server understands it. Attributes are several conditions, with commas between them. */
@@ -96,7 +96,7 @@ function Found({ list, known }: { list: ReturnType<typeof usePages<InstanceDocum
       label="Instances"
       known={`instances ${known}`}
       onSeen={seen}
-      head={["Instance", "Status", "State", "Version", "Updated", "Error"]}
+      head={["Instance", "Status", "State", "Workflow version", "Position", "Updated", "Error"]}
       row={(index) => <Row instance={list.items[index]} />}
     />
   );
@@ -116,6 +116,9 @@ function Row({ instance }: { instance: InstanceDocument | undefined }): JSX.Elem
         <Status status={instance.status} />
       </span>
       <span role="cell">{instance.state ?? "–"}</span>
+      <span role="cell" class="number">
+        {amount(instance.workflow_version)}
+      </span>
       <span role="cell" class="number">
         {amount(instance.version)}
       </span>
@@ -148,6 +151,10 @@ function Filters({ route }: { route: Route }): JSX.Element {
         </select>
       </label>
       <label>
+        Workflow version
+        <Typed name="workflow_version" route={route} placeholder="2" />
+      </label>
+      <label>
         Status
         <select value={route.query.get("status") ?? ""} onChange={(event) => change("status", event.currentTarget.value)}>
           <option value="">any</option>
@@ -173,7 +180,7 @@ function Filters({ route }: { route: Route }): JSX.Element {
           ))}
         </datalist>
       </label>
-      <details open={TEXTS.slice(4).some((name) => route.query.has(name))}>
+      <details open={TEXTS.slice(5).some((name) => route.query.has(name))}>
         <summary>Times</summary>
         <Times route={route} onChange={change} />
       </details>

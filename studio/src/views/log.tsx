@@ -19,7 +19,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
   return (
     <>
       <div class="bar">
-        <span class="faint">as it was at version {seen}</span>
+        <span class="faint">as it was at position {seen}</span>
         <span class="grow" />
         <LookAgain changed={version !== seen} onLook={look} busy={list.loading} />
       </div>
@@ -33,7 +33,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
           onSeen={(_, last) => {
             if (last > list.items.length - 50) list.load();
           }}
-          head={["Version", "Time", "What", "About", "State", "By", "Took"]}
+          head={["Position", "Time", "What", "About", "State", "By", "Took"]}
           row={(index) => {
             const line = list.items[index];
             return line && <Line line={line} href={link(["instances", workflow, id], { at: line.version })} />;

@@ -13,7 +13,7 @@ interface Operation {
   tells: string;
   danger?: boolean;
   reason?: boolean;
-  /** What the version means to which it goes. */
+  /** What the number means to which it goes. */
   to?: string;
 }
 
@@ -28,10 +28,10 @@ const OPERATIONS: Operation[] = [
 const RESET: Operation = {
   name: "reset",
   title: "Reset",
-  tells: "It goes back to a version; what came later does not count any more.",
+  tells: "It goes back to a position in its stream; what came later does not count any more.",
   danger: true,
   reason: true,
-  to: "Back to version",
+  to: "Back to position",
 };
 const MIGRATE: Operation = {
   name: "migrate",

@@ -30,7 +30,7 @@ export function RawPanel({ workflow, id, at, version }: Asked): JSX.Element {
     });
   return (
     <>
-      <Card title={`Version ${at} as a test`} wide side={test.data && <Copy text={test.data.text}>Copy</Copy>}>
+      <Card title={`Position ${at} as a test`} wide side={test.data && <Copy text={test.data.text}>Copy</Copy>}>
         {test.problem && <p class="note">{test.problem.detail}</p>}
         {test.data && <Json value={test.data.text} label={test.data.file} />}
         {!test.data && !test.problem && <Loading />}

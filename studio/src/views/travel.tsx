@@ -1,4 +1,4 @@
-// Time travel: a scrubber through the versions. The state, what changed, the diagram and the decision follow at once.
+// Time travel: a scrubber through the positions. The state, what changed, the diagram and the decision follow at once.
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -39,7 +39,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
         <ProblemBox problem={moments.problem ?? stream.problem} />
         {beyond && (
           <p class="problem">
-            From version {moments.stopped?.version} on nothing can be told: {moments.stopped?.problem}
+            From position {moments.stopped?.version} on nothing can be told: {moments.stopped?.problem}
           </p>
         )}
         <EventCard workflow={workflow} id={id} stream={stream} at={at} />
@@ -95,8 +95,8 @@ function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (versi
         max={Math.max(count, 1)}
         value={at}
         onInput={(event) => onGo(Number(event.currentTarget.value))}
-        aria-label="Version"
-        aria-valuetext={`version ${at} of ${count}`}
+        aria-label="Position"
+        aria-valuetext={`position ${at} of ${count}`}
       />
       {button(at + 1, "→", "One event on")}
       {button(count, "⇥", "The last event")}
@@ -165,7 +165,7 @@ const SIGNS = { changed: "~", added: "+", removed: "−" };
 
 export function Changes({ change, here, version }: { change: StateChanged; here?: boolean; version?: number }): JSX.Element {
   return (
-    <ul class={here ? "changes here" : "changes"} aria-label={version === undefined ? "What differs" : `What version ${version} changed`}>
+    <ul class={here ? "changes here" : "changes"} aria-label={version === undefined ? "What differs" : `What position ${version} changed`}>
       {change.before !== change.after && (
         <li class="changed">
           <b>{change.before}</b> → <b>{change.after}</b>

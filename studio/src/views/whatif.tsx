@@ -29,13 +29,13 @@ export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Eleme
     <>
       <ProblemBox problem={stream.problem} />
       <label class="inline">
-        Input at version
+        Input at position
         <input type="number" min={1} max={count} value={input?.version ?? at} onChange={(event) => onGo(Number(event.currentTarget.value))} />
       </label>
       {input ? (
         <Otherwise key={input.version} workflow={workflow} id={id} input={input} />
       ) : (
-        <p class="note">There is no input at version {at}, or shortly before it. Choose a version at which something came in.</p>
+        <p class="note">There is no input at position {at}, or shortly before it. Choose a position at which something came in.</p>
       )}
     </>
   );
@@ -73,7 +73,7 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
         }}
       >
         <p>
-          Recorded at version {input.version}: <b>{input.type}</b> <span class="faint">{gist(input.message)}</span>
+          Recorded at position {input.version}: <b>{input.type}</b> <span class="faint">{gist(input.message)}</span>
         </p>
         <label>
           Instead
@@ -116,7 +116,7 @@ function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
   return (
     <>
       <p class={story.differs_at === null ? "note good" : "note"} role="status">
-        {story.differs_at === null ? "All else would have gone as it went." : `From version ${story.differs_at} on it would have gone otherwise.`}
+        {story.differs_at === null ? "All else would have gone as it went." : `From position ${story.differs_at} on it would have gone otherwise.`}
       </p>
       {story.error && <p class="problem">The other story stops: {story.error}</p>}
       <div class="two">

@@ -258,7 +258,7 @@ MISSPELT: Final[dict[str, tuple[Callable[[Any], Any], type[MainspringError], str
         SettingError,
         "per_second",
     ),
-    "a version to go back to": (lambda app: app.instance(Desk, "neighbour").reset(-1), OperationError, "version -1"),
+    "a version to go back to": (lambda app: app.instance(Desk, "neighbour").reset(-1), OperationError, "position -1"),
     "a version to migrate to": (lambda app: app.instance(Desk, "neighbour").migrate(99), OperationError, "99"),
     "how many to pick": (lambda app: app.tasks.pick("boss", 10**9, actor="ann"), OperationError, "Use 1 to 1,000"),
     "a reason of 10 MB": (lambda app: app.instance(Desk, "neighbour").cancel("x" * 10**7), SettingError, "at most"),

@@ -7,7 +7,7 @@ import pytest
 from tests.edges.cli.conftest import Run, call, order
 
 SHOWN = """\
-Orders/o-1: running, version 4
+Orders/o-1: running, position 4, workflow version 1
 position  time (UTC)               kind     direction  event        message
 1         2026-01-01 00:00:00.000                      Began
 2         2026-01-01 00:00:00.000  command  input      InitiatedBy  PlaceOrder(order_id='o-1', amount=5)
@@ -84,7 +84,7 @@ def test_an_id_with_a_slash_is_found_whole_and_bare(run: Run) -> None:
 def test_show_at_a_version_shows_the_stream_and_the_state_of_that_time(run: Run) -> None:
     ran = run("show", "o-1", "--at", "1")
 
-    assert "version 1 of 4" in ran.out
+    assert "position 1 of 4" in ran.out
     assert "InitiatedBy" not in ran.out
     assert "state: New()" in ran.out
 
@@ -117,7 +117,7 @@ def test_state_prints_the_value_and_its_json(run: Run) -> None:
 def test_a_version_that_is_not_there_yet_is_a_usage_error(run: Run) -> None:
     ran = run("state", "o-1", "--at", "9")
 
-    assert (ran.code, ran.err) == (2, "Error: Orders/o-1 has no version 9: it is at version 4.\n")
+    assert (ran.code, ran.err) == (2, "Error: Orders/o-1 has no position 9: it is at position 4.\n")
 
 
 def test_an_instance_that_does_not_exist_has_an_exit_code_of_its_own(run: Run) -> None:
@@ -130,9 +130,10 @@ def test_an_instance_that_does_not_exist_has_an_exit_code_of_its_own(run: Run) -
 
 def test_ls_lists_instances_in_columns(run: Run) -> None:
     assert run("ls").text == (
-        "instance    status     state            version  updated (UTC)            error\n"
-        "Orders/o-1  running    AwaitingPayment  4        2026-01-01 00:00:00.000\n"
-        "Orders/o-2  suspended  New              0        2026-01-01 00:00:00.000  ValueError: a negative amount\n"
+        "instance    status     state            workflow version  position  updated (UTC)            error\n"
+        "Orders/o-1  running    AwaitingPayment  1                 4         2026-01-01 00:00:00.000\n"
+        "Orders/o-2  suspended  New              1                 0         2026-01-01 00:00:00.000  "
+        "ValueError: a negative amount\n"
     )
 
 
@@ -142,6 +143,8 @@ def test_ls_lists_instances_in_columns(run: Run) -> None:
         (["--status", "suspended"], ["o-2"]),
         (["--workflow", "Tickets"], []),
         (["--state", "AwaitingPayment"], ["o-1"]),
+        (["--workflow-version", "1"], ["o-1", "o-2"]),
+        (["--workflow-version", "2"], []),
         (["--prefix", "o-2"], ["o-2"]),
         (["--prefix", "p"], []),
         (["--limit", "1"], ["o-1"]),

@@ -18,8 +18,8 @@ def test_suspending_and_resuming_are_recorded_with_their_actors(run: Run) -> Non
     suspended = run("suspend", "o-1", "--reason", "the bank is down")
     resumed = run("resume", "o-1", "--actor", "bob")
 
-    assert (suspended.code, suspended.out) == (0, "Orders/o-1 is suspended (version 5)\n")
-    assert (resumed.code, resumed.out) == (0, "Orders/o-1 is running (version 6)\n")
+    assert (suspended.code, suspended.out) == (0, "Orders/o-1 is suspended (position 5)\n")
+    assert (resumed.code, resumed.out) == (0, "Orders/o-1 is running (position 6)\n")
     assert events(run, "o-1")[-2:] == [("Suspended", "ann", "the bank is down"), ("Resumed", "bob", None)]
     assert "actor" in run("show", "o-1").out
 
@@ -51,7 +51,7 @@ def test_terminating_ends_an_instance_at_once(run: Run) -> None:
 
     ran = run("terminate", "o-1", "--reason", "a test order")
 
-    assert (ran.code, ran.out) == (0, "Orders/o-1 is terminated (version 5)\n")
+    assert (ran.code, ran.out) == (0, "Orders/o-1 is terminated (position 5)\n")
     assert events(run, "o-1")[-1] == ("Terminated", "ann", "a test order")
     assert run("ls", "--status", "terminated", "--json").document["instance"] == "Orders/o-1"
 
@@ -72,7 +72,7 @@ def test_retrying_makes_a_suspended_instance_run(run: Run, folder: Path) -> None
     run("send", "PlaceOrder", order("o-1", -1))
     (folder / "mended").touch()
 
-    assert run("retry", "o-1").out == "Orders/o-1 is running (version 0)\n"
+    assert run("retry", "o-1").out == "Orders/o-1 is running (position 0)\n"
 
 
 @pytest.mark.parametrize("command", ["resume", "retry", "skip"])
@@ -129,7 +129,7 @@ def test_an_instance_goes_back_to_an_earlier_version(run: Run) -> None:
 
     ran = run("reset", "o-1", "--to", "4", "--reason", "once more", "--actor", "bob")
 
-    assert (ran.code, ran.out) == (0, "Orders/o-1 is running (version 7)\n")
+    assert (ran.code, ran.out) == (0, "Orders/o-1 is running (position 7)\n")
     assert events(run, "o-1")[-2:] == [("Reset", "bob", "once more"), ("Scheduled", None, None)]
     assert run("reset", "o-1", "--to", "2").code == 1
 

@@ -45,7 +45,7 @@ def test_show_says_that_the_history_is_not_kept(run: Run) -> None:
 def test_an_earlier_version_cannot_be_shown(run: Run, command: str) -> None:
     shown = run(command, "m-1", "--at", "4")
     assert shown.code == 1
-    assert "StateMeter/m-1 cannot be shown at version 4: its history is not kept" in shown.err
+    assert "StateMeter/m-1 cannot be shown at position 4: its history is not kept" in shown.err
 
 
 def test_the_log_tells_what_it_took(run: Run) -> None:

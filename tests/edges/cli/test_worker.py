@@ -24,7 +24,7 @@ def test_sigterm_lets_the_running_handler_finish_and_ends_with_zero(run: Run, st
     assert worker.end() == 0
     assert worker.lines[-1].endswith("mainspring.worker: stopped\n")
     shown = run("show", "o-1")
-    assert "Orders/o-1: completed, version 7" in shown.out
+    assert "Orders/o-1: completed, position 7" in shown.out
     assert "Receipt(amount=99)" in shown.out
 
 

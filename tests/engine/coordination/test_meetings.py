@@ -161,7 +161,7 @@ def test_a_parent_is_not_reset_to_where_children_were_open_that_ended_with_it(ma
             await until(lambda: _is(app, "t-1.0", "running"))
             await app.instance(Trip, "t-1").cancel("by mistake")
             await until(lambda: _is(app, "t-1.0", "cancelled"))
-            with pytest.raises(OperationError, match="Choose a version before 3"):
+            with pytest.raises(OperationError, match="Choose a position before 3"):
                 await app.instance(Trip, "t-1").reset(3, "go on")
 
     run(main)

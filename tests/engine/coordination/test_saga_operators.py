@@ -158,7 +158,7 @@ def test_what_failed_and_was_retried_is_undone(make_app: MakeApp) -> None:
             await until(lambda: "hotel" in world.booked)
             (retried,) = [entry for entry in await receipt.stream() if isinstance(entry.event, Retried)]
             assert (retried.event, retried.actor) == (Retried(5), "ann")
-            assert [line.about for line in await receipt.log() if line.what == "Retried"] == ["version 5"]
+            assert [line.about for line in await receipt.log() if line.what == "Retried"] == ["position 5"]
             await must_be_cancelled(receipt)
             assert world.effects == ["book flight", "book hotel", "cancel hotel", "cancel flight"]
 

@@ -221,7 +221,7 @@ def test_a_dropped_beginning_leaves_nothing(example_databases: Path) -> None:
 
 @pytest.mark.parametrize("edit", [Edit("drop", 3), Edit("drop", 99), Edit("insert", 3, None), Edit("replace", 1, None)])
 def test_only_inputs_can_be_changed(example_databases: Path, edit: Edit) -> None:
-    with pytest.raises(OperationError, match=r"has no input at version \d+ that counts\. Choose one of 2, 4, 7, 11"):
+    with pytest.raises(OperationError, match=r"has no input at position \d+ that counts\. Choose one of 2, 4, 7, 11"):
         story(example_databases, "order_processing", "OrderProcessing/order-0", edit)
 
 
@@ -341,7 +341,7 @@ def test_what_is_no_input_is_refused_before_its_message_is_read(examples: Path, 
 
     assert ran.code == 1
     assert ran.err.startswith(
-        "Error: OrderProcessing/order-0 has no input at version 3 that counts. Choose one of 2, 4"
+        "Error: OrderProcessing/order-0 has no input at position 3 that counts. Choose one of 2, 4"
     )
 
 

@@ -123,7 +123,7 @@ def test_what_was_left_behind_is_explained_only_when_it_is_asked_for(
 
     assert command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--json").document["version"] == 5
     assert (
-        "version 6: Note(id='c-1', text='b') (left behind)\n"
+        "position 6: Note(id='c-1', text='b') (left behind)\n"
         in command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--at", "6").out
     )
 

@@ -100,7 +100,7 @@ def test_a_version_that_is_not_there_yet_is_refused(here: Path, command: tuple[s
 
     ran = call(command, "c-1")
 
-    assert (ran.code, ran.err) == (2, "Error: Claims/c-1 has no version 9: it is at version 4.\n")
+    assert (ran.code, ran.err) == (2, "Error: Claims/c-1 has no position 9: it is at position 4.\n")
 
 
 def test_where_nothing_was_decided_there_is_nothing_to_explain(here: Path) -> None:
@@ -108,14 +108,14 @@ def test_where_nothing_was_decided_there_is_nothing_to_explain(here: Path) -> No
 
     ran = call(("explain", "--at", "1"), "c-1")
 
-    assert (ran.code, ran.err) == (2, "Error: Version 1 of Claims/c-1 is Began: nothing was decided for it.\n")
+    assert (ran.code, ran.err) == (2, "Error: Position 1 of Claims/c-1 is Began: nothing was decided for it.\n")
 
 
 def test_any_version_of_a_step_leads_to_its_input(here: Path) -> None:
     filled(Claim("c-1", 50), Note("c-1", "hm"))
 
-    assert call(("explain", "--at", "4"), "c-1").out.startswith("Claims/c-1, version 2: Claim(")
-    assert call(("explain",), "c-1").out.startswith("Claims/c-1, version 5: Note(")
+    assert call(("explain", "--at", "4"), "c-1").out.startswith("Claims/c-1, position 2: Claim(")
+    assert call(("explain",), "c-1").out.startswith("Claims/c-1, position 5: Note(")
 
 
 def test_an_instance_whose_first_input_failed_has_nothing_to_walk_through(here: Path) -> None:
@@ -128,9 +128,9 @@ def test_an_instance_whose_first_input_failed_has_nothing_to_walk_through(here: 
         run(body)
 
     ran = call(("replay",), "c-1")
-    assert (ran.code, ran.out) == (0, "Claims/c-1: suspended, version 0\nno events: its first input was not taken\n")
+    assert (ran.code, ran.out) == (0, "Claims/c-1: suspended, position 0\nno events: its first input was not taken\n")
     assert call(("explain",), "c-1").err == "Error: Claims/c-1 has taken no input yet, so nothing was decided.\n"
-    assert "has no input at version 2 that counts. It has taken none." in call(COMMANDS[2], "c-1").err
+    assert "has no input at position 2 that counts. It has taken none." in call(COMMANDS[2], "c-1").err
 
 
 def test_a_code_that_decides_otherwise_is_told_and_the_record_is_shown(

@@ -98,7 +98,7 @@ def test_a_changed_decision_is_told_as_a_difference(kept: Path, monkeypatch: pyt
     with pytest.raises(HistoryChanged) as changed:
         replay_histories(refunds("memory://"), kept)
     assert str(changed.value).splitlines() == [
-        "Refund/c-1, version 2: Claim(id='c-1', amount=300) in Open(amount=0) is decided otherwise",
+        "Refund/c-1, position 2: Claim(id='c-1', amount=300) in Open(amount=0) is decided otherwise",
         "- Sent(message=Review(id='c-1', amount=300))",
         "- Scheduled(message=Overdue(id='c-1'), after=datetime.timedelta(days=1), at=None, key='Overdue')",
         "+ Completed(result=None)",
@@ -111,7 +111,7 @@ def test_a_changed_state_is_told_with_its_fields(kept: Path, monkeypatch: pytest
     with pytest.raises(HistoryChanged) as changed:
         replay_histories(refunds("memory://"), kept)
     assert str(changed.value).splitlines() == [
-        "Refund/c-1, version 2: Claim(id='c-1', amount=300) in Open(amount=0) leads to another state",
+        "Refund/c-1, position 2: Claim(id='c-1', amount=300) in Open(amount=0) leads to another state",
         "~ Open: amount: expected 300, is 600",
     ]
 

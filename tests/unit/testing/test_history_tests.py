@@ -110,7 +110,7 @@ def test_a_changed_instance_fails_alone_and_with_its_difference_only(here: pytes
     ran.assert_outcomes(passed=2, failed=1)
     ran.stdout.fnmatch_lines(
         [
-            "Refund/c-1, version 2: Claim(id='c-1', euros=300) in Open(euros=0) is decided otherwise",
+            "Refund/c-1, position 2: Claim(id='c-1', euros=300) in Open(euros=0) is decided otherwise",
             "- Sent(message=Review(id='c-1'))",
             "+ Completed(result=None)",
         ],

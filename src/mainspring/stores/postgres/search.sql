@@ -7,7 +7,7 @@
     i.updated_us
 
 -- part: matching
--- What is asked of an instance besides; $13 are attributes: [name, kind, text, low, high].
+-- What is asked of an instance besides; $14 are attributes: [name, kind, text, low, high].
     AND ($2::text IS NULL OR i.workflow = $2)
     AND ($3::text IS NULL OR i.status = $3)
     AND ($4::text IS NULL OR i.state = $4)
@@ -17,8 +17,9 @@
     AND ($8::bigint IS NULL OR i.created_us < $8)
     AND ($9::bigint IS NULL OR i.updated_us >= $9)
     AND ($10::bigint IS NULL OR i.updated_us < $10)
-    AND ($13::jsonb = '[]' OR NOT EXISTS (
-        SELECT 1 FROM jsonb_array_elements($13::jsonb) AS n (row)
+    AND ($11::bigint IS NULL OR i.definition_version = $11)
+    AND ($14::jsonb = '[]' OR NOT EXISTS (
+        SELECT 1 FROM jsonb_array_elements($14::jsonb) AS n (row)
         WHERE (
             SELECT b.instance FROM mainspring.attributes AS b
             WHERE b.instance = i.key AND b.name = n.row ->> 0 AND b.kind = n.row ->> 1 AND (
@@ -28,34 +29,34 @@
     ))
 
 -- name: search
--- Of the instances behind the key $1 up to the key $12: those that match, with the attributes $13.
+-- Of the instances behind the key $1 up to the key $13: those that match, with the attributes $14.
 SELECT
     -- with: instance
 FROM mainspring.instances AS i
-WHERE i.key > $1 AND i.key <= $12 AND i.purged_us IS NULL
+WHERE i.key > $1 AND i.key <= $13 AND i.purged_us IS NULL
     -- with: matching
-ORDER BY i.key LIMIT $11;
+ORDER BY i.key LIMIT $12;
 
 -- name: search_by_text
--- The same, of the instances behind the key $1 up to the key $12 whose attribute $14 is the text $15.
+-- The same, of the instances behind the key $1 up to the key $13 whose attribute $15 is the text $16.
 SELECT
     -- with: instance
 FROM mainspring.attributes AS a
 CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
-WHERE a.name = $14 AND a.text = $15 AND a.instance > $1 AND a.instance <= $12 AND i.purged_us IS NULL
+WHERE a.name = $15 AND a.text = $16 AND a.instance > $1 AND a.instance <= $13 AND i.purged_us IS NULL
     -- with: matching
-ORDER BY a.instance LIMIT $11;
+ORDER BY a.instance LIMIT $12;
 
 -- name: search_by_number
--- The same, of the instances behind the key $1 up to the key $12 with an attribute whose number lies between two.
+-- The same, of the instances behind the key $1 up to the key $13 with an attribute whose number lies between two.
 SELECT
     -- with: instance
 FROM mainspring.attributes AS a
 CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
-WHERE a.name = $14 AND a.kind = $15 AND a.number BETWEEN $16 AND $17 AND a.instance > $1 AND a.instance <= $12
+WHERE a.name = $15 AND a.kind = $16 AND a.number BETWEEN $17 AND $18 AND a.instance > $1 AND a.instance <= $13
     AND i.purged_us IS NULL
     -- with: matching
-ORDER BY a.instance LIMIT $11;
+ORDER BY a.instance LIMIT $12;
 
 -- name: nth_by_text
 -- Behind the key $1, the $2-th instance but one whose attribute $3 is the text $4: how far a look goes.

@@ -8,7 +8,7 @@
     i.updated_us, i.purged_us, i.born, i.moved
 
 -- part: matching
--- What is asked of an instance besides; ?13 are attributes: [name, kind, text, low, high].
+-- What is asked of an instance besides; ?14 are attributes: [name, kind, text, low, high].
     AND (?2 IS NULL OR i.workflow = ?2)
     AND (?3 IS NULL OR i.status = ?3)
     AND (?4 IS NULL OR i.state = ?4)
@@ -18,8 +18,9 @@
     AND (?8 IS NULL OR i.created_us < ?8)
     AND (?9 IS NULL OR i.updated_us >= ?9)
     AND (?10 IS NULL OR i.updated_us < ?10)
-    AND (?13 = '[]' OR NOT EXISTS (
-        SELECT 1 FROM json_each(?13) AS j WHERE NOT EXISTS (
+    AND (?11 IS NULL OR i.definition_version = ?11)
+    AND (?14 = '[]' OR NOT EXISTS (
+        SELECT 1 FROM json_each(?14) AS j WHERE NOT EXISTS (
             SELECT 1 FROM attributes AS b
             WHERE b.instance = i.key AND b.name = j.value ->> 0 AND b.kind = j.value ->> 1
                 AND (b.text = j.value ->> 2 OR b.number BETWEEN j.value ->> 3 AND j.value ->> 4)
@@ -27,41 +28,41 @@
     ))
 
 -- name: search
--- Of the instances behind the key ?1 up to the key ?12: those that match, with the attributes ?13.
+-- Of the instances behind the key ?1 up to the key ?13: those that match, with the attributes ?14.
 SELECT
     -- with: instance
 FROM instances AS i
-WHERE i.key > ?1 AND i.key <= ?12 AND i.purged_us IS NULL
+WHERE i.key > ?1 AND i.key <= ?13 AND i.purged_us IS NULL
     -- with: matching
-ORDER BY i.key LIMIT ?11;
+ORDER BY i.key LIMIT ?12;
 
 -- name: search_keys
--- The same, of the instances with the keys ?12.
+-- The same, of the instances with the keys ?13.
 SELECT
     -- with: instance
-FROM (SELECT DISTINCT value AS key FROM json_each(?12)) AS k CROSS JOIN instances AS i ON i.key = k.key
+FROM (SELECT DISTINCT value AS key FROM json_each(?13)) AS k CROSS JOIN instances AS i ON i.key = k.key
 WHERE i.key > ?1 AND i.purged_us IS NULL
     -- with: matching
-ORDER BY i.key LIMIT ?11;
+ORDER BY i.key LIMIT ?12;
 
 -- name: search_by_text
--- The same, of the instances behind the key ?1 up to the key ?12 whose attribute ?14 is the text ?15.
+-- The same, of the instances behind the key ?1 up to the key ?13 whose attribute ?15 is the text ?16.
 SELECT
     -- with: instance
 FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON i.key = a.instance
-WHERE a.name = ?14 AND a.text = ?15 AND a.instance > ?1 AND a.instance <= ?12 AND i.purged_us IS NULL
+WHERE a.name = ?15 AND a.text = ?16 AND a.instance > ?1 AND a.instance <= ?13 AND i.purged_us IS NULL
     -- with: matching
-ORDER BY a.instance LIMIT ?11;
+ORDER BY a.instance LIMIT ?12;
 
 -- name: search_by_number
--- The same, of the instances behind the key ?1 up to the key ?12 with an attribute whose number lies between two.
+-- The same, of the instances behind the key ?1 up to the key ?13 with an attribute whose number lies between two.
 SELECT
     -- with: instance
 FROM attributes AS a INDEXED BY attributes_by_number CROSS JOIN instances AS i ON i.key = a.instance
-WHERE a.name = ?14 AND a.kind = ?15 AND a.number BETWEEN ?16 AND ?17 AND a.instance > ?1 AND a.instance <= ?12
+WHERE a.name = ?15 AND a.kind = ?16 AND a.number BETWEEN ?17 AND ?18 AND a.instance > ?1 AND a.instance <= ?13
     AND i.purged_us IS NULL
     -- with: matching
-ORDER BY a.instance LIMIT ?11;
+ORDER BY a.instance LIMIT ?12;
 
 -- name: nth_by_text
 -- Behind the key ?1, the ?2-th instance but one whose attribute ?3 is the text ?4: how far a look goes.

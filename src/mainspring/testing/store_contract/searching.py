@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.port.attributes import conditions_of, rows_of
-from mainspring.port.records import InstanceFilter, Unit
+from mainspring.port.records import FAN_OUT, InstanceFilter, Unit
 from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, behaviour, send, step, timer
 
 _STATUSES: Final = ("running", "suspended", "completed", "failed")
@@ -21,6 +21,9 @@ SEARCHES: Final = (
     InstanceFilter(status="running"),
     InstanceFilter(status="suspended"),
     InstanceFilter(state="Old"),
+    InstanceFilter(workflow_version=1),
+    InstanceFilter(workflow_version=2),
+    InstanceFilter(workflow_version=2, workflow=ORDERS),
     InstanceFilter(id_prefix="b"),
     InstanceFilter(id_prefix="b-1"),
     InstanceFilter(id_prefix="b-1", workflow=ORDERS),
@@ -47,6 +50,7 @@ def _instances() -> list[Unit]:
             "status": status,
             "state": "New" if number % 3 else "Old",
             "error": f"boom {number}" if status == "failed" else None,
+            "definition_version": 2 if number % 4 == 1 else 1,
         }
         unit = step("m-1", on=f"{'ab'[number % 2]}-{number}", **fields)
         found_by = rows_of({"customer": f"c-{number % 3}", "amount": number, "vip": number < 6})
@@ -78,6 +82,18 @@ class SearchTests(Suite):
             for limit in (1, 2, 5, 100):
                 assert await every_look(rig, where, limit, newest=False) == listed, where
                 assert await every_look(rig, where, limit, newest=True) == listed[::-1], where
+
+    @behaviour
+    async def test_instances_are_found_by_the_version_of_their_workflow(self, rig: Rig) -> None:
+        await rig.done(step("m-1", on="a"), replace(step("m-1", on="b"), definition_version=2))
+        rows = await rig.store.instances(InstanceFilter(workflow_version=2), 10)
+        assert [(row.id, row.definition_version) for row in rows] == [("b", 2)]
+
+    @behaviour
+    async def test_the_engines_own_instances_are_in_no_count(self, rig: Rig) -> None:
+        await rig.done(step("m-1", on="a"), replace(step("m-1", on="b"), workflow=FAN_OUT))
+        assert sum((await rig.store.stats()).instances.values()) == 1
+        assert list(await rig.store.tally()) == [(ORDERS, "running")]
 
     @behaviour
     async def test_a_search_in_an_empty_store_is_over_at_once(self, rig: Rig) -> None:
