@@ -40,11 +40,19 @@ def test_instances_are_searched_and_the_address_keeps_the_search(page: Page, stu
     page.keyboard.type("o-1")
 
     expect(page.get_by_role("status").filter(has_text="11 instances")).to_be_visible()
-    page.get_by_label("Workflow").select_option("Meters")
+    page.get_by_role("combobox", name="Workflow").select_option("Meters")
     expect(page.get_by_text("No instance is like that.")).to_be_visible()
     page.reload()
     expect(page.get_by_label("Id begins with")).to_have_value("o-1")
-    expect(page.get_by_label("Workflow")).to_have_value("Meters")
+    expect(page.get_by_role("combobox", name="Workflow")).to_have_value("Meters")
+
+
+def test_instances_are_searched_by_the_version_of_their_workflow(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/instances?workflow=Meters&workflow_version=1"))
+    expect(page.get_by_role("link", name="Meters/m-1", exact=True)).to_be_visible()
+    page.get_by_label("Workflow version").fill("2")
+
+    expect(page.get_by_text("No instance is like that.")).to_be_visible()
 
 
 def test_a_scrub_takes_state_change_diagram_and_decision_along(page: Page, studio: Studio) -> None:

@@ -426,8 +426,8 @@ class Mainspring:
     ) -> BulkReport:
         """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that the search finds.
 
-        `reset` and `migrate` go `to` a version: of the stream, or of the workflow. `dry_run` only counts them; before
-        `migrate` it tells which could not and why.
+        `reset` goes `to` a position in the stream, `migrate` to a version of the workflow. `dry_run` only counts them;
+        before `migrate` it tells which could not and why.
         """
         return await operate(
             self,

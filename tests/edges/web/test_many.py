@@ -46,6 +46,9 @@ def test_instances_come_newest_first_page_by_page_with_every_filter(
             assert await every_page(client, f"{words}limit=2") == ids, words
             assert await every_page(client, f"{words}limit=2&newest=true") == ids[::-1], words
         assert await every_page(client, "status=suspended&newest=true") == ["c-2"]
+        assert await every_page(client, "workflow_version=1&limit=2&newest=true") == ids[::-1]
+        assert await every_page(client, "workflow_version=2") == []
+        assert (await client.get("/api/instances?workflow_version=0")).status_code == 422
         assert await every_page(client, "state=Nothing&newest=true") == []
         one_look = (await client.get("/api/instances?state=Nothing&newest=true")).json()
         assert one_look == {"items": [], "next": 6}

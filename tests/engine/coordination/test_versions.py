@@ -318,3 +318,17 @@ def test_a_timer_set_by_the_old_version_fires_in_the_new_one(make_app: MakeApp) 
             assert (await app.instance(Parcel, "old").row()).definition_version == 2
 
     run(main)
+
+
+def test_those_under_one_version_of_a_workflow_are_found_and_moved_together(make_app: MakeApp) -> None:
+    async def main() -> None:
+        await begun(make_app, "a", "b")
+        async with parcels(make_app(), Parcel(), ParcelV2()) as app:
+            await app.send(BringParcel("new", 20))
+            assert [row.id for row in await app.instances(workflow_version=1)] == ["a", "b"]
+            report = await app.bulk("migrate", to=2, workflow_version=1, actor="ann")
+            assert (report.matched, report.done, await app.instances(workflow_version=1)) == (2, 2, [])
+            with pytest.raises(SettingError, match="workflow_version"):
+                await app.instances(workflow_version=0)
+
+    run(main)
