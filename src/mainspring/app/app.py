@@ -14,42 +14,31 @@ from typing import Any, Final, Literal, Self, TypeVar, Unpack, overload
 from mainspring.app import letters
 from mainspring.app.blocking import BlockingApp
 from mainspring.app.bulk import PER_SECOND, Action, BulkReport, operate
-from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text, optional_text
+from mainspring.app.given import checked_limit, checked_place, checked_processes, checked_text
 from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
 from mainspring.app.observing import Looks, observing, telemetry_of_environment
 from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
-from mainspring.app.purging import (
-    Progress,
-    Purger,
-    PurgeReport,
-    before,
-    checked_age,
-    opened,
-    purge_forever,
-    purged_workflows,
-    retentions,
-)
+from mainspring.app.purging import Progress, PurgeReport, checked_age, purge, purge_forever, retentions
 from mainspring.app.requests import REPLY_TIMEOUT, kept_reply, request
 from mainspring.app.schedules import Schedules
 from mainspring.app.search import Search, filter_of, found
+from mainspring.app.sending import send_many
 from mainspring.app.services import Services
 from mainspring.app.tasks import Tasks
 from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
-from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.engine.intake import INPUTS_PER_TURN, Envelopes
-from mainspring.engine.pending import Pending
+from mainspring.engine.intake import Envelopes
 from mainspring.engine.policies.breaker import Breaker
 from mainspring.engine.policies.limits import RateLimit
 from mainspring.engine.policies.retry import Retry
-from mainspring.engine.registry import Registry, check_function
+from mainspring.engine.registry import Registry, registering
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.wiring import check_store, check_wiring
-from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
+from mainspring.errors import NoSuchInstanceError, WiringError
 from mainspring.port.records import InstanceRow, OutputClaim, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal, Seals
@@ -162,7 +151,7 @@ class Mainspring:
         With `transaction` it writes to the database in the transaction of its result, through `context.connection`.
         With `executor="process"` a plain function at the top of a module runs in a process of its own.
         """
-        return self._register(self.registry.add_handler, function, options)
+        return registering(self.registry.add_handler, function, options)
 
     @overload
     def subscribe(self, function: F, /) -> F: ...
@@ -172,7 +161,7 @@ class Mainspring:
     ) -> Callable[[F], F]: ...
     def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
         """Register one more function that hears of a published message; its first parameter says which."""
-        return self._register(self.registry.add_subscriber, function, options)
+        return registering(self.registry.add_subscriber, function, options)
 
     def resource(self, name: str) -> Callable[[F], F]:
         """Register an async context manager whose value handlers find as `context.resources[name]`.
@@ -194,14 +183,6 @@ class Mainspring:
             raise WiringError("This app runs already", "Say what is to be observed before it starts.")
         told = Telemetry(**parts) if self.telemetry is None else self.telemetry.add(**parts)
         self.telemetry = observing(self._runtime, told)
-
-    def _register(self, add: Callable[[Handler], None], function: Any, options: dict[str, Any]) -> Any:
-        def register(function: F) -> F:
-            check_function(function)
-            add(Handler(function, HandlerOptions(**options)))
-            return function
-
-        return register if function is None else register(function)
 
     # ---- life
 
@@ -323,37 +304,46 @@ class Mainspring:
     # ---- messages in
 
     async def send(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self,
+        message: Any,
+        *,
+        id: str | None = None,
+        actor: str | None = None,
+        correlation_id: str | None = None,
+        must_exist: bool = False,
+        expected_position: int | None = None,
     ) -> Receipt[Any]:
         """Send a message to the one workflow that takes it. Returns when it is durable.
 
-        `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once.
+        `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once. With
+        `must_exist` it begins no instance and becomes no dead letter where there is none: NoSuchInstanceError. With
+        `expected_position` it is taken in only where the stream ends there and no input waits, else
+        PositionConflictError; 0 is an instance that nobody has begun.
         """
-        engine = self.engine
-        pending = engine.intake.sent(message, id=id, actor=actor, correlation_id=correlation_id)
-        await engine.intake.answered(pending)
+        pending = self.engine.intake.sent(
+            message,
+            id=id,
+            actor=actor,
+            correlation_id=correlation_id,
+            must_exist=must_exist,
+            expected_position=expected_position,
+        )
+        await self.engine.intake.answered(pending)
         return Receipt(self, pending)
 
     async def send_many(
-        self, messages: Iterable[Any], *, ids: Iterable[str] | None = None, actor: str | None = None
+        self,
+        messages: Iterable[Any],
+        *,
+        ids: Iterable[str] | None = None,
+        actor: str | None = None,
+        must_exist: bool = False,
     ) -> list[Receipt[Any]]:
-        """Send many messages together, in few commits. Returns when all are durable."""
-        engine = self.engine
-        items = list(messages)
-        identities = [None] * len(items) if ids is None else list(ids)
-        if len(identities) != len(items):
-            raise OperationError(
-                "send_many",
-                f"got {len(items)} messages and {len(identities)} ids",
-                "Give one id for each message, or none at all.",
-            )
-        pendings: list[Pending] = []
-        for message, id in zip(items, identities, strict=True):
-            pendings.append(engine.intake.sent(message, id=id, actor=actor))
-            if len(pendings) % INPUTS_PER_TURN == 0:
-                await engine.intake.rest()
-        await engine.intake.all_answered(pendings)
-        return [Receipt(self, pending) for pending in pendings]
+        """Send many messages together, in few commits. Returns when all are durable.
+
+        If some cannot be taken in, the first of them tells why; the others are durable all the same.
+        """
+        return await send_many(self, messages, ids, actor, must_exist=must_exist)
 
     async def publish(
         self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
@@ -380,10 +370,20 @@ class Mainspring:
         return Envelopes(self.registry, self._runtime, self._runtime.clock.now_us)
 
     async def request(
-        self, message: Any, *, timeout: timedelta = REPLY_TIMEOUT, id: str | None = None, actor: str | None = None
+        self,
+        message: Any,
+        *,
+        timeout: timedelta = REPLY_TIMEOUT,
+        id: str | None = None,
+        actor: str | None = None,
+        must_exist: bool = False,
+        expected_position: int | None = None,
     ) -> Any:
-        """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day: see `reply`."""
-        return await request(self, message, timeout, id, actor)
+        """Send a message and wait for the Reply to it. A reply that comes too late is kept for a day: see `reply`.
+
+        Where none can come, that is raised at once: InstanceSuspendedError, NoReplyError, NoSuchInstanceError.
+        """
+        return await request(self, message, timeout, id, actor, must_exist, expected_position)
 
     async def reply(self, id: str) -> Any:
         """Return the reply to a request, by the request's id; also one that came too late. It is kept for a day."""
@@ -466,17 +466,7 @@ class Mainspring:
         a file to which the streams are written first, as JSON lines; `progress` is called after every batch; `dry_run`
         only counts.
         """
-        store = self.engine.store
-        workflow = optional_text("workflow", workflow)
-        before_us = before(store, checked_age("older_than", older_than))
-        purger = Purger(store, self._runtime, self.registry.projections, progress)
-        async with opened(archive, self._runtime, self.seal) as file:
-            for name in purged_workflows(self.registry) if workflow is None else (workflow,):
-                if dry_run:
-                    await purger.count(name, before_us)
-                else:
-                    await purger.purge(name, before_us, file)
-        return purger.report
+        return await purge(self, older_than, workflow, dry_run=dry_run, archive=archive, progress=progress)
 
     # ---- dead letters
 

@@ -243,6 +243,8 @@ class Receipt(Instance[Any, Any, Out]):
         if self.status == "pending":
             problem = "was sent in a transaction that has not committed"
             raise OperationError(str(self._ref), problem, "Ask behind the transaction's block, if that ended well.")
+        if self.status == "dead letter":
+            await self.row()  # or nobody has begun it, and this message did not
         return await super().result(timeout)
 
 

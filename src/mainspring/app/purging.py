@@ -6,11 +6,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection,
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
 from mainspring.app.archive import Archive
+from mainspring.app.given import optional_text
 from mainspring.engine.recurring import RECURRING
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -20,6 +21,9 @@ from mainspring.port.purging import Purgeable
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
 
 INSTANCES_PER_BATCH: Final = 100
 EVENTS_PER_BATCH: Final = 2_000
@@ -156,6 +160,29 @@ async def opened(path: str | Path | None, runtime: Runtime, seal: Seal | None) -
     finally:
         if archive is not None:
             await runtime.in_thread(archive.close)
+
+
+async def purge(
+    app: Mainspring,
+    older_than: timedelta,
+    workflow: str | None,
+    *,
+    dry_run: bool,
+    archive: str | Path | None,
+    progress: Progress | None,
+) -> PurgeReport:
+    """Remove the streams of instances that ended so long ago; of all an app's workflows, or of one."""
+    engine = app.engine
+    workflow = optional_text("workflow", workflow)
+    before_us = before(engine.store, checked_age("older_than", older_than))
+    purger = Purger(engine.store, engine.runtime, app.registry.projections, progress)
+    async with opened(archive, engine.runtime, app.seal) as file:
+        for name in purged_workflows(app.registry) if workflow is None else (workflow,):
+            if dry_run:
+                await purger.count(name, before_us)
+            else:
+                await purger.purge(name, before_us, file)
+    return purger.report
 
 
 def purged_workflows(registry: Registry) -> list[str]:

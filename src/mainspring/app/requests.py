@@ -10,10 +10,18 @@ from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
 from mainspring.engine.engine import Engine
 from mainspring.engine.intake import checked_message_id
-from mainspring.engine.pending import Pending
-from mainspring.engine.waiting import ELSEWHERE_SECONDS
-from mainspring.errors import InstanceSuspendedError, OperationError, WaitTimeoutError
+from mainspring.engine.pending import Pending, moment
+from mainspring.engine.waiting import ELSEWHERE_SECONDS, STANDING
+from mainspring.errors import (
+    InstancePurgedError,
+    InstanceSuspendedError,
+    NoReplyError,
+    NoSuchInstanceError,
+    OperationError,
+    WaitTimeoutError,
+)
 from mainspring.port.ids import plain
+from mainspring.port.records import ENDED, InstanceRow
 
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
@@ -21,28 +29,37 @@ if TYPE_CHECKING:
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
 INPUTS: Final = 1_000
 """So many inputs that wait are looked through for a request."""
+OUTPUTS: Final = 1_000
+"""So many outputs that are not carried out are looked through for a reply."""
 
 
-async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None) -> Any:
+async def request(
+    app: Mainspring,
+    message: Any,
+    timeout: timedelta,
+    id: str | None,
+    actor: str | None,
+    must_exist: bool,
+    expected_position: int | None,
+) -> Any:
     """Send a message and wait for the Reply to it."""
     engine, seconds = app.engine, checked_seconds(timeout)
     request = engine.runtime.new_id() if id is None else checked_message_id(id)
-    pending = engine.intake.envelop(
-        message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
+    pending = engine.intake.sent(
+        message,
+        id=request,
+        actor=actor,
+        reply_to=f"caller:{request}",
+        must_exist=must_exist,
+        expected_position=expected_position,
     )
-    if pending is None:
-        raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
     future = engine.dispatcher.replies.expect(pending.ref, request)
     try:
         status = await engine.intake.answered(pending)
         if status == "dead letter":
-            raise OperationError(
-                f"{pending.type} {request}",
-                f"was not taken by {pending.ref} and is a dead letter",
-                "Begin the instance first; the dead letter says why.",
-            )
-        await _refuse_suspended(engine, pending, status)
-        return await _awaited(app, engine, pending, future, seconds, look=status == "duplicate")
+            raise await _not_taken(engine, pending)
+        stands = status == "suspended"
+        return await _awaited(app, engine, pending, future, seconds, look=status == "duplicate", stands=stands)
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
 
@@ -55,17 +72,22 @@ async def _awaited(
     seconds: float,
     *,
     look: bool,
+    stands: bool,
 ) -> Any:
     """Wait for a reply made here, and look now and then for one that another process made; `look` begins so.
 
-    That the instance is suspended is heard as by whoever waits for its end, in one look for all.
+    That the instance `stands` still is heard as by whoever waits for its end, in one look for all.
     """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
     while not future.done():
-        if look:
+        # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
+        in_vain = await _in_vain(engine, pending) if stands else None
+        if look or stands:
             known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
             if known:
                 return reply
+        if in_vain is not None:
+            raise in_vain
         look = True
         left = (deadline_us - engine.store.now_us()) / 1e6
         if left <= 0:
@@ -75,22 +97,48 @@ async def _awaited(
         end = engine.end_of(pending.ref)
         try:
             await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
-            if end.done() and not future.done():
-                await _refuse_suspended(engine, pending)
-                await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+            stands = end.done()
         finally:
             sleeper.cancel()
             engine.forget_end_of(pending.ref, end)
     return future.result()
 
 
-async def _refuse_suspended(engine: Engine, pending: Pending, status: str = "") -> None:
-    """Let nobody wait for a reply of an instance that is suspended before it has taken the request."""
-    [loaded] = await engine.store.load([pending.ref], 0) if status in ("", "suspended") else [None]
-    if loaded is None or loaded.row.status != "suspended":
-        return
-    if status or any(plain(row.message_id) == pending.id for row in await engine.store.inbox(pending.ref, INPUTS)):
-        raise InstanceSuspendedError(str(pending.ref), loaded.row.error)
+async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
+    """Return why nobody need wait for a reply any longer; None while one may be on its way."""
+    ref, store = pending.ref, engine.store
+    [loaded] = await store.load([ref], 0)
+    if loaded is None or loaded.row.status not in STANDING:
+        return None
+    outputs = await store.outputs(ref, timers=False, limit=OUTPUTS)
+    if len(outputs) == OUTPUTS or any(output.kind == "reply" for output in outputs):
+        return None
+    row = loaded.row
+    if row.status == "suspended":
+        return InstanceSuspendedError(str(ref), row.error)
+    if any(plain(waiting.message_id) == pending.id for waiting in await store.inbox(ref, INPUTS)):
+        return None  # it may begin anew by it, or bury it
+    return _ended(pending, row)
+
+
+async def _not_taken(engine: Engine, pending: Pending) -> Exception:
+    """Return why a request became a dead letter."""
+    [loaded] = await engine.store.load([pending.ref], 0)
+    if loaded is None:
+        return NoSuchInstanceError(str(pending.ref))
+    if loaded.row.status in ENDED:
+        return _ended(pending, loaded.row)
+    return OperationError(
+        f"{pending.type} {pending.id}",
+        f"was not taken by {pending.ref}, which is {loaded.row.status}, and is a dead letter",
+        "The dead letter says why.",
+    )
+
+
+def _ended(pending: Pending, row: InstanceRow) -> Exception:
+    if row.purged_us is not None:
+        return InstancePurgedError(str(pending.ref), row.status, moment(row.purged_us))
+    return NoReplyError(str(pending.ref), pending.id, row.status)
 
 
 async def kept_reply(app: Mainspring, id: str) -> Any:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from mainspring.app.instance import Receipt
 from mainspring.engine.handlers import LONGEST_TRANSACTION
 from mainspring.engine.pending import Answer, Pending
+from mainspring.engine.refusals import unmet_error
 from mainspring.engine.runtime import unbroken
 from mainspring.errors import DuplicateIdError, LendingError, SettingError
 from mainspring.port.lending import Connection, Loan
+from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Duplicate, Outcome
 
 if TYPE_CHECKING:
@@ -76,25 +78,44 @@ class Transaction:
             await unbroken(self._loan.roll_back())
             return
         rows = [pending.input_row() for pending, _ in self._sent]
+        requires = [pending.requires for pending, _ in self._sent]
         # Whoever loses patience now must not leave it half open, and learns afterwards what became of it.
         try:
-            outcomes = await unbroken(self._loan.accept(rows))
+            outcomes = await unbroken(self._loan.accept(rows, requires))
         finally:
             await unbroken(self._loan.roll_back())  # unless it has ended: a message may not even have got there
-        for (pending, receipt), outcome in zip(self._sent, outcomes, strict=True):
-            _tell(pending, receipt, outcome)
+        # All of them first: if one is refused, none of the others was taken in.
+        for (pending, _), outcome in zip(self._sent, outcomes, strict=True):
+            _check(pending, outcome)
+        for (_, receipt), outcome in zip(self._sent, outcomes, strict=True):
+            receipt.status = "duplicate" if isinstance(outcome, Duplicate) else "accepted"
 
     # ---- messages
 
     def send(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self,
+        message: Any,
+        *,
+        id: str | None = None,
+        actor: str | None = None,
+        correlation_id: str | None = None,
+        must_exist: bool = False,
+        expected_position: int | None = None,
     ) -> Receipt[Any]:
         """Send a message to the one workflow that takes it, if the transaction commits.
 
-        What is wrong with the message is raised here; an id that was used for another message, when the block is left.
+        What is wrong with the message is raised here; an id that was used for another message, and an instance that is
+        not as `must_exist` or `expected_position` asks, when the block is left: then nothing was written.
         """
-        envelopes = self._app.engine.intake
-        return self._take([envelopes.sent(message, id=id, actor=actor, correlation_id=correlation_id)])[0]
+        pending = self._app.engine.intake.sent(
+            message,
+            id=id,
+            actor=actor,
+            correlation_id=correlation_id,
+            must_exist=must_exist,
+            expected_position=expected_position,
+        )
+        return self._take([pending])[0]
 
     def publish(
         self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
@@ -160,7 +181,8 @@ def checked_transaction(limit: object) -> timedelta:
     return limit
 
 
-def _tell(pending: Pending, receipt: Receipt[Any], outcome: Outcome) -> None:
+def _check(pending: Pending, outcome: Outcome) -> None:
+    if isinstance(outcome, Unmet):
+        raise unmet_error(pending, outcome)
     if isinstance(outcome, Duplicate) and not outcome.same:
         raise DuplicateIdError(str(pending.ref), pending.id)
-    receipt.status = "duplicate" if isinstance(outcome, Duplicate) else "accepted"

@@ -32,9 +32,25 @@ UNHAPPY = {
 @click.argument("body", metavar="JSON")
 @click.option("--id", "message_id", metavar="ID", help="The message's id: sent again, it is taken once.")
 @click.option("--actor", metavar="NAME", help="Who sends it; decide may ask for that.")
+@click.option("--must-exist", is_flag=True, help="Begin no instance, and keep no dead letter: fail if there is none.")
+@click.option(
+    "--expected-position",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Fail unless the stream ends there (`show` says where) and no input waits; 0 if nobody has begun it.",
+)
 @json_option
 @app_option
-def send(type_name: str, body: str, message_id: str | None, actor: str | None, as_json: bool, address: str) -> int:
+def send(
+    type_name: str,
+    body: str,
+    message_id: str | None,
+    actor: str | None,
+    must_exist: bool,
+    expected_position: int | None,
+    as_json: bool,
+    address: str,
+) -> int:
     """Send a message to the workflow that takes it.
 
     TYPE is the name of a message type, JSON its fields; - reads them from standard input. The command ends when the
@@ -44,7 +60,10 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     content = given(body)
 
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
-        receipt = await app.send(message_from(app, type_name, content), id=message_id, actor=actor)
+        message = message_from(app, type_name, content)
+        receipt = await app.send(
+            message, id=message_id, actor=actor, must_exist=must_exist, expected_position=expected_position
+        )
         return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
 
     receipt, error = with_app(address, use)

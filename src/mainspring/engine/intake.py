@@ -13,6 +13,7 @@ from mainspring.core.route import route
 from mainspring.engine.committer import Committer
 from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context, read_kind
 from mainspring.engine.publication import PUBLICATION
+from mainspring.engine.refusals import precondition
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import CodecError, DamagedRecordError, InvalidIdError, OperationError, WiringError
@@ -106,12 +107,24 @@ class Envelopes:
         return takers[0]
 
     def sent(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self,
+        message: Any,
+        *,
+        id: str | None = None,
+        actor: str | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+        must_exist: bool = False,
+        expected_position: int | None = None,
     ) -> Pending:
         """Return a sent message as the input of the one workflow that takes it."""
-        pending = self.envelop(message, self.taker(message), id=id, actor=actor, correlation_id=correlation_id)
+        pending = self.envelop(
+            message, self.taker(message), id=id, actor=actor, correlation_id=correlation_id, reply_to=reply_to
+        )
         if pending is None:
             raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
+        if must_exist or expected_position is not None:
+            pending.requires = precondition(must_exist=must_exist, expected_position=expected_position)
         return pending
 
     def published(

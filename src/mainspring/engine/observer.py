@@ -20,6 +20,7 @@ from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.pending import Answer, Pending, ReceiptStatus, read_context
 from mainspring.errors import DamagedRecordError
+from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Context, DeadLetter, Duplicate, Outcome, OutputClaim, Unit
 from mainspring.port.tasks import Refused
 from mainspring.telemetry.carried import Carried
@@ -349,6 +350,8 @@ def _refusal(outcome: Outcome | Exception) -> str:
             return "duplicate"
         case Refused():
             return "refused"
+        case Unmet():
+            return "unmet"
         case Committed():
             return "committed"
         case _:

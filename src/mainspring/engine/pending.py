@@ -20,6 +20,7 @@ from mainspring.errors import (
 )
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.ids import MARK
+from mainspring.port.preconditions import Precondition
 from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.tasks import TaskAnswer
 from mainspring.telemetry.observed import Observed
@@ -136,7 +137,8 @@ class Pending(Struct):
     answers. `accepts` are inputs of others that its step accepts.
     `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
     nothing of the same instance that came behind it is taken before it.
-    `task_answer` is what the store checks of an answer to a task before it takes it.
+    `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
+    the instance when it is taken in: it goes no further than the inbox.
     """
 
     ref: Ref
@@ -167,6 +169,7 @@ class Pending(Struct):
     undoes: int | None = None
     accepts: tuple[InputRow, ...] = ()
     patient: bool = False
+    requires: Precondition | None = None
     conflicts: int = 0
     observed: Observed | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
@@ -25,6 +25,8 @@ from mainspring.engine.recurring import RECURRING
 from mainspring.errors import LeftError, WiringError
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
 _OF_SUBSCRIBERS: Final = frozenset({"retry", "timeout", "name"})
@@ -282,6 +284,17 @@ class Registry:
     def knows(self, destination: str) -> bool:
         """Tell whether an output for this destination can be carried out here."""
         return self.queue_of(destination) != ""
+
+
+def registering(add: Callable[[Handler], None], function: F | None, options: dict[str, Any]) -> F | Callable[[F], F]:
+    """Add a function as a handler with options, at once or where it is decorated."""
+
+    def register(function: F) -> F:
+        check_function(function)
+        add(Handler(function, HandlerOptions(**options)))
+        return function
+
+    return register if function is None else register(function)
 
 
 def check_function(function: Callable[..., Any]) -> None:

@@ -12,10 +12,9 @@ from mainspring.engine.followers import Followers
 from mainspring.engine.jobs import Job
 from mainspring.engine.pending import Pending, encode_context, instance_id
 from mainspring.engine.units import Units
-from mainspring.errors import DuplicateIdError, TaskRefusedError
+from mainspring.errors import DuplicateIdError
 from mainspring.logs import logger
 from mainspring.port.records import DeadLetter, OutputClaim
-from mainspring.port.tasks import RefusalReason
 
 CLASH: Final = "its id was used before, for another message"
 
@@ -55,13 +54,6 @@ class Repeats:
             self._committer.persist(unit, lambda _: self._followers.due_at(0))
         else:
             self._committer.persist(replace(self._units.settled(pending), dead_letters=(letter,)))
-
-
-def not_answered(pending: Pending, reason: RefusalReason) -> None:
-    """Tell a person why the answer to a task is not taken."""
-    if pending.answer is not None and pending.task_answer is not None:
-        answer = pending.task_answer
-        pending.answer.fail(TaskRefusedError(f"{pending.ref}/{answer.version}", reason, answer.actor))
 
 
 def _letter(pending: Pending) -> DeadLetter:

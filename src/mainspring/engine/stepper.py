@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from mainspring.core.events import Compensated, Compensating, Kept
 from mainspring.core.failures import ChildFailed, SendFailed, Undone
@@ -17,17 +19,20 @@ from mainspring.engine.budget import look
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
 from mainspring.engine.followers import Followers
+from mainspring.engine.inboxes import Inboxes
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
 from mainspring.engine.observer import about_input
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.refusals import not_answered, not_met
 from mainspring.engine.registry import Registry
-from mainspring.engine.repeats import Repeats, not_answered
+from mainspring.engine.repeats import Repeats
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.strangers import told_why
 from mainspring.engine.units import Units, error_text
-from mainspring.errors import NewerTypeError
+from mainspring.errors import InstancePurgedError, NewerTypeError
 from mainspring.logs import logger
+from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, Outcome, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import Refused
@@ -36,7 +41,6 @@ CONFLICTS_BEFORE_QUEUEING: Final = 5
 # Shares of one instance in a commit, so that a burst for it leaves turns and commits to the others: one is under way
 # while the other is made.
 SHARES_UNDER_WAY: Final = 2
-PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logger("mainspring.engine")
 
@@ -57,7 +61,7 @@ class Stepper:
         self._units = Units(store, registry, followers)
         self._repeats = Repeats(self._units, committer, followers)
         self.lanes = Lanes()
-        self._paused: dict[int, Pending] = {}
+        self._inboxes = Inboxes(self._units, self._repeats, committer, followers, runtime)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
 
     def submit(self, pending: Pending) -> None:
@@ -65,7 +69,7 @@ class Stepper:
         entry = self._registry.workflows[pending.ref.workflow]
         from_outside = pending.position is None and pending.cause is None
         if from_outside and type(pending.message) in entry.definition.through_inbox:
-            self._queue(pending, claimed=self._committer.worker != 0)
+            self._inboxes.put(pending, claimed=self._committer.worker != 0)
             return
         lane = self.lanes.at(pending.ref, entry, pending.time_us)
         lane.queue.append(pending)
@@ -80,7 +84,7 @@ class Stepper:
         return {pending.position for pending in self._waiting() if pending.position is not None}
 
     def _waiting(self) -> Iterator[Pending]:
-        return chain(self._paused.values(), *((*lane.queue, *lane.returned) for lane in self.lanes.busy()))
+        return chain(self._inboxes.paused, *((*lane.queue, *lane.returned) for lane in self.lanes.busy()))
 
     @property
     def in_hand(self) -> int:
@@ -107,7 +111,8 @@ class Stepper:
             first = lane.queue[0]
             if lane.wants_ledger and lane.under_way:
                 return  # the stream would lack what is under way
-            if not lane.wants_ledger and first.position is None and type(first.message) in lane.entry.definition.begins:
+            known = lane.wants_ledger or first.position is not None or first.requires is not None
+            if not known and type(first.message) in lane.entry.definition.begins:
                 lane.assume_new()
             else:
                 self._loader.request(lane)
@@ -129,6 +134,8 @@ class Stepper:
         message_type = type(message)
         if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
+        elif pending.requires is not None and self._is_otherwise(lane, pending.requires):
+            self._look_again(lane, pending)
         elif pending.context.parent is not None and is_no_new_child(lane, pending):
             self._refuse_child(lane, pending)
         elif pending.cause is not None and pending.cause in lane.abandoned:
@@ -155,6 +162,23 @@ class Stepper:
             self._take_undeclared(lane, pending)
         else:
             self._step(lane, pending)
+
+    def _is_otherwise(self, lane: Lane, requires: Precondition) -> bool:
+        position = lane.version if lane.purged_us is None else -1
+        return requires.unmet(begun=lane.exists or position > 0, position=position, waiting=False) is not None
+
+    def _look_again(self, lane: Lane, pending: Pending) -> None:
+        """The instance is not as a sender asks, as far as is known here: read it anew, and then let the store judge."""
+        if lane.purged_us is not None and pending.answer is not None:
+            # That is for ever.
+            pending.answer.fail(InstancePurgedError(str(pending.ref), lane.status, moment(lane.purged_us)))
+        elif pending.conflicts:
+            self._inboxes.put(pending, claimed=self._committer.worker != 0)
+            lane.loaded = lane.version > 0  # another process may begin it at any time
+        else:
+            pending.conflicts = 1
+            lane.queue.appendleft(pending)
+            lane.loaded, lane.waits = False, lane.under_way > 0
 
     def _begin_again(self, lane: Lane, pending: Pending) -> None:
         if lane.entry.definition.again == "refuse":
@@ -371,7 +395,8 @@ class Stepper:
             elif lane.queue and lane.loaded:
                 self.advance(lane)
 
-        self._committer.add(unit, came_back)
+        requires = pending.requires
+        self._committer.add(unit if requires is None else replace(unit, requires=requires), came_back)
 
     def _committed(
         self, lane: Lane, unit: Unit, outcome: Committed, outputs: list[tuple[OutputClaim, Any]] | None
@@ -401,11 +426,11 @@ class Stepper:
                 if stays or pending.conflicts < CONFLICTS_BEFORE_QUEUEING:
                     lane.returned.append(pending)
                 else:
-                    self._queue(pending)
+                    self._inboxes.put(pending)
             case Conflict("inbox") if pending.position is None:
-                self._queue(pending)
+                self._inboxes.put(pending)
             case Conflict("inbox"):
-                self._wait_for_turn(pending)
+                self._inboxes.give_back(pending)
             case Conflict():
                 # Somebody else took the input, or relieved us of the output that it answers: theirs is the outcome.
                 log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
@@ -413,42 +438,10 @@ class Stepper:
                 self._repeats.repeated(pending, same)
             case Refused(reason):
                 not_answered(pending, reason)
+            case Unmet():
+                not_met(pending, outcome)
             case _:
                 self._failed(lane, pending, outcome)
-
-    def _queue(self, pending: Pending, *, claimed: bool = False) -> None:
-        """Put an input behind those that wait in its instance's inbox; if `claimed`, to be stepped here next."""
-
-        def came_back(outcome: Outcome | Exception) -> None:
-            match outcome:
-                case Committed(positions=positions, unclaimed=unclaimed):
-                    if pending.answer is not None:
-                        pending.answer.resolve("accepted")
-                    if claimed and positions[0] and not unclaimed:
-                        self._followers.accepted(pending.input_row(), positions[0])
-                    else:
-                        self._followers.due_at(0)
-                case Duplicate(same):
-                    self._repeats.repeated(pending, same)
-                case Conflict():
-                    log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
-                case Refused(reason):
-                    not_answered(pending, reason)
-                case _:
-                    if pending.answer is not None and not pending.awaits_end_of(outcome):
-                        pending.answer.fail(outcome)
-                    else:
-                        self._later(lambda: self._queue(pending, claimed=claimed), pending)
-
-        self._committer.add(self._units.accepted(pending, claimed=claimed), came_back)
-
-    def _wait_for_turn(self, pending: Pending) -> None:
-        """Give back an input that somebody else took, or that came before its turn: it comes again behind the others.
-
-        After a while: what waits before it may be in the hands of this very worker, whose claim lost its answer.
-        """
-        unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
-        self._later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)), pending)
 
     def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
         """The store is in trouble: callers learn of it; what came from the store itself is tried again."""
@@ -467,7 +460,7 @@ class Stepper:
             lane.returned.clear()
             lane.forget()
             if pause:
-                self._later(lambda: self._mend(lane))
+                self._inboxes.later(lambda: self._mend(lane))
             else:
                 self._mend(lane)
         elif lane.queue:
@@ -487,13 +480,3 @@ class Stepper:
             self._loader.request(lane)
         else:
             self.lanes.drop(lane)
-
-    def _later(self, call: Callable[[], None], pending: Pending | None = None) -> None:
-        async def wait() -> None:
-            await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-            self._paused.pop(id(pending), None)
-            call()
-
-        if pending is not None:
-            self._paused[id(pending)] = pending
-        self._runtime.spawn(wait(), "mainspring-later")

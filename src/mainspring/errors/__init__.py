@@ -22,6 +22,8 @@ MainspringError
 │   └── InstancePurgedError     the instance ended, and its stream was purged
 ├── InstanceFailedError         the instance whose result is awaited failed or was cancelled
 ├── InstanceSuspendedError      the instance whose result or reply is awaited is suspended
+├── NoReplyError                the instance that was asked has ended, and does not reply
+├── PositionConflictError       an instance is not where the sender of a message has seen it
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
 ├── NoSuchTaskError             there is no task with this id
@@ -105,10 +107,12 @@ from mainspring.errors.running import (
     InstancePurgedError,
     InstanceSuspendedError,
     LendingError,
+    NoReplyError,
     NoSuchInstanceError,
     NoSuchTaskError,
     NotFromOutsideError,
     OperationError,
+    PositionConflictError,
     PostingError,
     RetryLaterError,
     SettingError,
@@ -166,10 +170,12 @@ __all__ = [
     "MainspringError",
     "NewerSchemaError",
     "NewerTypeError",
+    "NoReplyError",
     "NoSuchInstanceError",
     "NoSuchTaskError",
     "NotFromOutsideError",
     "OperationError",
+    "PositionConflictError",
     "PostingError",
     "RegistrationError",
     "RetryLaterError",

@@ -127,6 +127,47 @@ class InstanceSuspendedError(MainspringError):
         super().__init__(f"{what}. Mend the cause and resume it; it goes on from there.")
 
 
+class NoReplyError(MainspringError):
+    """A reply that is awaited does not come: the instance that was asked has ended, and has not replied.
+
+    >>> str(NoReplyError("Quotes/q-1", "m-7", "completed"))
+    "Quotes/q-1 has completed and does not reply to 'm-7'. Read its stream, or ask an instance that goes on."
+    """
+
+    def __init__(self, instance: str, request: str, status: str) -> None:
+        self.instance = instance
+        self.request = request
+        self.status = status
+        super().__init__(
+            f"{instance} has {status} and does not reply to {shown(request, 200)}. "
+            "Read its stream, or ask an instance that goes on."
+        )
+
+
+class PositionConflictError(MainspringError):
+    """An instance is not where the sender of a message has seen it: it moved on, or inputs wait that will move it.
+
+    `expected` is the position that the sender gave, `actual` where the stream ends (0: there is none), and `waiting`
+    whether inputs wait. Nothing was taken in.
+
+    >>> str(PositionConflictError("Drafts/d-1", 7, 9, waiting=False))
+    'Drafts/d-1 is at position 9 and not at 7. Read it again, and decide again on what it is now.'
+    """
+
+    def __init__(self, instance: str, expected: int, actual: int, *, waiting: bool) -> None:
+        self.instance = instance
+        self.expected = expected
+        self.actual = actual
+        self.waiting = waiting
+        there = f"is at position {actual}" if actual else "has no stream"
+        if actual != expected:
+            problem, fix = f"{there} and not at {expected}", "Read it again, and decide again on what it is now"
+        else:
+            problem = f"{there} as expected, but inputs wait that it has not taken"
+            fix = "Read it again when they are taken, and decide again on what it is then"
+        super().__init__(f"{instance} {problem}. {fix}.")
+
+
 class WaitTimeoutError(MainspringError, TimeoutError):
     """What was awaited did not come in time. It may still come: nothing was cancelled.
 

@@ -48,11 +48,9 @@ class FlaskMainspring:
         """The running app, with all its methods, without `await`."""
         return self._running.app
 
-    def send(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
-    ) -> Any:
-        """Send a message, and return its receipt when it is durable."""
-        return self.app.send(message, id=id, actor=actor, correlation_id=correlation_id)
+    def send(self, message: Any, **options: Any) -> Any:
+        """Send a message, and return its receipt when it is durable. The options are those of `Mainspring.send`."""
+        return self.app.send(message, **options)
 
     def transaction(self, limit: timedelta = TRANSACTION) -> Any:
         """Return a transaction of the app's database: `with spring.transaction() as transaction`."""

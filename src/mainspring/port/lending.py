@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Protocol
 
 from mainspring.errors import LendingError, StatementError
+from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import Committed, Duplicate, InputRow, Outcome, Unit
 
@@ -95,13 +96,24 @@ class Connection:
             self._under_way -= 1
 
 
-def accepting(rows: Sequence[InputRow]) -> list[Unit]:
-    """Return the units that accept inputs, each for itself.
+def accepting(rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Unit]:
+    """Return the units that accept inputs, each for itself, with what the sender of each requires, if they say so.
 
     >>> [unit.workflow for unit in accepting([InputRow("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}")])]
     ['W']
     """
-    return [Unit(row.workflow, row.instance, accepts=(row,)) for row in rows]
+    required = requires or [None] * len(rows)
+    pairs = zip(rows, required, strict=True)
+    return [Unit(row.workflow, row.instance, accepts=(row,), requires=condition) for row, condition in pairs]
+
+
+def bare_acceptance(unit: Unit) -> Unit:
+    """Return what a unit would be that accepts its first input and does nothing else.
+
+    >>> bare_acceptance(Unit("W", "i", direct=True)).direct
+    False
+    """
+    return Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts[:1], requires=unit.requires)
 
 
 def lasts(outcomes: Iterable[Outcome], *, repeats: bool) -> bool:
@@ -129,10 +141,11 @@ class Loan(Protocol):
         """Commit what the handler wrote together with a unit; if that is refused, nothing of either is kept."""
         ...
 
-    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
+    async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
         """Commit what was written together with inputs, and return an outcome for each.
 
-        One that is there already is no obstacle, if it is the same message; if it is another, nothing is kept.
+        One that is there already is no obstacle, if it is the same message; if it is another, or an instance is not as
+        `requires` says for its input, nothing is kept.
         """
         ...
 

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.port.attributes import AttributeFilter, AttributeRow
+from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.tasks import Refused, TaskWork
 
 Status: TypeAlias = Literal["running", "suspended", "compensating", "completed", "failed", "cancelled", "terminated"]
@@ -241,6 +242,7 @@ class Unit(Struct, frozen=True, gc=False):
     so is a unit that buries its own input where that is a dead letter already. `discards` are ids of dead letters to
     remove, `handles` versions of the instance's outputs whose dead letters go, where there are any. `tasks` is what
     becomes of its tasks. `attributes` are all that the instance has from now on; None leaves them as they are.
+    `requires` is what the input's sender asks of the instance: if it is not so, the unit is Unmet, unless a Duplicate.
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
@@ -279,6 +281,7 @@ class Unit(Struct, frozen=True, gc=False):
     tasks: TaskWork | None = None
     attributes: tuple[AttributeRow, ...] | None = None
     trims: bool = False
+    requires: Precondition | None = None
 
     @property
     def takes(self) -> int | None:
@@ -326,7 +329,7 @@ class Duplicate(Struct, frozen=True, gc=False):
     same: bool
 
 
-Outcome: TypeAlias = Committed | Conflict | Duplicate | Refused
+Outcome: TypeAlias = Committed | Conflict | Duplicate | Refused | Unmet
 
 
 class InstanceRow(Struct, frozen=True, gc=False):

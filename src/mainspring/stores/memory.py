@@ -17,7 +17,9 @@ from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.digests import same_message
 from mainspring.port.leaving import NOTHING, Leaves, Waiting
+from mainspring.port.lending import bare_acceptance
 from mainspring.port.outlines import Outline, OutlineSpot
+from mainspring.port.preconditions import Unmet
 from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Cause,
@@ -94,12 +96,16 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
             outcomes.append(refusal or self._apply(worker, unit))
         return outcomes
 
-    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | Refused | None:
+    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | Refused | Unmet | None:
         instance = self._at(Ref(unit.workflow, unit.instance))
         if refused := self._tasks.refusal(unit):
             return refused
         if duplicate := self._duplicate(instance, unit):
             return duplicate
+        if unit.requires is not None:
+            begun, waiting = instance.row is not None, bool(instance.inbox)
+            if unmet := unit.requires.unmet(begun=begun, position=instance.version, waiting=waiting):
+                return unmet
         for key in (*unit.settles, *(retry.output for retry in unit.retries)):
             if key not in self._outbox or self._outbox[key].owner != worker:
                 return Conflict("lost")
@@ -124,7 +130,7 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
             # It stands in the step, or, where there was none, in what is accepted or buried instead.
             carriers = (*unit.events, *unit.accepts, *unit.dead_letters)
             own = next((carrier for carrier in carriers if carrier.message_id == unit.dedupe), None)
-        elif unit == Unit(unit.workflow, unit.instance, unit.key, accepts=unit.accepts[:1]) and unit.accepts:
+        elif unit.accepts and unit == bare_acceptance(unit):
             own = unit.accepts[0]
             known = self._at(Ref(own.workflow, own.instance)).known(own.message_id)
         if known is None:

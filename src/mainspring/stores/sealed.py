@@ -14,6 +14,7 @@ from mainspring.port.digests import same_message
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Connection, Loan, accepting
 from mainspring.port.pages import Page
+from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
     FAN_OUT,
@@ -388,8 +389,8 @@ class _SealedLoan:
     async def commit(self, unit: Unit) -> Outcome:
         return await self._loan.commit(self._close(unit))
 
-    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
-        outcomes = await self._loan.accept([sealed_input(row, self._seal) for row in rows])
+    async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
+        outcomes = await self._loan.accept([sealed_input(row, self._seal) for row in rows], requires)
         for row, unit, outcome in zip(rows, accepting(rows), outcomes, strict=True):
             # It is rolled back by now, for under an older key it has other bytes: let nobody call it another message.
             if isinstance(outcome, Duplicate) and not outcome.same and await self._repeats(unit):

@@ -20,8 +20,9 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.errors.reading import UNREADABLE
-from mainspring.port.records import ENDED, EventRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import ENDED, EventRow, InstanceRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
+from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
@@ -82,11 +83,11 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/instances/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.InstanceDocument}, **responses(401, 403, 404, 410, 503)},
+        responses={200: {"model": models.InstanceDocument, "headers": ETAG}, **responses(401, 403, 404, 410, 503)},
     )
     async def instance(workflow: Workflow, id: Id) -> Response:
-        """Return one instance."""
-        return answer(served.shown(instance_document((await loaded(app, workflow, id, events=0)).row)))
+        """Return one instance. Its ETag says how far its stream goes, for the If-Match of what is sent to it."""
+        return _found(served, (await loaded(app, workflow, id, events=0)).row)
 
     @router.get(
         "/streams/{workflow}/{id:path}",
@@ -115,14 +116,14 @@ def _looking(router: APIRouter, served: Served) -> None:
         "/states/{workflow}/{id:path}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.StateDocument}, **responses(401, 403, 404, 409, 410, 503)},
+        responses={200: {"model": models.StateDocument, "headers": ETAG}, **responses(401, 403, 404, 409, 410, 503)},
     )
     async def state(
         workflow: Workflow, id: Id, at: Annotated[int | None, Query(ge=1, description="As at this position.")] = None
     ) -> Response:
-        """Return the state of an instance, now or at a position."""
+        """Return the state of an instance, now or at a position. Only that of now has an ETag."""
         found = await state_at(app, await loaded(app, workflow, id), at)
-        return answer(served.shown(found.document(), "state"))
+        return answer(served.shown(found.document(), "state"), headers=etag(found.version) if at is None else None)
 
 
 def _waiting(router: APIRouter, served: Served) -> None:
@@ -170,7 +171,10 @@ def _operating(router: APIRouter, served: Served) -> None:
         "/operations/{operation}/{workflow}/{id:path}",
         response_model=None,
         dependencies=[served.needs("act")],
-        responses={200: {"model": models.InstanceDocument}, **responses(401, 403, 404, 409, 410, 422, 503)},
+        responses={
+            200: {"model": models.InstanceDocument, "headers": ETAG},
+            **responses(401, 403, 404, 409, 410, 422, 503),
+        },
     )
     async def operate(
         operation: Annotated[Operation, Path(description="What is to be done.")],
@@ -182,7 +186,11 @@ def _operating(router: APIRouter, served: Served) -> None:
         """Suspend, resume, retry, skip, cancel, terminate or reset an instance. The stream records who did it."""
         await loaded(app, workflow, id, events=0)
         await operation_of(app.instance_at(f"{workflow}/{id}"), operation, order or Order(), actor)()
-        return answer(served.shown(instance_document((await loaded(app, workflow, id, events=0)).row)))
+        return _found(served, (await loaded(app, workflow, id, events=0)).row)
+
+
+def _found(served: Served, row: InstanceRow) -> Response:
+    return answer(served.shown(instance_document(row)), headers=etag(row.version))
 
 
 def operation_of(

@@ -11,6 +11,7 @@ from mainspring.app import Receipt
 from mainspring.app.outside import sent_message
 from mainspring.web import models
 from mainspring.web.instances import loaded
+from mainspring.web.matching import Conditions
 from mainspring.web.problems import responses
 from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Checked, Id, Served, Workflow, answer
 
@@ -41,16 +42,19 @@ def routes(served: Served) -> APIRouter:
         "/messages/{type}",
         response_model=None,
         dependencies=send_needed,
-        responses={200: {"model": models.Taken}, **responses(401, 403, 409, 413, 422, 503)},
+        responses={200: {"model": models.Taken}, **responses(401, 403, 404, 409, 410, 412, 413, 422, 503)},
         openapi_extra=FIELDS,
     )
-    async def send(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
+    async def send(
+        request: Request, type: TypeName, actor: Actor, conditions: Conditions, id: MessageId = None
+    ) -> Response:
         """Send a message to the one workflow that takes it, and return when it is durable.
 
         With the same id it is taken once, however often it is sent; a different message under that id is refused.
+        With If-Match it is taken only if the instance is where it was read, and no input waits there.
         """
         message = sent_message(app, type, await request.body())
-        return answer(_taken(await app.send(message, id=id, actor=actor)))
+        return answer(_taken(await app.send(message, id=id, actor=actor, **conditions)))
 
     @router.post(
         "/events/{type}",
@@ -69,15 +73,20 @@ def routes(served: Served) -> APIRouter:
         "/requests/{type}",
         response_model=None,
         dependencies=send_needed,
-        responses={200: {"model": models.Replied}, **responses(401, 403, 409, 413, 422, 503, 504)},
+        responses={200: {"model": models.Replied}, **responses(401, 403, 404, 409, 410, 412, 413, 422, 503, 504)},
         openapi_extra=FIELDS,
     )
     async def ask(
-        request: Request, type: TypeName, actor: Actor, id: MessageId = None, wait: Wait = WAIT_SECONDS
+        request: Request,
+        type: TypeName,
+        actor: Actor,
+        conditions: Conditions,
+        id: MessageId = None,
+        wait: Wait = WAIT_SECONDS,
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = sent_message(app, type, await request.body())
-        reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor)
+        reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor, **conditions)
         return answer({"reply": _document(served, reply)})
 
     @router.get(

@@ -22,9 +22,11 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.NotFromOutsideError, 403, "not from outside"),
     (errors.TaskRefusedError, 409, "refused"),
     (errors.DuplicateIdError, 409, "id used before"),
+    (errors.PositionConflictError, 412, "moved on"),
     (errors.OperationError, 409, "not possible now"),
     (errors.InstanceFailedError, 409, "failed"),
     (errors.InstanceSuspendedError, 409, "suspended"),
+    (errors.NoReplyError, 409, "no reply"),
     (errors.WaitTimeoutError, 504, "not in time"),
     (errors.BodyTooLargeError, 413, "too large"),
     (errors.ErasedError, 410, "erased"),
@@ -46,7 +48,7 @@ DETAIL_CHARACTERS: Final = 10_000
 
 
 class Problem(Struct, frozen=True):
-    """One of them. `name` is the error's own.
+    """One of them. `name` is the error's own, `position` where an instance is that somebody expected elsewhere.
 
     >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document()["type"]
     'urn:mainspring:error:NoSuchInstanceError'
@@ -56,10 +58,12 @@ class Problem(Struct, frozen=True):
     title: str
     detail: str
     name: str
+    position: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return it as it goes over the line."""
-        return {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": _told(self.detail)}
+        said = {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": _told(self.detail)}
+        return said if self.position is None else {**said, "position": self.position}
 
     @property
     def headers(self) -> dict[str, str]:
@@ -113,7 +117,8 @@ def problem_of(error: Exception) -> Problem:
     """
     for kind, status, title in STATUSES:
         if isinstance(error, kind):
-            return Problem(status, title, str(error), type(error).__name__)
+            position = error.actual if isinstance(error, errors.PositionConflictError) else None
+            return Problem(status, title, str(error), type(error).__name__, position)
     return Problem(500, "failed", "The server could not do it; its log says why.", "InternalError")
 
 

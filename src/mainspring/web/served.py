@@ -22,10 +22,12 @@ from mainspring.errors import (
     DuplicateIdError,
     InstanceFailedError,
     InstanceSuspendedError,
+    NoReplyError,
     NoSuchInstanceError,
     NoSuchTaskError,
     NotFromOutsideError,
     OperationError,
+    PositionConflictError,
     SettingError,
     StoreError,
     TaskRefusedError,
@@ -70,6 +72,7 @@ TEXTS: Final = ("error", "reason", "problem")
 # Errors that say names, ids, rules and what somebody has asked for. Any other may quote a message, a state or an error.
 QUOTING_NOTHING: Final = (
     *(NoSuchInstanceError, NoSuchTaskError, TaskRefusedError, DuplicateIdError, NotFromOutsideError),
+    *(NoReplyError, PositionConflictError),
     *(OperationError, SettingError, WiringError, StoreError),
 )
 # What is done with these is told to a log as well: not everything has a stream to be recorded in.

@@ -46,6 +46,23 @@ def test_the_same_id_with_another_message_is_refused(run: Run) -> None:
     assert ran.err.startswith("Error: Orders/o-1 has taken another message with the id 'm-1'.")
 
 
+def test_what_must_exist_and_does_not_is_an_error_and_no_dead_letter(run: Run) -> None:
+    ran = run("send", "CardCharged", '{"order_id": "o-9"}', "--must-exist")
+
+    assert ran.code == 3
+    assert ran.err.startswith("Error: There is no instance Orders/o-9.")
+    assert "CardCharged" not in run("dead-letters", "list").out
+
+
+def test_an_instance_that_is_not_where_it_was_seen_is_an_error_that_says_where_it_is(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    ran = run("send", "CardCharged", '{"order_id": "o-1"}', "--expected-position", "1")
+
+    assert ran.code == 1
+    assert "and not at 1. Read it again, and decide again" in ran.err
+
+
 def test_a_message_whose_decide_fails_is_durable_and_the_receipt_says_why_it_waits(run: Run) -> None:
     ran = run("send", "PlaceOrder", order("o-1", -1), "--id", "m-1")
 

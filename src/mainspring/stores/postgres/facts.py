@@ -118,7 +118,7 @@ class Questions:
             known_ones.append(known)
             if unit.dedupe is not None:
                 self.inputs.append((known, unit.dedupe))
-            if unit.direct:
+            if unit.direct or unit.requires is not None:
                 direct[known.name] = known
             if unit.expected_version == 0:
                 self._beginning.add(known.name)

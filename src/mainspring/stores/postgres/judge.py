@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mainspring.port.digests import same_message
+from mainspring.port.lending import bare_acceptance
+from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused
 from mainspring.stores.postgres.changes import Changes
@@ -42,11 +44,15 @@ class Judge:
 
     # ---- judging
 
-    def _refusal(self, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | None:
+    def _refusal(self, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | Unmet | None:
         if unit.tasks is not None and (refused := self._facts.tasks.refusal(known.key, unit.tasks.answer)):
             return refused
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit, known)):
             return duplicate
+        if unit.requires is not None:
+            begun, waiting = known.key != 0, self._inputs_wait(known)
+            if unmet := unit.requires.unmet(begun=begun, position=known.version, waiting=waiting):
+                return unmet
         for output in unit.settles:
             if not self._owns((output.instance, output.version)):
                 return Conflict("lost")
@@ -65,9 +71,13 @@ class Judge:
             return Conflict("version")  # it has no events, but it is there
         if takes is not None and not self._is_next(known, takes):
             return Conflict("inbox")
-        if unit.direct and (known.accepted or (self._facts.queued and self._queue_is_left(known))):
+        if unit.direct and (known.accepted or self._facts.queued) and self._inputs_wait(known):
             return Conflict("inbox")
         return None
+
+    def _inputs_wait(self, known: Known) -> bool:
+        """Tell whether inputs wait for the instance of a unit that asks for that."""
+        return bool(known.accepted) or self._queue_is_left(known)
 
     def _duplicate(self, unit: Unit, known: Known) -> Duplicate | None:
         if unit.dedupe is not None:
@@ -82,7 +92,7 @@ class Judge:
             return Duplicate(same=own is not None and same_message(found, (own.type, own.body)))
         row = unit.accepts[0]
         found = self._message(self._instances[row.workflow, row.instance], row.message_id)
-        if found is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
+        if found is None or unit != bare_acceptance(unit):
             return None
         return Duplicate(same=same_message(found, (row.type, row.body)))
 

@@ -11,6 +11,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import LendingError, MainspringError, StatementError
 from mainspring.port.lending import Connection, accepting, lasts
+from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.postgres.address import Address
@@ -97,8 +98,8 @@ class PostgresLoan:
     async def commit(self, unit: Unit) -> Outcome:
         return (await self._finish([unit], repeats=False))[0]
 
-    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
-        outcomes = await self._finish(accepting(rows) or [Unit("", "")], repeats=True)
+    async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
+        outcomes = await self._finish(accepting(rows, requires) or [Unit("", "")], repeats=True)
         return outcomes[: len(rows)]
 
     async def _finish(self, units: Sequence[Unit], *, repeats: bool) -> list[Outcome]:

@@ -16,6 +16,8 @@ from typing import Any, Final
 import apsw
 
 from mainspring.port.digests import same_message
+from mainspring.port.lending import bare_acceptance
+from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused, refusal
 from mainspring.stores.rows import event_values
@@ -85,9 +87,10 @@ class Segment:
     def _needs_more(self, worker: int, unit: Unit, known: Known) -> bool:
         """Tell whether earlier units changed what this one depends on, in a way that only the database can tell."""
         inbox = self._facts.inbox_has_rows
-        if (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and unit.direct):
+        looks = unit.direct or unit.requires is not None
+        if (known.accepted and (unit.cancels or unit.cancel_all)) or (known.consumed and looks):
             return True
-        if inbox and known.cancelled and (unit.direct or unit.takes is not None):
+        if inbox and known.cancelled and (looks or unit.takes is not None):
             return True
         if known.asked and unit.tasks is not None:
             return True
@@ -110,7 +113,7 @@ class Segment:
         """Tell whether inputs that this worker does not hold wait for an instance."""
         return (known.workflow, known.id, worker) in self._facts.others or not known.holders <= {worker}
 
-    def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | None:
+    def _refusal(self, worker: int, unit: Unit, known: Known) -> Conflict | Duplicate | Refused | Unmet | None:
         if unit.tasks is not None and unit.tasks.answer is not None:
             answer = unit.tasks.answer
             task = self._facts.tasks.get((known.workflow, known.id, answer.version))
@@ -118,6 +121,10 @@ class Segment:
                 return refused
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit)):
             return duplicate
+        if unit.requires is not None:
+            begun, waiting = known.key != 0, self._inputs_wait(known)
+            if unmet := unit.requires.unmet(begun=begun, position=known.version, waiting=waiting):
+                return unmet
         for output in unit.settles:
             if not self._owns(worker, (output.instance, output.version)):
                 return Conflict("lost")
@@ -138,10 +145,13 @@ class Segment:
             return Conflict("version")
         if takes is not None and not self._is_next((known.workflow, known.id), takes):
             return Conflict("inbox")
-        queued = self._facts.queued
-        if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
+        if unit.direct and (known.accepted or self._facts.queued) and self._inputs_wait(known):
             return Conflict("inbox")
         return None
+
+    def _inputs_wait(self, known: Known) -> bool:
+        """Tell whether inputs wait for the instance of a unit that asks for that."""
+        return known.accepted or (known.workflow, known.id) in self._facts.queued
 
     def _is_next(self, name: Name, position: int) -> bool:
         """Tell whether no input waits before one that is to be taken."""
@@ -163,7 +173,7 @@ class Segment:
             return Duplicate(same=own is not None and same_message(known, (own.type, own.body)))
         row = unit.accepts[0]
         known = self._message((row.workflow, row.instance), row.message_id)
-        if known is None or unit != Unit(unit.workflow, unit.instance, unit.key, accepts=(row,)):
+        if known is None or unit != bare_acceptance(unit):
             return None
         return Duplicate(same=same_message(known, (row.type, row.body)))
 

@@ -119,7 +119,7 @@ class Facts:
             known_ones.append(known)
             if unit.dedupe is not None:
                 self._inputs.append((name, unit.dedupe))
-            if unit.direct:
+            if unit.direct or unit.requires is not None:
                 direct.append(name)
             for output in unit.settles:
                 owned.append((output.instance, output.version, worker))

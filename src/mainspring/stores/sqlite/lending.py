@@ -19,6 +19,7 @@ import apsw
 
 from mainspring.errors import LendingError, MainspringError, StatementError, StoreError
 from mainspring.port.lending import Connection, accepting, lasts
+from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.sqlite.batch import commit_units
@@ -250,8 +251,8 @@ class SqliteLoan:
     async def commit(self, unit: Unit) -> Outcome:
         return (await self._finish(Ending([unit], repeats=False)))[0]
 
-    async def accept(self, rows: Sequence[InputRow]) -> list[Outcome]:
-        return await self._finish(Ending(accepting(rows), repeats=True))
+    async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
+        return await self._finish(Ending(accepting(rows, requires), repeats=True))
 
     async def _finish(self, ending: Ending) -> list[Outcome]:
         try:

@@ -20,6 +20,7 @@ from mainspring.testing.store_contract.durability import DurabilityTests
 from mainspring.testing.store_contract.inboxes import InboxTests
 from mainspring.testing.store_contract.lending import LendingTests
 from mainspring.testing.store_contract.outlines import OutlineTests
+from mainspring.testing.store_contract.preconditions import PreconditionTests
 from mainspring.testing.store_contract.projections import ProjectionTests
 from mainspring.testing.store_contract.purging import PurgingTests
 from mainspring.testing.store_contract.reading import ReadingTests
@@ -39,6 +40,7 @@ class StoreContract(
     StreamTests,
     CommitTests,
     DuplicateTests,
+    PreconditionTests,
     InboxTests,
     ClaimTests,
     SettlementTests,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mainspring.errors import LendingError
 from mainspring.port.lending import Loan
+from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.records import Committed, Duplicate, Relayed
 from mainspring.testing.store_contract.rig import Rig, Suite, accept, behaviour, input_row
 
@@ -52,6 +53,18 @@ class LendingTests(Suite):
                 outcomes = await loan.accept([input_row("m-2"), input_row("m-1", body=b'{"other":1}')])
                 assert outcomes[1] == Duplicate(same=False)
                 assert await rig.waiting() == ["m-1"]
+                assert await _rows(rig) == []
+
+    @behaviour
+    async def test_an_instance_that_is_not_as_its_sender_asks_undoes_everything(self, rig: Rig) -> None:
+        async with _table(rig) as lends:
+            if lends:
+                loan = await _written(rig, "a")
+                outcomes = await loan.accept(
+                    [input_row("m-1"), input_row("m-2", "o-2")], [None, Precondition(exists=True)]
+                )
+                assert outcomes[1] == Unmet(0, waiting=False)
+                assert await rig.waiting() == []
                 assert await _rows(rig) == []
 
     @behaviour

@@ -1,0 +1,35 @@
+"""Sending many messages together, in few commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from mainspring.app.instance import Receipt
+from mainspring.engine.intake import INPUTS_PER_TURN
+from mainspring.engine.pending import Pending
+from mainspring.errors import OperationError
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+
+async def send_many(
+    app: Mainspring, messages: Iterable[Any], ids: Iterable[str] | None, actor: str | None, *, must_exist: bool
+) -> list[Receipt[Any]]:
+    """Send many messages together, in few commits."""
+    intake, items = app.engine.intake, list(messages)
+    identities = [None] * len(items) if ids is None else list(ids)
+    if len(identities) != len(items):
+        raise OperationError(
+            "send_many",
+            f"got {len(items)} messages and {len(identities)} ids",
+            "Give one id for each message, or none at all.",
+        )
+    pendings: list[Pending] = []
+    for message, id in zip(items, identities, strict=True):
+        pendings.append(intake.sent(message, id=id, actor=actor, must_exist=must_exist))
+        if len(pendings) % INPUTS_PER_TURN == 0:
+            await intake.rest()
+    await intake.all_answered(pendings)
+    return [Receipt(app, pending) for pending in pendings]

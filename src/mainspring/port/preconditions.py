@@ -1,0 +1,46 @@
+"""What a sender asks of an instance before its message is taken in, and the answer where that is not so.
+
+It is judged in the commit, behind the store's locks: whoever looked beforehand could be too late already.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class Unmet(Struct, frozen=True, gc=False):
+    """The unit was not applied, because the instance is not as its sender expects.
+
+    `position` is where its stream ends: 0 if it has none, -1 if it was purged. `waiting` says that inputs wait which
+    it has not stepped.
+
+    >>> Unmet(7, waiting=False).position
+    7
+    """
+
+    position: int
+    waiting: bool
+
+
+class Precondition(Struct, frozen=True, gc=False):
+    """What must hold of an instance: that it is there (`exists`), or that its stream ends where a sender has seen it.
+
+    Inputs that wait will move it: at no `position` is it as it was seen. Where there is only the first input, which
+    nobody has stepped yet, the instance counts as there. A purged one does not.
+
+    >>> Precondition(position=7).unmet(begun=True, position=7, waiting=False) is None
+    True
+    >>> Precondition(position=7).unmet(begun=True, position=9, waiting=False)
+    Unmet(position=9, waiting=False)
+    >>> Precondition(exists=True).unmet(begun=False, position=0, waiting=False)
+    Unmet(position=0, waiting=False)
+    """
+
+    exists: bool = False
+    position: int | None = None
+
+    def unmet(self, *, begun: bool, position: int, waiting: bool) -> Unmet | None:
+        """Return in what an instance is otherwise; None if it is as it must be."""
+        moved = self.position is not None and (self.position != position or waiting)
+        missing = self.exists and (position < 0 or not (begun or waiting))
+        return Unmet(position, waiting) if moved or missing else None

@@ -1,0 +1,73 @@
+"""Conditional requests (RFC 9110): an instance's position is its ETag, and If-Match asks for it where one sends."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, TypedDict
+
+from fastapi import Depends, Header, Query
+
+from mainspring.errors import SettingError
+
+_TAG: Final = re.compile(r'"(0|[1-9][0-9]{0,17})"', re.ASCII)
+
+# What OpenAPI is told of an answer that has it.
+ETAG: Final[dict[str, Any]] = {
+    "ETag": {
+        "description": "The position at which the stream ends, for If-Match.",
+        "schema": {"type": "string", "examples": ['"7"']},
+    }
+}
+
+
+class Condition(TypedDict):
+    """What the instance must be like that a message goes to."""
+
+    must_exist: bool
+    expected_position: int | None
+
+
+def etag(position: int) -> dict[str, str]:
+    """Return the header that says at which position something was read.
+
+    >>> etag(7)
+    {'etag': '"7"'}
+    """
+    return {"etag": f'"{position}"'}
+
+
+def condition(if_match: str | None, must_exist: bool) -> Condition:
+    """Return what a request asks of the instance; any position will do for `*`.
+
+    >>> condition('"7"', False)
+    {'must_exist': False, 'expected_position': 7}
+    >>> condition('W/"7"', False)
+    Traceback (most recent call last):
+    mainspring.errors.running.SettingError: If-Match is 'W/"7"'. Use one ETag as it was given, or *; no weak one.
+    """
+    text = (if_match or "").strip()
+    if not text or text == "*":
+        return Condition(must_exist=must_exist or bool(text), expected_position=None)
+    found = _TAG.fullmatch(text)
+    if found is None:
+        fix = "Use one ETag as it was given, or *; no weak one."
+        raise SettingError("If-Match", if_match, fix)
+    return Condition(must_exist=must_exist, expected_position=int(found[1]))
+
+
+async def _condition(
+    if_match: Annotated[
+        str | None,
+        Header(
+            description="The ETag of the instance as it was read, or * for any: taken only if it is there still.",
+            examples=['"7"'],
+        ),
+    ] = None,
+    must_exist: Annotated[
+        bool, Query(description="Begin no instance, and keep no dead letter: 404 where there is none.")
+    ] = False,
+) -> Condition:
+    return condition(if_match, must_exist)
+
+
+Conditions = Annotated[Condition, Depends(_condition)]
