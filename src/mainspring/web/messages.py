@@ -12,7 +12,7 @@ from mainspring.app.outside import sent_message
 from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.problems import responses
-from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Checked, Id, Served, Workflow, answer
+from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer, routing
 
 WAIT_SECONDS: Final = 30.0
 
@@ -34,7 +34,7 @@ FIELDS: Final[dict[str, Any]] = {
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["messages"], route_class=Checked)
+    router = routing("messages")
     app, send_needed = served.app, [served.needs("send")]
 
     @router.post(
