@@ -34,6 +34,7 @@ def sphinx(builder: str, pages: Path, into: Path) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.soak  # in each run a page of its own is built, and links and their anchors are looked up in test_docs.py
 def test_all_pages_are_read_and_their_links_found_without_a_warning(tmp_path: Path) -> None:
     stage(tmp_path / "pages")
 
