@@ -170,3 +170,24 @@ def test_what_an_order_costs_the_engine_in_calls() -> None:
             assert within(sum(own.values()) / MANY, 339)
 
     asyncio.run(main())
+
+
+def test_what_an_order_alone_costs_the_event_loop_in_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that waits for nobody is hardly more than its way through the loop."""
+    callbacks = 0
+    call_soon = asyncio.BaseEventLoop.call_soon
+
+    def counting(self: asyncio.BaseEventLoop, *given: Any, **options: Any) -> asyncio.Handle:
+        nonlocal callbacks
+        callbacks += 1
+        return call_soon(self, *given, **options)
+
+    async def main() -> float:
+        nonlocal callbacks
+        async with warm("memory://") as app:
+            callbacks = 0
+            await one_by_one(app, 1, MANY)
+            return callbacks / MANY
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon", counting)
+    assert within(asyncio.run(main()), 13.1)
