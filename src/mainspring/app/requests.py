@@ -23,12 +23,19 @@ INPUTS: Final = 1_000
 """So many inputs that wait are looked through for a request."""
 
 
-async def request(app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None) -> Any:
+async def request(
+    app: Mainspring, message: Any, timeout: timedelta, id: str | None, actor: str | None, *, outside: bool = False
+) -> Any:
     """Send a message and wait for the Reply to it."""
     engine, seconds = app.engine, checked_seconds(timeout)
     request = engine.runtime.new_id() if id is None else checked_message_id(id)
     pending = engine.intake.envelop(
-        message, engine.intake.taker(message), id=request, actor=actor, reply_to=f"caller:{request}"
+        message,
+        engine.intake.taker(message),
+        id=request,
+        actor=actor,
+        reply_to=f"caller:{request}",
+        outside=outside,
     )
     if pending is None:
         raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")

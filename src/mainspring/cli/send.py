@@ -8,7 +8,7 @@ import click
 
 from mainspring.app import Mainspring, Receipt
 from mainspring.app.commands import command
-from mainspring.app.outside import sent_message
+from mainspring.app.outside import send_outside, sent_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, given, json_option
@@ -44,7 +44,7 @@ def send(type_name: str, body: str, message_id: str | None, actor: str | None, a
     content = given(body)
 
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
-        receipt = await app.send(message_from(app, type_name, content), id=message_id, actor=actor)
+        receipt = await send_outside(app, message_from(app, type_name, content), id=message_id, actor=actor)
         return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
 
     receipt, error = with_app(address, use)

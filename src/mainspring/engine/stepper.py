@@ -412,7 +412,7 @@ class Stepper:
             case Duplicate(same):
                 self._repeats.repeated(pending, same)
             case Refused(reason):
-                not_answered(pending, reason)
+                self._repeats.refused(pending, reason)
             case _:
                 self._failed(lane, pending, outcome)
 

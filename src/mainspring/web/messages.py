@@ -8,7 +8,8 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from mainspring.app import Receipt
-from mainspring.app.outside import sent_message
+from mainspring.app.outside import publish_outside, send_outside, sent_message
+from mainspring.app.requests import request as requested
 from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.problems import responses
@@ -50,7 +51,7 @@ def routes(served: Served) -> APIRouter:
         With the same id it is taken once, however often it is sent; a different message under that id is refused.
         """
         message = sent_message(app, type, await request.body())
-        return answer(_taken(await app.send(message, id=id, actor=actor)))
+        return answer(_taken(await send_outside(app, message, id=id, actor=actor)))
 
     @router.post(
         "/events/{type}",
@@ -62,7 +63,7 @@ def routes(served: Served) -> APIRouter:
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
         message = sent_message(app, type, await request.body())
-        receipts = await app.publish(message, id=id, actor=actor)
+        receipts = await publish_outside(app, message, id=id, actor=actor)
         return answer({"receipts": [_taken(receipt) for receipt in receipts]})
 
     @router.post(
@@ -77,7 +78,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = sent_message(app, type, await request.body())
-        reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor)
+        reply = await requested(app, message, timedelta(seconds=wait), id, actor, outside=True)
         return answer({"reply": _document(served, reply)})
 
     @router.get(

@@ -67,7 +67,7 @@ class Judge:
             return Conflict("inbox")
         if unit.direct and (known.accepted or (self._facts.queued and self._queue_is_left(known))):
             return Conflict("inbox")
-        return None
+        return unit.tasks and self._facts.tasks.barred(known.key, unit.tasks)
 
     def _duplicate(self, unit: Unit, known: Known) -> Duplicate | None:
         if unit.dedupe is not None:

@@ -17,7 +17,7 @@ import apsw
 
 from mainspring.port.digests import same_message
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
-from mainspring.port.tasks import Refused, refusal
+from mainspring.port.tasks import Refused, barred, refusal
 from mainspring.stores.rows import event_values
 from mainspring.stores.sqlite.changes import OWNER, Changes
 from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
@@ -141,7 +141,7 @@ class Segment:
         queued = self._facts.queued
         if unit.direct and (known.accepted or (queued and (known.workflow, known.id) in queued)):
             return Conflict("inbox")
-        return None
+        return unit.tasks and barred(self._facts.open_tasks.get((known.workflow, known.id), ()), unit.tasks)
 
     def _is_next(self, name: Name, position: int) -> bool:
         """Tell whether no input waits before one that is to be taken."""
@@ -219,7 +219,7 @@ class Segment:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(worker, unit, known)
-        if unit.tasks is not None:
+        if unit.tasks is not None and unit.tasks.changes:
             changes.tasks.add(known.key, unit.tasks)
             known.asked = self._delicate = True
         unclaimed: list[int] = []
