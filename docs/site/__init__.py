@@ -2,6 +2,8 @@
 
     names.py      docs/reference/api.md: every public name, from the code
     tables.py     docs/reference/tables.md: every table and column, from the stores' SQL
+    content.py    docs/reference/content.md: every place where content is kept or shown, and what is said of each
+    places.py     which places those are, as the code has them
     figures.py    what pages say of speed and size, from bench/RESULTS.md
     routes.py     every route of HTTP with what it takes and answers, for the site
     staging.py    the pages as Sphinx wants them: links into the code lead to views of it, indexes become menus

@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from docs.site import figures, names, tables
+from docs.site import content, figures, names, tables
 from docs.site.asking import asking
 from docs.site.staging import ROOT, stage
 
@@ -19,6 +19,7 @@ def write_pages() -> None:
     """Write the pages of the reference that come from code, and the figures that others show."""
     names.PAGE.write_text(names.page())
     tables.PAGE.write_text(tables.page())
+    content.PAGE.write_text(content.page())
     for page in figures.PAGES:
         page.write_text(figures.filled(page.read_text()))
 

@@ -30,7 +30,7 @@ The SQL itself: [SQLite](../../src/mainspring/stores/sqlite/schema.sql),
 
 def page() -> str:
     """Return the page as it is committed."""
-    columns = {store: _columns(folder) for store, folder in STORES.items()}
+    columns = {store: columns_of(folder) for store, folder in STORES.items()}
     notes = {store: _notes(folder) for store, folder in STORES.items()}
     parts = [HEAD]
     for table in sorted({table for found in columns.values() for table in found}):
@@ -53,12 +53,13 @@ def _rows(table: str, columns: dict[str, dict[str, dict[str, str]]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _columns(folder: str) -> dict[str, dict[str, str]]:
+def columns_of(folder: str) -> dict[str, dict[str, str]]:
+    """Return the tables of a store's schema, with their columns and the types of these."""
     text = (ROOT / f"src/mainspring/stores/{folder}/schema.sql").read_text()
-    return {found[1]: _columns_of(_in_brackets(text[found.end() :])) for found in CREATED.finditer(text)}
+    return {found[1]: _columns_in(_in_brackets(text[found.end() :])) for found in CREATED.finditer(text)}
 
 
-def _columns_of(body: str) -> dict[str, str]:
+def _columns_in(body: str) -> dict[str, str]:
     columns: dict[str, str] = {}
     for line in re.split(r",\s*(?![^(]*\))", body):
         found = COLUMN.match(line.strip())

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from mainspring import Complete, Decisions, Event, Fail, Mainspring, Received, Retry, Send, SendFailed, Workflow
 from mainspring.errors import StoreError
 from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    import pytest  # processes import this module, and it would be a fifth of what they import
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ async def has_length(app: Mainspring, id: str, least: int) -> bool:
     return len(await app.instance(Job, id).stream()) >= least
 
 
-def fail_once(app: Mainspring, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def fail_once(app: Mainspring, monkeypatch: "pytest.MonkeyPatch") -> list[str]:
     """Let the next look for a remembered result fail. Return the keys that were looked for in vain."""
     store, failed = app.engine.store, list[str]()
     original = store.remembered

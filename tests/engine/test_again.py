@@ -12,6 +12,7 @@ from mainspring.engine.engine import RELIEVE_SECONDS
 from mainspring.errors import DefinitionError, StoreUnreachableError
 from mainspring.port.records import Outcome, Ref, Unit
 from mainspring.testing.clock import VirtualClock
+from tests.edges.web.support import served
 from tests.engine.jobs import Done, Job, Start, Work, Working
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -45,6 +46,47 @@ def test_a_second_start_is_refused_and_kept_where_the_workflow_says_so(make_app:
             (letter,) = await app.dead_letters()
             assert letter.reason == "Refusing/j-1 has begun already"
             assert len(await app.instance(Refusing, "j-1").stream()) == 2
+
+    run(main)
+
+
+ENVELOPES: dict[str, dict[str, str]] = {
+    "to nobody": {},
+    "to the instance": {"instance": "Refusing/j-1"},
+    "as a reply": {"instance": "Refusing/j-1", "kind": "reply"},
+    "as an event": {"instance": "Refusing/j-1", "kind": "event"},
+    "as a result": {"instance": "Refusing/j-1", "kind": "result", "causationid": "Refusing/j-1/2"},
+}
+
+
+@pytest.mark.parametrize("way", ENVELOPES)
+def test_a_second_start_in_an_envelope_is_refused_whatever_that_says(make_app: MakeApp, way: str) -> None:
+    start = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "Start", "data": {"id": "j-1", "times": 5}}
+
+    async def main() -> None:
+        app = app_with(make_app(), Refusing())
+        async with served(app) as client:
+            await app.send(Start("j-1", times=0), id="m-1")
+            taken = await client.post("/api/envelopes", json=start | ENVELOPES[way])
+            assert [receipt["status"] for receipt in taken.json()["receipts"]] == ["dead letter"], taken.text
+            (letter,) = await app.dead_letters()
+            assert letter.reason == "Refusing/j-1 has begun already"
+            assert len(await app.instance(Refusing, "j-1").stream()) == 2
+
+    run(main)
+
+
+def test_an_envelope_begins_no_instance_under_another_id_than_its_route_gives(make_app: MakeApp) -> None:
+    start = {"specversion": "1.0", "id": "7", "source": "/shop", "type": "Start", "data": {"id": "j-1", "times": 0}}
+
+    async def main() -> None:
+        app = app_with(make_app(), Refusing())
+        async with served(app) as client:
+            refused = await client.post("/api/envelopes", json=start | {"instance": "Refusing/j-2"})
+            assert refused.status_code == 422, refused.text
+            assert "Start begins 'j-1' by its route, and was sent to 'j-2'" in refused.json()["detail"]
+            taken = await client.post("/api/envelopes", json=start | {"instance": "Refusing/j-1"})
+            assert [receipt["status"] for receipt in taken.json()["receipts"]] == ["stepped"], taken.text
 
     run(main)
 

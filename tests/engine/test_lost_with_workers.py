@@ -74,8 +74,14 @@ async def _work(command: Work) -> Done:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked")
-@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-@pytest.mark.parametrize("what", ["fatal", "poked", "timer", "evolve"])
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        *((what, "sqlite") for what in ("fatal", "poked", "timer", "evolve")),
+        ("fatal", "postgres"),
+        *(pytest.param(what, "postgres", marks=pytest.mark.soak) for what in ("poked", "timer", "evolve")),
+    ],
+)
 def test_what_takes_workers_down_is_given_up_and_its_neighbours_go_on(what: str, kind: str, tmp_path: Path) -> None:
     async def body(url: str) -> None:
         app = fragile(Mainspring(url))

@@ -34,7 +34,7 @@ async def nothing_is_left(app: Mainspring) -> bool:
 
 # ---- fair shares
 
-JOBS = 90
+JOBS = 60
 # Of them, those that three workers do in step with each other.
 TOGETHER = 30
 
@@ -242,7 +242,7 @@ def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.Monke
         return Done(command.id, command.part)
 
     async def main() -> None:
-        url, news = postgres_url(tmp_path), 15
+        url, news = postgres_url(tmp_path), 10
         async with AsyncExitStack() as stack:
             workers = [await stack.enter_async_context(job(Mainspring(url), handle)) for _ in range(8)]
             sender = job(Mainspring(url), handle)

@@ -45,6 +45,25 @@ def _table(url: str) -> str:
     return f"CREATE {temporary}TABLE seats (id integer PRIMARY KEY, who text NOT NULL)"
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["COMMIT", "rollback", " -- so\n END", "/* so */ ABORT", "; COMMIT AND CHAIN", "PREPARE TRANSACTION 'a'"],
+)
+def test_a_statement_that_would_end_it_is_refused_and_nothing_of_it_is_kept(url: str, statement: str) -> None:
+    async def work(transaction: Transaction) -> None:
+        await transaction.execute("CREATE TABLE ended_too_early (id integer)")  # fails where one was kept
+        await transaction.execute(statement)
+
+    async def main() -> None:
+        async with Mainspring(url) as app:
+            for _ in range(2):
+                error = await failed(app, work)
+                assert isinstance(error, LendingError)
+                assert "would end the transaction before its time. Leave it out" in str(error)
+
+    run(main)
+
+
 async def failed(app: Mainspring, work: Callable[[Transaction], Awaitable[None]]) -> MainspringError:
     """Return how a transaction fails in which something is done."""
     try:

@@ -317,3 +317,13 @@ def test_who_stopped_waiting_for_a_reason_of_its_own_leaves_no_error_behind(
             assert left_behind == []
 
     run(main)
+
+
+def test_who_waits_by_the_machines_clock_waits_so_long_at_most_and_ends_nothing() -> None:
+    async def main() -> None:
+        runtime, future = Runtime(), asyncio.get_running_loop().create_future()
+        assert not await runtime.wait(future, 0.001)
+        future.set_result("done")  # it was not cancelled: whoever waits on may hear it still
+        assert await runtime.wait(future, DAY.total_seconds())
+
+    asyncio.run(main())

@@ -8,6 +8,7 @@ from tests.mutants.mistake import Mistake
 
 # The third store is the slowest, and these mistakes are not about it.
 _KEYWORD: Final = "not postgres"
+_PAST_THE_TASK: Final = "tests/engine/coordination/test_past_the_task.py::"
 _CLAIMED_ONCE: Final = "test_an_input_that_cannot_be_read_is_claimed_once_and_left_from_then_on"
 
 ENGINE: Final = (
@@ -180,6 +181,30 @@ ENGINE: Final = (
         'return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))',
         'return replace(unit, cancel_all="unclaimed")',
         ("tests/engine/coordination/test_saga_operators.py",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "what comes from outside is not held against the tasks that are open",
+        "engine/units.py",
+        "bars = names_barred(lane.entry, pending) if lane.asked else ()",
+        "bars = ()",
+        (_PAST_THE_TASK + "test_a_process_that_never_asked_and_cannot_read_it_takes_no_answer_past_the_task",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "what came from outside is the app's own word once it was published",
+        "engine/pending.py",
+        "outside = context.outside and claim.workflow == PUBLICATION",
+        "outside = False",
+        (_PAST_THE_TASK + "test_an_event_that_functions_hear_too_is_no_answer",),
+        _KEYWORD,
+    ),
+    Mistake(
+        "a task that was asked under a former name of its answer is passed",
+        "engine/outside.py",
+        "return (declared.name, *declared.aliases)",
+        "return (declared.name,)",
+        (_PAST_THE_TASK + "test_a_type_that_was_renamed_since_it_was_asked_for_is_no_answer",),
         _KEYWORD,
     ),
 )

@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 import re
 import sys
+from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import chain
@@ -23,6 +24,9 @@ PAGES = sorted(
 TUTORIAL = ROOT / "docs/tutorial"  # its blocks are files and commands, which tests/project/newcomer follows
 FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*\.md)?#([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
 ROW = re.compile(r"^\| ([A-J]\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 COUNTS = {"A": 17, "B": 6, "C": 12, "D": 10, "E": 11, "F": 14, "G": 11, "H": 4, "I": 5, "J": 8}
 
@@ -58,9 +62,56 @@ def test_links_lead_to_files_that_exist(page: Path) -> None:
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-@pytest.mark.parametrize("module", [m.name for m in pkgutil.walk_packages(mainspring.__path__, "mainspring.")])
+@cache
+def anchors_of(page: Path) -> set[str]:
+    """Return the names of a page's headings, as a forge and the site make them."""
+    found: set[str] = set()
+    for heading in HEADING.findall(CODE.sub("", page.read_text())):
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip())
+        name = re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+        found.add(next(each for n in range(99) if (each := f"{name}-{n}" if n else name) not in found))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_to_headings_that_exist(page: Path) -> None:
+    links = ANCHORED.findall(CODE.sub("", page.read_text()))
+
+    assert [
+        (target, name)
+        for target, name in links
+        if name not in anchors_of((page.parent / target).resolve() if target else page)
+    ] == []
+
+
+def test_headings_are_named_as_a_forge_names_them(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A `b_c` & [d](e.md)\n\n```sh\n# no heading\n```\n\n## Twice!\n\n## Twice\n")
+
+    assert anchors_of(page) == {"a-b_c--d", "twice", "twice-1"}
+    assert ANCHORED.findall("[x](a/b.md#c) [y](#d) [z](e.md)") == [("a/b.md", "c"), ("", "d")]
+
+
+def modules() -> dict[str, str]:
+    """Return the source of every module by its name."""
+    folder, found = Path(mainspring.__path__[0]), pkgutil.walk_packages(mainspring.__path__, "mainspring.")
+    paths = {m.name: folder.parent.joinpath(*m.name.split("."), *(["__init__"] if m.ispkg else [])) for m in found}
+    return {name: path.with_name(f"{path.name}.py").read_text() for name, path in paths.items()}
+
+
+def test_every_module_can_be_imported() -> None:
+    for module in modules():
+        importlib.import_module(module)
+
+
+@pytest.mark.parametrize("module", [name for name, source in modules().items() if ">>> " in source])
 def test_docstring_examples_run(module: str) -> None:
-    assert doctest.testmod(importlib.import_module(module)).failed == 0
+    # `testmod` runs every docstring, with examples or without, and for each looks whether any file has changed.
+    found = [each for each in doctest.DocTestFinder().find(importlib.import_module(module)) if each.examples]
+    runner = doctest.DocTestRunner()
+    for each in found:
+        runner.run(each)
+    assert (runner.failures, runner.tries > 0) == (0, True)
     gc.freeze()  # as tests/conftest.py did; the example of tuning a process undoes it
 
 
@@ -76,16 +127,19 @@ def test_every_feature_has_exactly_one_row() -> None:
     assert [row[0] for row in rows()] == expected
 
 
+@cache
+def functions_of(path: str) -> set[str]:
+    tree = ast.parse((ROOT / path).read_text())
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
 def check_tests(cell: str) -> None:
     """Fail unless a cell names tests, and each of them is there."""
     references = re.findall(r"`([^`]+)`", cell)
     assert references, "name the test that shows it"
     for reference in references:
         path, _, function = reference.partition("::")
-        tree = ast.parse((ROOT / path).read_text())
-        assert function in {
-            node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        }, reference
+        assert function in functions_of(path), reference
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.site import figures, names, tables
+from docs.site import content, figures, names, tables
 from docs.site.asking import asking, asking_in
 from docs.site.staging import ROOT, stage
 
@@ -34,6 +34,7 @@ def sphinx(builder: str, pages: Path, into: Path) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.soak  # in each run a page of its own is built, and links and their anchors are looked up in test_docs.py
 def test_all_pages_are_read_and_their_links_found_without_a_warning(tmp_path: Path) -> None:
     stage(tmp_path / "pages")
 
@@ -78,7 +79,7 @@ def test_what_asks_somebody_would_be_found(planted: str) -> None:
     assert list(asking_in(planted))
 
 
-@pytest.mark.parametrize("made", [names, tables], ids=["api", "tables"])
+@pytest.mark.parametrize("made", [names, tables, content], ids=["api", "tables", "content"])
 def test_pages_that_come_from_code_are_current(made: object) -> None:
     assert made.PAGE.read_text() == made.page(), "run `python -m docs.site --pages`"  # type: ignore[attr-defined]
 

@@ -21,6 +21,7 @@ from tests.proof.postgres_faults.standby import Pair
 from tests.stores.postgres_support import inside, opened
 from tests.support.postgres.server import Server, Unavailable
 from tests.support.running import run
+from tests.support.soaking import some_of
 from tests.support.waiting import until
 
 LEASE_US = 30_000_000
@@ -86,7 +87,7 @@ async def patiently(call: Callable[[], Awaitable[int]]) -> int:
     return await call()
 
 
-@pytest.mark.parametrize("trouble", [promote, restart, crash_one_process])
+@pytest.mark.parametrize("trouble", some_of([promote, restart, crash_one_process], [promote, crash_one_process]))
 def test_the_first_worker_back_relieves_nobody_who_is_on_the_way(
     trouble: Callable[[Pair], Awaitable[None]], tmp_path: Path
 ) -> None:

@@ -1,12 +1,13 @@
 """A sealed store keeps the same contract, on bodies that nobody else can read."""
 
+import asyncio
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from mainspring.port.records import InstanceFilter
+from mainspring.port.records import DeadLetter, InstanceFilter, Unit
 from mainspring.port.store import Store
-from mainspring.sealing import Compressed, Encrypted, Seals, StaticKeys
+from mainspring.sealing import Compressed, Encrypted, FileKeys, Seals, StaticKeys
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.sealed import sealed
 from mainspring.testing.clock import VirtualClock
@@ -33,3 +34,19 @@ class TestSealedStore(StoreContract):
         assert [row.error for row in await rig.store.instances(InstanceFilter(error="ValueError"), 10)] == [
             "ValueError: card%refused"
         ]
+
+
+def test_a_dead_letter_that_was_erased_and_died_again_is_called_erased_once(tmp_path: Path) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    store = sealed(MemoryStore(VirtualClock()), Encrypted(keys, subject=lambda about, _: about.instance))
+    letter = DeadLetter("Job", "ann", "m-1", "command", "Work", 1, b"{}", 0, b"{}", reason="no")
+
+    async def main() -> None:
+        await store.open()
+        await store.commit(0, [Unit("Job", "ann", dead_letters=(letter,))])
+        keys.destroy("ann")
+        (erased,) = await store.dead_letters(10)
+        await store.commit(0, [Unit("Job", "ann", dead_letters=(replace(erased, id=0, message_id="m-2"),))])
+        assert [each.type for each in await store.dead_letters(10)] == ["erased:Work"] * 2
+
+    asyncio.run(main())

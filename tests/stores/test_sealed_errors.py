@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Breaker, Mainspring, Retry
+from mainspring.app.letters import Letter
 from mainspring.errors import (
     CannotBeginError,
     InvalidStateError,
@@ -24,7 +25,7 @@ from mainspring.errors import (
 )
 from mainspring.errors.kinds import CANDIDATES, kind_in, kind_of
 from mainspring.logs import Quoted, discretion, logger
-from mainspring.port.records import DeadLetter, Ref
+from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from tests.proof.secrets.vault import Child, Do, Open, Opened, Ring, Vault, Work, add_all
 from tests.support.postgres.server import postgres_url
@@ -267,7 +268,7 @@ def test_what_a_batch_failed_on_is_kept_by_none_of_it_where_bodies_are_hidden(
     run(main)
 
 
-async def _both(app: Mainspring) -> list[DeadLetter] | None:
+async def _both(app: Mainspring) -> list[Letter] | None:
     letters = await app.dead_letters()
     return letters if len(letters) == 2 else None
 

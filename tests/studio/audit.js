@@ -29,13 +29,16 @@
     const [bright, dark] = [light(one), light(other)].sort((a, b) => b - a);
     return (bright + 0.05) / (dark + 0.05);
   };
+  const grounds = new Map();
+  const behind_all_of = (element) => {
+    if (!element) return [255, 255, 255];
+    if (!grounds.has(element)) grounds.set(element, over(colour(getComputedStyle(element).backgroundColor), behind_all_of(element.parentElement)));
+    return grounds.get(element);
+  };
   /** What lies behind an element; a text in a drawing lies on its box. */
   const ground = (element) => {
-    const layers = [];
-    const box = element.closest("g")?.querySelector("rect");
-    if (box && element.tagName === "text") layers.push(colour(getComputedStyle(box).fill));
-    for (let each = element; each; each = each.parentElement) layers.push(colour(getComputedStyle(each).backgroundColor));
-    return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+    const box = element.tagName === "text" && element.closest("g")?.querySelector("rect");
+    return box ? over(colour(getComputedStyle(box).fill), behind_all_of(element)) : behind_all_of(element);
   };
 
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

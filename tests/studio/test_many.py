@@ -15,9 +15,9 @@ from tests.studio.serving import Studio, needs_browser, needs_page, served
 pytestmark = [needs_page, needs_browser]
 
 # So many that there are several pages of them; a soak takes more: --instances 10000.
-INSTANCES = 2_500
+INSTANCES = 1_300
 WATCHED = 20
-EVENTS = 2_001
+EVENTS = 1_201
 ROWS_IN_PAGE = 80
 # What a move of the slider may change in the page: the state, the event, the diagram and a few rows.
 NODES_CHANGED = 150

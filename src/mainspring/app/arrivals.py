@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
-from mainspring.core.route import check_id
+from mainspring.core.route import check_id, route
 from mainspring.engine.intake import checked_message_id
 from mainspring.engine.outside import check_outside
 from mainspring.engine.pending import Pending, instance_id
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import WorkflowEntry, is_internal
-from mainspring.errors import WiringError
+from mainspring.errors import WiringError, shown
 from mainspring.port.records import Context
 from mainspring.telemetry.w3c import trace_of
 
@@ -63,9 +63,8 @@ class Arrivals:
         made = self._inputs(message, envelope, id)
         for pending in made:
             # The sender is an instance of another service, which nobody here could reply to as to one of ours.
-            pending.context = Context(
-                correlation_id, envelope.causation_id, None, reply_to, trace=pending.context.trace
-            )
+            trace = pending.context.trace
+            pending.context = Context(correlation_id, envelope.causation_id, None, reply_to, trace, outside=True)
             pending.patient = patient
         return Arrival(tuple(made), id)
 
@@ -123,6 +122,14 @@ class Arrivals:
         check_outside((entry,), message)
         kind = _ANSWERS.get(envelope.kind or "reply") or Kind(envelope.kind or "reply")
         id_there, trace = check_id(named.id), _trace(envelope)
+        if any(type(message) in version.definition.begins for version in entry.versions):
+            # It is no answer, whatever its envelope calls it: where there is an instance, `again` has the word.
+            kind = Kind.EVENT if kind is Kind.EVENT else Kind.COMMAND
+            if (own := route(entry.workflow, message)) != id_there:
+                raise WiringError(
+                    f"{envelope.type} begins {shown(own, 100)} by its route, and was sent to {shown(id_there, 100)}",
+                    "Name no instance, or that one.",
+                )
         made = self._app.engine.intake.envelop(
             message, entry, id=id, kind=kind, actor=envelope.actor, instance=id_there, trace=trace
         )

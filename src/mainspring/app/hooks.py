@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from msgspec import json
 
 from mainspring.app.given import checked_texts
+from mainspring.app.outside import publish_outside
 from mainspring.app.signatures import Scheme, StandardWebhooks, digest_of, keys_of
 from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.codec import BODY_LIMIT_BYTES
@@ -158,7 +159,7 @@ class Hook:
         if not registry.takers(message) and not registry.has_subscribers(message):
             raise WiringError(f"Nobody takes {type(message).__name__}", "Add a workflow that has it among its inputs.")
         check_outside(registry.takers(message), message)
-        await self._app.publish(message, id=id, actor=actor)
+        await publish_outside(self._app, message, id=id, actor=actor)
 
 
 class Hooks:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -43,6 +42,7 @@ WAITING_INPUTS: Final = 1_000
 class Instance(Generic[In, State, Out]):
     """A handle on one instance. It holds nothing but the identity; every call asks the store.
 
+    >>> import asyncio
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Count, Counter
     >>> app = Mainspring("memory://")
@@ -193,16 +193,13 @@ class Instance(Generic[In, State, Out]):
     async def _told(self, seconds: float, left_seconds: float) -> End:
         engine = self._app.engine
         future = engine.end_of(self._ref)
-        sleeper: asyncio.Future[None] | None = None
         try:
             # It may have ended before: only rows are truth. Where it runs here and now, they are asked only if its end
             # does not come soon.
             end = None if engine.stepper.is_running(self._ref) else await engine.waiting.recorded_end(self._ref)
             if end is not None and not future.done():
                 return end
-            sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(left_seconds))
-            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
-            if future.done():
+            if await engine.runtime.wait(future, left_seconds):
                 return future.result()
             # It may have ended elsewhere since the last look for all.
             end = await engine.waiting.recorded_end(self._ref)
@@ -210,8 +207,6 @@ class Instance(Generic[In, State, Out]):
                 raise WaitTimeoutError(str(self._ref), seconds, f"it {await self.standing()}")
             return end
         finally:
-            if sleeper is not None:
-                sleeper.cancel()
             engine.forget_end_of(self._ref, future)
 
 
@@ -222,6 +217,7 @@ class Receipt(Instance[Any, Any, Out]):
     its turn will come), `suspended` (durable, but the instance is suspended), `duplicate` (it was there already) or
     `dead letter` (no instance takes it); and `pending` in a transaction that has not committed.
 
+    >>> import asyncio
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Count, Counter
     >>> app = Mainspring("memory://")

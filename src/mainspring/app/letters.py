@@ -16,6 +16,7 @@ from mainspring.core.messages import Kind, type_of
 from mainspring.engine.destinations import command
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.operations import CONFLICTS, Operations
+from mainspring.engine.pending import encode_context, read_context
 from mainspring.engine.retrying import Since, refuse
 from mainspring.errors import NoSuchInstanceError, OperationError, told
 from mainspring.errors import shown as quoted
@@ -97,7 +98,9 @@ async def _letter(engine: Engine, id: int) -> DeadLetter:
 
 def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
     encoded = engine.registry.codec.encode(message)
-    return replace(letter, type=encoded.name, type_version=encoded.version, body=encoded.body)
+    # Whoever corrects it writes it: what it says now, nobody inside has said.
+    context = encode_context(replace(read_context(letter.context), outside=True))
+    return replace(letter, type=encoded.name, type_version=encoded.version, body=encoded.body, context=context)
 
 
 async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, force: bool) -> None:

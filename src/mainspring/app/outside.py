@@ -1,10 +1,12 @@
-"""Messages from outside: JSON that is read with the app's own types."""
+"""Messages from outside: JSON that is read with the app's own types, and goes its way with a mark."""
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 from typing import TYPE_CHECKING, Any
 
+from mainspring.app.instance import Receipt
 from mainspring.core.messages import MessageType, type_of
 from mainspring.engine.outside import check_outside
 from mainspring.engine.registry import is_internal
@@ -49,6 +51,32 @@ def sent_message(app: Mainspring, type_name: str, body: bytes) -> Any:
     message = read_message(app, type_name, body)
     check_outside(app.registry.takers(message), message)
     return message
+
+
+async def send_outside(
+    app: Mainspring,
+    message: Any,
+    *,
+    id: str | None,
+    actor: str | None,
+    must_exist: bool = False,
+    expected_position: int | None = None,
+) -> Receipt[Any]:
+    """Send what somebody outside sends, and return when it is durable."""
+    intake = app.engine.intake
+    pending = intake.sent(
+        message, id=id, actor=actor, must_exist=must_exist, expected_position=expected_position, outside=True
+    )
+    await intake.answered(pending)
+    return Receipt(app, pending)
+
+
+async def publish_outside(app: Mainspring, message: Any, *, id: str | None, actor: str | None) -> list[Receipt[Any]]:
+    """Publish what somebody outside publishes, and return when it is durable."""
+    intake = app.engine.intake
+    wanted = intake.published(message, id=id, actor=actor, outside=True)
+    await asyncio.gather(*(intake.answered(pending) for pending in wanted))
+    return [Receipt(app, pending) for pending in wanted]
 
 
 def inputs_of(app: Mainspring) -> dict[str, MessageType]:

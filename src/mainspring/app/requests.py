@@ -41,6 +41,8 @@ async def request(
     actor: str | None,
     must_exist: bool,
     expected_position: int | None,
+    *,
+    outside: bool = False,
 ) -> Any:
     """Send a message and wait for the Reply to it."""
     engine, seconds = app.engine, checked_seconds(timeout)
@@ -52,6 +54,7 @@ async def request(
         reply_to=f"caller:{request}",
         must_exist=must_exist,
         expected_position=expected_position,
+        outside=outside,
     )
     future = engine.dispatcher.replies.expect(pending.ref, request)
     try:

@@ -221,7 +221,8 @@ def projection_findings(status: ProjectionStatus) -> list[Finding]:
             continue
         what = f"The projection {status.name}, generation {lag.generation},"
         if lag.error is not None:
-            fix = "Mend its code or that event's cause; it goes on by itself."
+            holds = " Until then, what has ended since is not purged." if status.declared and lag is status.live else ""
+            fix = f"Mend its code or that event's cause; it goes on by itself.{holds}"
             found.append(problem(f"{what} is stopped: {one_line(lag.error)}", fix))
         elif lag.events and lag.seconds > LATE_SECONDS and status.declared:
             fix = "Start a worker that has it, or more of them."

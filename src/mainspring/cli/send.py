@@ -8,7 +8,7 @@ import click
 
 from mainspring.app import Mainspring, Receipt
 from mainspring.app.commands import command
-from mainspring.app.outside import sent_message
+from mainspring.app.outside import send_outside, sent_message
 from mainspring.cli.failures import REFUSED, MisuseError, one_line
 from mainspring.cli.loading import with_app
 from mainspring.cli.options import app_option, examples, given, json_option
@@ -61,8 +61,8 @@ def send(
 
     async def use(app: Mainspring) -> tuple[Receipt[Any], str | None]:
         message = message_from(app, type_name, content)
-        receipt = await app.send(
-            message, id=message_id, actor=actor, must_exist=must_exist, expected_position=expected_position
+        receipt = await send_outside(
+            app, message, id=message_id, actor=actor, must_exist=must_exist, expected_position=expected_position
         )
         return receipt, (await receipt.row()).error if receipt.status == "suspended" else None
 

@@ -297,5 +297,5 @@ def _with_own_context(claim: OutputClaim) -> OutputClaim:
     ref, cause, context = Ref(claim.workflow, claim.instance), claim.cause, read_context(claim.context)
     id = cause.message_id
     id = answer_id(ref, cause.cause or 0, cause.kind) if id is None else plain(id)
-    own = Context(context.correlation_id, id, str(ref), None, context.trace)
+    own = Context(context.correlation_id, id, str(ref), None, context.trace, outside=context.outside)
     return replace(claim, context=encode_context(own))

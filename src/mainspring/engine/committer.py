@@ -287,6 +287,9 @@ class Committer:
     def _take(self) -> tuple[list[Unit], list[Done]]:
         """Take the units of the next batch out of those that wait."""
         units, done = self._units, self._done
+        if len(units) == 1:  # one that is alone, as where one thing is done after another: nothing to share out
+            self._units, self._done = [], []
+            return units, done
         first = units[:UNITS_PER_BATCH]
         counts = Counter([(unit.workflow, unit.instance) for unit in first])
         if len(counts) > 1:

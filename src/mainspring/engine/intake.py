@@ -54,10 +54,12 @@ class Envelopes:
         reply_to: str | None = None,
         instance: str | None = None,
         trace: str | None = None,
+        outside: bool = False,
     ) -> Pending | None:
-        """Return a message from outside as an input of a workflow's instance; None if its route skips it.
+        """Return a message as an input of a workflow's instance; None if its route skips it.
 
-        `trace` is what it carries from where it comes from, as `mainspring.telemetry.w3c` writes it.
+        `trace` is what it carries from where it comes from, as `mainspring.telemetry.w3c` writes it. `outside` says
+        that it is not the app's own code that sends it: see `mainspring.engine.outside`.
         """
         instance = route(entry.workflow, message) if instance is None else instance
         if instance is None:
@@ -75,7 +77,7 @@ class Envelopes:
             body=encoded.body,
             id=message_id,
             kind=kind,
-            context=Context(correlation_id or message_id, None, None, reply_to, trace),
+            context=Context(correlation_id or message_id, None, None, reply_to, trace, outside=outside),
             time_us=self._now_us(),
             actor=actor,
             answer=Answer(),
@@ -116,10 +118,17 @@ class Envelopes:
         reply_to: str | None = None,
         must_exist: bool = False,
         expected_position: int | None = None,
+        outside: bool = False,
     ) -> Pending:
         """Return a sent message as the input of the one workflow that takes it."""
         pending = self.envelop(
-            message, self.taker(message), id=id, actor=actor, correlation_id=correlation_id, reply_to=reply_to
+            message,
+            self.taker(message),
+            id=id,
+            actor=actor,
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            outside=outside,
         )
         if pending is None:
             raise OperationError(type(message).__name__, "was skipped: route returned None", "Send it elsewhere.")
@@ -128,7 +137,13 @@ class Envelopes:
         return pending
 
     def published(
-        self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
+        self,
+        message: Any,
+        *,
+        id: str | None = None,
+        actor: str | None = None,
+        correlation_id: str | None = None,
+        outside: bool = False,
     ) -> list[Pending]:
         """Return a published message as inputs of all that want it.
 
@@ -150,6 +165,7 @@ class Envelopes:
                 actor=actor,
                 correlation_id=correlation_id,
                 instance=instance,
+                outside=outside,
             )
             for taker in takers
         )

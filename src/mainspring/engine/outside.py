@@ -6,10 +6,11 @@ A task knows who may answer it. Whoever could send its answer as a plain message
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
 from mainspring.core.messages import type_of
+from mainspring.engine.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import NotFromOutsideError
 
@@ -40,7 +41,7 @@ which knows who may. Answer the task; or name Leave in the workflow's `from_outs
 
 def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
     """Return why a workflow does not take a type from outside; the newest version that knows the type has the word."""
-    own = next((version for version in reversed(entry.versions) if cls in version.definition.inputs), entry)
+    own = _word(entry, cls)
     if own.definition.from_outside is not None:
         return None if cls in own.definition.from_outside else "undeclared"
     if cls in ENGINES_OWN:
@@ -53,3 +54,24 @@ def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
         return "answer"
     # It may be an answer, and nobody knows: what begins an instance is none, or would be refused for no reason.
     return "unread" if None in read and cls not in own.definition.begins else None
+
+
+def names_barred(entry: WorkflowEntry, pending: Pending) -> tuple[str, ...]:
+    """Return the names under which an input may answer no open task: none unless it came from outside.
+
+    Where it came from, the engine knows; which tasks are open is known where the step is committed. A task that was
+    asked before a type was renamed has its former name.
+    """
+    cls = cast("type[Any]", type(pending.message))
+    if not pending.context.outside:
+        return ()
+    allowed = _word(entry, cls).definition.from_outside
+    if allowed is not None and cls in allowed:
+        return ()
+    declared = type_of(cls)
+    return (declared.name, *declared.aliases)
+
+
+def _word(entry: WorkflowEntry, cls: type[Any]) -> WorkflowEntry:
+    """Return the version of a workflow that says what comes from outside: the newest that knows the type."""
+    return next((version for version in reversed(entry.versions) if cls in version.definition.inputs), entry)

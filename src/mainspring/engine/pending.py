@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
+from mainspring.engine.publication import PUBLICATION
 from mainspring.errors import (
     DamagedRecordError,
     StoreBusyError,
@@ -236,6 +237,8 @@ def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: in
     """Return an output of one instance as the input of another; its step settles it."""
     own = f"{claim.workflow}/{claim.instance}"
     context = read_context(claim.context)
+    # What an author's workflow sends is its own word; a publication only hands on what came.
+    outside = context.outside and claim.workflow == PUBLICATION
     return Pending(
         ref=ref,
         message=message,
@@ -244,7 +247,7 @@ def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: in
         body=claim.body,
         id=f"{own}/{claim.output.version}",
         kind=kind,
-        context=Context(context.correlation_id, context.causation_id, own, None, context.trace),
+        context=Context(context.correlation_id, context.causation_id, own, None, context.trace, outside=outside),
         time_us=time_us,
         mark=MARK,
         settles=claim.output,

@@ -11,12 +11,15 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.followers import Followers
 from mainspring.engine.jobs import Job
 from mainspring.engine.pending import Pending, encode_context, instance_id
+from mainspring.engine.refusals import not_answered
 from mainspring.engine.units import Units
-from mainspring.errors import DuplicateIdError
+from mainspring.errors import DuplicateIdError, NotFromOutsideError
 from mainspring.logs import logger
-from mainspring.port.records import DeadLetter, OutputClaim
+from mainspring.port.records import DeadLetter, Duplicate, Outcome, OutputClaim
+from mainspring.port.tasks import RefusalReason
 
 CLASH: Final = "its id was used before, for another message"
+PAST_ITS_TASK: Final = "it came from outside, past the open task that it answers, which knows who may"
 
 log = logger("mainspring.engine")
 
@@ -42,6 +45,22 @@ class Repeats:
             pending.answer.resolve("duplicate")
         else:
             pending.answer.fail(DuplicateIdError(str(pending.ref), pending.id))
+
+    def refused(self, pending: Pending, reason: RefusalReason) -> None:
+        """Tell why an answer to a task is not taken; where it came past that, and nobody waits, it is a dead letter."""
+        if reason != "asked":
+            not_answered(pending, reason)
+        elif pending.answer is not None:
+            pending.answer.fail(NotFromOutsideError(pending.ref.workflow, pending.type, "answer"))
+        else:
+            log.warning("%s: %s %s is a dead letter: %s", pending.ref, pending.type, pending.id, PAST_ITS_TASK)
+
+            def then(outcome: Outcome) -> None:
+                if isinstance(outcome, Duplicate):
+                    self.repeated(pending, outcome.same)
+                self._followers.due_at(0)
+
+            self._committer.persist(self._units.buried(pending, PAST_ITS_TASK), then)
 
     def _clashed(self, pending: Pending) -> None:
         """Keep a message from inside that cannot be taken, and let the instance know that sent it."""

@@ -140,6 +140,8 @@ class Runner:
         if self._waker is not None:
             if self.gate.fails_fast:
                 asyncio.get_running_loop().call_soon(self._refuse)
+        elif not self.active:
+            self._pump()  # the first one starts in the loop's next turn, and finds all that comes in this one
         elif not self._pumping:
             self._pumping = True
             asyncio.get_running_loop().call_soon(self._pump)
@@ -149,12 +151,13 @@ class Runner:
         # While breaker, rate limit or calls that hang hold everything back, another look would only cost time.
         if not self._ready or self.closing or self.held or self._waker is not None:
             return
-        room = self.concurrency - self.active
-        for _ in range(min(len(self._ready), max(1, self.active), room)):
+        wanted = min(len(self._ready), self.concurrency - self.active)
+        started = min(wanted, max(1, self.active))
+        for _ in range(started):
             self._runtime.spawn(self._run(), f"mainspring-{self.handler.name}")
             self.active += 1
         self.on_begin()
-        if room > 0:
+        if started < wanted:
             self._wake()
 
     async def _run(self) -> None:

@@ -200,6 +200,19 @@ class Runtime:
         task.add_done_callback(self._tasks.discard)
         return task
 
+    async def wait(self, future: asyncio.Future[Any], seconds: float) -> bool:
+        """Wait for a future, so long by the clock at most. Return whether it is done."""
+        if isinstance(self.clock, SystemClock):
+            # By the loop's own timer: a task that sleeps beside everybody who waits costs more than the wait itself.
+            await asyncio.wait((future,), timeout=seconds)
+            return future.done()
+        sleeper = asyncio.ensure_future(self.clock.sleep(seconds))
+        try:
+            await asyncio.wait((future, sleeper), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+        return future.done()
+
     def every(
         self, seconds: float, work: Callable[[], Awaitable[None]], name: str, when: asyncio.Event | None = None
     ) -> None:

@@ -24,7 +24,7 @@ from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
 from mainspring.engine.observer import about_input
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
-from mainspring.engine.refusals import not_answered, not_met
+from mainspring.engine.refusals import not_met
 from mainspring.engine.registry import Registry
 from mainspring.engine.repeats import Repeats
 from mainspring.engine.runtime import Runtime
@@ -404,7 +404,7 @@ class Stepper:
         if outcome.key:
             lane.key = outcome.key
         if outputs:
-            self._followers.dispatch(self._units.keyed(outputs, outcome.key))
+            self._followers.dispatch(_keyed(outputs, outcome.key))
         if len(unit.outputs) > len(outputs or ()):
             for due_us in self._units.unclaimed_due(unit):
                 self._followers.due_at(due_us)
@@ -437,7 +437,7 @@ class Stepper:
             case Duplicate(same):
                 self._repeats.repeated(pending, same)
             case Refused(reason):
-                not_answered(pending, reason)
+                self._repeats.refused(pending, reason)
             case Unmet():
                 not_met(pending, outcome)
             case _:
@@ -480,3 +480,10 @@ class Stepper:
             self._loader.request(lane)
         else:
             self.lanes.drop(lane)
+
+
+def _keyed(outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
+    """Return outputs with the key that the store gave their instance."""
+    if outputs[0][0].output.instance == key:
+        return outputs
+    return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]

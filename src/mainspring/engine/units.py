@@ -37,6 +37,7 @@ from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.destinations import command, placed, timer
 from mainspring.engine.followers import Followers
 from mainspring.engine.lanes import Lane
+from mainspring.engine.outside import names_barred
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
@@ -359,12 +360,6 @@ class Units:
         now_us = self._store.now_us()
         return [o.at_us if o.at_us is not None else now_us + o.after_us for o in unit.outputs if not o.claimed]
 
-    def keyed(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
-        """Return outputs with the key that the store gave their instance."""
-        if outputs[0][0].output.instance == key:
-            return outputs
-        return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]
-
     def _moved(self, lane: Lane, pending: Pending, before: int, events: tuple[EventRow, ...]) -> Unit:
         return Unit(
             workflow=lane.ref.workflow,
@@ -447,7 +442,8 @@ class Units:
     def _output_context(self, pending: Pending) -> bytes:
         context = pending.context
         trace = context.trace if pending.observed is None else pending.observed.trace
-        return encode_context(Context(context.correlation_id, pending.id, str(pending.ref), None, trace))
+        ref, outside = str(pending.ref), context.outside
+        return encode_context(Context(context.correlation_id, pending.id, ref, None, trace, outside=outside))
 
 
 def _state_name(lane: Lane) -> str | None:
@@ -463,11 +459,12 @@ def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | No
     close_all = written.status != "running" and lane.asked
     closes = tuple(written.closes) if lane.asked else ()
     opens = tuple(written.opens) if written.status == "running" else ()
-    if not (close_all or closes or opens or pending.task_answer):
+    bars = names_barred(lane.entry, pending) if lane.asked else ()
+    if not (close_all or closes or opens or pending.task_answer or bars):
         return None
     lane.asked = True
     lane.entry.know_answers([name for task in opens for name in task.answers])
-    return TaskWork(pending.task_answer, closes, close_all, opens)
+    return TaskWork(pending.task_answer, closes, close_all, opens, bars=bars)
 
 
 def _answer(pending: Pending) -> TaskWork | None:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mainspring.errors import LendingError, StatementError
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import Committed, Duplicate, InputRow, Outcome, Unit
+
+# A database may obey, and keep what was written so far without what belongs to it. A call is one statement.
+_ENDS: Final = re.compile(
+    r"(?:\s|;|--[^\n]*\n|/\*.*?\*/)*"
+    r"(COMMIT|END|ABORT|PREPARE\s+TRANSACTION|ROLLBACK(?!\s+(?:WORK\s+|TRANSACTION\s+)?TO\b))\b",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class Ask(Protocol):
@@ -86,6 +94,7 @@ class Connection:
 
     async def _run(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
         self.check()
+        _check_goes_on(statement)
         self._under_way += 1
         try:
             return await self._ask(statement, values)
@@ -94,6 +103,15 @@ class Connection:
             raise
         finally:
             self._under_way -= 1
+
+
+def _check_goes_on(statement: str) -> None:
+    """Refuse a statement that would end the transaction; nothing was done, so that it can go on without."""
+    if ends := _ENDS.match(statement):
+        raise LendingError(
+            f"{ends[1].upper()} would end the transaction before its time",
+            "Leave it out: what is written is committed when it is left, and undone by an exception.",
+        )
 
 
 def accepting(rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Unit]:

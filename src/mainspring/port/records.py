@@ -55,7 +55,8 @@ class OutputKey(Struct, frozen=True, gc=False):
 class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     """What an envelope says beside message, id, kind, time and actor; stored as one JSON object.
 
-    `parent` is the id of the output that begins an instance as somebody's child.
+    `parent` is the id of the output that begins an instance as somebody's child. `outside` says that the message came
+    from outside the app: it may be no answer to an open task.
 
     >>> Context(correlation_id="c-1").reply_to is None
     True
@@ -68,6 +69,7 @@ class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     trace: str | None = None
     task: str | None = None
     parent: str | None = None
+    outside: bool = False
 
 
 class EventRow(Struct, frozen=True, gc=False):

@@ -6,13 +6,14 @@ its row only; that it was asked, and the answer, stand in the stream.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 TaskStatus: TypeAlias = Literal["open", "answered", "closed"]
-RefusalReason: TypeAlias = Literal["answered", "closed", "missing", "not asked", "excluded", "held"]
+RefusalReason: TypeAlias = Literal["answered", "closed", "missing", "not asked", "excluded", "held", "asked"]
 HandKind: TypeAlias = Literal["claim", "release", "delegate"]
 
 
@@ -59,7 +60,8 @@ class TaskWork(Struct, frozen=True, gc=False):
     """What a unit does to its instance's tasks, in this order: answer one, close some or all, open new ones.
 
     `closes` are keys. An answer that is not allowed refuses the whole unit. `reopens` is the version of a task whose
-    answer is passed over: it is open again.
+    answer is passed over: it is open again. `bars` are the names of a message that came from outside: where one of them
+    answers a task that is open before all this, the unit is refused.
 
     >>> TaskWork(closes=("approval",)).close_all
     False
@@ -70,6 +72,12 @@ class TaskWork(Struct, frozen=True, gc=False):
     close_all: bool = False
     opens: tuple[TaskOpening, ...] = ()
     reopens: int | None = None
+    bars: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether tasks are other ones afterwards."""
+        return bool(self.answer or self.closes or self.close_all or self.opens) or self.reopens is not None
 
 
 class TaskRow(Struct, frozen=True, gc=False):
@@ -137,7 +145,7 @@ class Refused(Struct, frozen=True, gc=False):
 
     `answered`: it was answered before. `closed`: the workflow moved on, or ended. `missing`: there is no such task.
     `not asked`: neither the person nor one of the roles was asked. `excluded`: this person may not. `held`: somebody
-    else has claimed it.
+    else has claimed it. `asked`: it is open, and its answer came from outside, past it.
 
     >>> Refused("closed").reason
     'closed'
@@ -164,6 +172,17 @@ def refusal(task: TaskRow | None, actor: str | None, roles: tuple[str, ...]) -> 
     if task.person != actor and (task.role is None or task.role not in roles):
         return Refused("not asked")
     return Refused("held") if task.claimed_by not in (None, actor) else None
+
+
+def barred(tasks: Iterable[TaskRow], work: TaskWork) -> Refused | None:
+    """Return why a message from outside is not taken: it would answer one of its instance's tasks past that one.
+
+    >>> task = TaskRow("W", "i", 3, "k", "Approve", ("Approve", "Reject"), opened_us=0)
+    >>> barred([task], TaskWork(bars=("Reject",))), barred([task], TaskWork(bars=("Remind",)))
+    (Refused(reason='asked'), None)
+    """
+    asked = {name for task in tasks if task.status == "open" for name in task.answers}
+    return None if asked.isdisjoint(work.bars) else Refused("asked")
 
 
 def handed(task: TaskRow | None, hand: Hand, now_us: int) -> TaskRow | Refused:

@@ -121,7 +121,7 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
             return Conflict("inbox")
         if unit.takes is not None and unit.takes != next(iter(instance.inbox)):
             return Conflict("inbox")
-        return None
+        return self._tasks.barred(unit)
 
     def _duplicate(self, instance: Instance, unit: Unit) -> Duplicate | None:
         known = own = None

@@ -9,7 +9,18 @@ from msgspec.structs import replace
 
 from mainspring.port.records import Ref, Unit
 from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, answered, handed, opened, refusal, reopened
+from mainspring.port.tasks import (
+    Hand,
+    Refused,
+    TaskFilter,
+    TaskRow,
+    answered,
+    barred,
+    handed,
+    opened,
+    refusal,
+    reopened,
+)
 
 
 class MemoryTasks:
@@ -28,6 +39,11 @@ class MemoryTasks:
             return None
         answer = unit.tasks.answer
         return refusal(self.get(Ref(unit.workflow, unit.instance), answer.version), answer.actor, answer.roles)
+
+    def barred(self, unit: Unit) -> Refused | None:
+        """Return why a unit's message from outside is refused."""
+        own = self._tasks.get(Ref(unit.workflow, unit.instance), {})
+        return unit.tasks and barred((task for _, task in own.values()), unit.tasks)
 
     def apply(self, unit: Unit, key: int, context: bytes, now_us: int) -> None:
         """Do what a unit says: answer, close, open."""

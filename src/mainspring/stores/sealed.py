@@ -358,7 +358,8 @@ class SealedStore:
         if record.body is not None:
             changes["body"] = self._seal.open(record.body, about)
             if changes["body"] == ERASED:
-                changes["type"] = f"{ERASED_TYPE}{record.type}"
+                # What was erased before it became a dead letter has that name already.
+                changes["type"] = f"{ERASED_TYPE}{(record.type or '').removeprefix(ERASED_TYPE)}"
         if isinstance(record, EventRow | OutputClaim) and record.detail is not None:
             # An erased one says nothing, but that there was one: a compensation that nobody can read is not forgotten.
             changes["detail"] = self._seal.open(record.detail, about)

@@ -13,7 +13,7 @@ from mainspring.analysis.what_if import EXAMPLES, Report
 from mainspring.app.search import microseconds, read_condition
 from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until
-from mainspring.web.served import Checked, Limit, Served, answer, told
+from mainspring.web.served import Limit, Served, answer, routing, told
 
 MOST_VARIANTS: Final = 100
 SAMPLE: Final = 100
@@ -26,7 +26,7 @@ Variants = Annotated[int, Query(ge=0, le=MOST_VARIANTS, description="So many pat
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["analytics"], route_class=Checked)
+    router = routing("analytics")
     _counting(router, served)
     _asking(router, served)
     return router

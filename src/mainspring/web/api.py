@@ -122,7 +122,7 @@ def api(
     )
     made.router.route_class = Checked
     for routes in ROUTES:
-        made.include_router(routes(served), prefix="/api")
+        made.router.routes.extend(routes(served).routes)
     made.state.live = served.live
     _describe(made, served)
     _tell_problems(made, served)

@@ -23,7 +23,7 @@ from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.searching import Words
-from mainspring.web.served import Actor, Checked, Served, answer
+from mainspring.web.served import Actor, Served, answer, routing
 
 AT_ONCE: Final = 2
 KEPT: Final = 50
@@ -155,7 +155,7 @@ class Jobs:
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["many instances"], route_class=Checked)
+    router = routing("many instances")
     read, act = [served.needs("read")], [served.needs("act")]
     jobs = Jobs(served)
     served.on_stop.append(jobs.stop)

@@ -12,7 +12,7 @@ from mainspring.app.arrivals import Arrivals
 from mainspring.codec.wire import MEDIA_TYPE, read_envelope, schema
 from mainspring.web import models
 from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Checked, Served, answer
+from mainspring.web.served import Actor, Served, answer, routing
 
 _RESULT: Final = {
     "specversion": "1.0",
@@ -28,7 +28,7 @@ _RESULT: Final = {
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["messages"], route_class=Checked)
+    router = routing("messages")
     app = served.app
     plain = {name: value for name, value in schema().items() if not name.startswith("$")}
     body = {"schema": _inlined(plain, schema()["$defs"]), "example": _RESULT}

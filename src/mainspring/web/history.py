@@ -30,7 +30,7 @@ from mainspring.web import models as found_by
 from mainspring.web.instances import loaded
 from mainspring.web.opened import Opened, opened
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Checked, Id, Limit, Served, Workflow, answer
+from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, routing
 
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
@@ -42,7 +42,7 @@ After = Annotated[int, Query(ge=0, description="The position behind which to beg
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["instances"], route_class=Checked)
+    router = routing("instances")
     _looking(router, served)
     _copying(router, served)
     return router

@@ -15,7 +15,7 @@ from mainspring.app.hooks import Hook, Outcome
 from mainspring.web import models
 from mainspring.web.asgi import headers_of
 from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import Checked, Served, answer
+from mainspring.web.served import Served, answer, routing
 
 Name = Annotated[str, Path(description="The name of a hook, as the app declares it.", examples=["payments"])]
 PAYLOAD: Final[dict[str, Any]] = {
@@ -35,7 +35,7 @@ _REFUSALS: Final[dict[Outcome, tuple[int, str, str, str]]] = {
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["webhooks"], route_class=Checked)
+    router = routing("webhooks")
 
     @router.post(
         "/hooks/{name}",

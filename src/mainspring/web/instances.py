@@ -26,7 +26,7 @@ from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
 from mainspring.web.searching import Searched
-from mainspring.web.served import PAGE, Actor, Checked, Id, Limit, Served, Workflow, answer, fitting, page
+from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page, routing
 
 WAITING: Final = 100
 REASON_CHARACTERS: Final = 1_000
@@ -45,7 +45,7 @@ class Order(Asked):
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["instances"], route_class=Checked)
+    router = routing("instances")
     _finding(router, served)
     _looking(router, served)
     _waiting(router, served)

@@ -16,7 +16,7 @@ from mainspring.errors import OperationError
 from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, Actor, Checked, Limit, Served, answer, page
+from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page, routing
 
 LARGEST_ID: Final = 2**63 - 1
 
@@ -33,7 +33,7 @@ CORRECTION: Final[dict[str, Any]] = {
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["dead letters"], route_class=Checked)
+    router = routing("dead letters")
     app, read, act = served.app, [served.needs("read")], [served.needs("act")]
 
     @router.get(

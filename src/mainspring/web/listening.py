@@ -12,7 +12,7 @@ from mainspring.errors import NoSuchInstanceError
 from mainspring.port.records import Ref
 from mainspring.web.instances import loaded
 from mainspring.web.problems import responses
-from mainspring.web.served import Checked, Served
+from mainspring.web.served import Served, routing
 
 MEDIA_TYPE: Final = "text/event-stream"
 
@@ -23,7 +23,7 @@ what was recorded since; the id is the last version, and given as `Last-Event-ID
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["live"], route_class=Checked)
+    router = routing("live")
 
     @router.get(
         "/live",

@@ -16,7 +16,7 @@ from mainspring.web import models
 from mainspring.web.letters import LARGEST_ID
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
-from mainspring.web.served import PIECE, Actor, Checked, Served, answer
+from mainspring.web.served import PIECE, Actor, Served, answer, routing
 
 LOOKED_AT: Final = 10_000
 """So many dead letters are sorted into kinds, the oldest ones."""
@@ -69,7 +69,7 @@ def kind_of(letter: DeadLetter) -> str:
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["dead letters"], route_class=Checked)
+    router = routing("dead letters")
 
     @router.get(
         "/dead-letter-kinds",

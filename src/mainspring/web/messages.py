@@ -8,12 +8,13 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from mainspring.app import Receipt
-from mainspring.app.outside import sent_message
+from mainspring.app.outside import publish_outside, send_outside, sent_message
+from mainspring.app.requests import request as requested
 from mainspring.web import models
 from mainspring.web.instances import loaded
 from mainspring.web.matching import Conditions
 from mainspring.web.problems import responses
-from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Checked, Id, Served, Workflow, answer
+from mainspring.web.served import LARGEST_WAIT_SECONDS, Actor, Id, Served, Workflow, answer, routing
 
 WAIT_SECONDS: Final = 30.0
 
@@ -35,7 +36,7 @@ FIELDS: Final[dict[str, Any]] = {
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["messages"], route_class=Checked)
+    router = routing("messages")
     app, send_needed = served.app, [served.needs("send")]
 
     @router.post(
@@ -54,7 +55,7 @@ def routes(served: Served) -> APIRouter:
         With If-Match it is taken only if the instance is where it was read, and no input waits there.
         """
         message = sent_message(app, type, await request.body())
-        return answer(_taken(await app.send(message, id=id, actor=actor, **conditions)))
+        return answer(_taken(await send_outside(app, message, id=id, actor=actor, **conditions)))
 
     @router.post(
         "/events/{type}",
@@ -66,7 +67,7 @@ def routes(served: Served) -> APIRouter:
     async def publish(request: Request, type: TypeName, actor: Actor, id: MessageId = None) -> Response:
         """Publish an event to every workflow that takes it."""
         message = sent_message(app, type, await request.body())
-        receipts = await app.publish(message, id=id, actor=actor)
+        receipts = await publish_outside(app, message, id=id, actor=actor)
         return answer({"receipts": [_taken(receipt) for receipt in receipts]})
 
     @router.post(
@@ -86,7 +87,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Send a message and wait for the reply to it. A reply that comes later can be had with the same id."""
         message = sent_message(app, type, await request.body())
-        reply = await app.request(message, timeout=timedelta(seconds=wait), id=id, actor=actor, **conditions)
+        reply = await requested(app, message, timedelta(seconds=wait), id, actor, **conditions, outside=True)
         return answer({"reply": _document(served, reply)})
 
     @router.get(

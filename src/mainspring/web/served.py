@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, S
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, Unpack
 from urllib.parse import quote
 
-from fastapi import Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
@@ -120,6 +120,11 @@ class Checked(APIRoute):
             return await answered(request)
 
         return checked
+
+
+def routing(tag: str) -> APIRouter:
+    """Return a router for routes of the API. They are taken as they are: included, each would be made a second time."""
+    return APIRouter(prefix="/api", tags=[tag], route_class=Checked)
 
 
 class Served:

@@ -18,7 +18,7 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.port.records import WorkerRow
 from mainspring.web import models
 from mainspring.web.problems import responses
-from mainspring.web.served import Actor, Checked, Served, answer
+from mainspring.web.served import Actor, Served, answer, routing
 
 NEXT: Final = 5
 # As Prometheus asks for them.
@@ -29,7 +29,7 @@ ScheduleName = Annotated[str, Path(description="The name of a schedule.", exampl
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["app"], route_class=Checked)
+    router = routing("app")
     app, read = served.app, [served.needs("read")]
 
     @router.get(
@@ -97,7 +97,7 @@ def routes(served: Served) -> APIRouter:
 
 def health(served: Served) -> APIRouter:
     """Return the two routes that need no token: they say nothing but that all is well."""
-    router = APIRouter(tags=["health"], route_class=Checked)
+    router = routing("health")
 
     @router.get("/health", response_model=None, responses={200: {"model": models.Health}})
     async def healthy() -> Response:

@@ -18,7 +18,7 @@ from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS
 from mainspring.web.models import Asked
 from mainspring.web.problems import Problem, Refusal, responses
-from mainspring.web.served import PAGE, Checked, Limit, Served, actor_of, answer, page, who
+from mainspring.web.served import PAGE, Limit, Served, actor_of, answer, page, routing, who
 
 TaskId = Annotated[str, Path(description="The id of a task.", examples=["ExpenseApproval/e-1/3"])]
 
@@ -62,7 +62,7 @@ class Handed(Asked):
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["tasks"], route_class=Checked)
+    router = routing("tasks")
     _looking(router, served)
     _holding(router, served)
     _answering(router, served)

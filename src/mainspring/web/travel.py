@@ -42,7 +42,7 @@ from mainspring.web.opened import (
     state_document,
 )
 from mainspring.web.problems import responses
-from mainspring.web.served import PAGE, PAGE_BYTES, Checked, Id, Limit, Served, Workflow, answer
+from mainspring.web.served import PAGE, PAGE_BYTES, Id, Limit, Served, Workflow, answer, routing
 
 At = Annotated[int | None, Query(ge=1, description="The step to which this position belongs; else the last one.")]
 
@@ -71,7 +71,7 @@ class Otherwise(Asked):
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["time travel"], route_class=Checked)
+    router = routing("time travel")
     read = [served.needs("read")]
 
     @router.get(

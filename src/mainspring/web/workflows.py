@@ -24,7 +24,7 @@ from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models
 from mainspring.web.problems import Problem, Refusal, responses
 from mainspring.web.searching import Since, Until
-from mainspring.web.served import Checked, Served, answer, told
+from mainspring.web.served import Served, answer, routing, told
 
 SAMPLE: Final = 1_000
 LARGEST_SAMPLE: Final = 100_000
@@ -55,7 +55,7 @@ STRUCTS: Final = (DrawnDiagram, Subject)
 
 def routes(served: Served) -> APIRouter:
     """Return them."""
-    router = APIRouter(tags=["workflows"], route_class=Checked)
+    router = routing("workflows")
     _drawing(router, served)
     _reading(router, served)
     return router

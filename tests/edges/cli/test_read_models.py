@@ -104,6 +104,7 @@ def test_what_stopped_a_read_model_is_shown_by_the_doctor_too(run: Run, readers:
     doctor = run("doctor")
     assert doctor.code == 1
     assert "The projection sales, generation 1, is stopped: Sales/o-0 version 2" in " ".join(doctor.text.split())
+    assert "Until then, what has ended since is not purged." in " ".join(doctor.text.split())
 
 
 def test_a_read_model_that_is_not_there_is_told(run: Run, readers: Any) -> None:

@@ -18,6 +18,8 @@ from tests.project.newcomer.pages import CHAPTERS, ROOT, Written, blocks
 EXAMPLE = ROOT / "examples/group_checkout/workflow.py"
 # The chapter behind which the workflow is the example; the last one changes it once more.
 COMPLETE_AFTER = "5-time.md"
+# What is written and run; a soak goes on to time, kills and changes.
+IN_EACH_RUN = 4
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +55,15 @@ def built(folder: Path) -> Path:
     return wheel
 
 
-def test_a_newcomer_with_the_wheel_alone_sees_what_the_tutorial_says(clean: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "chapters", [CHAPTERS[:IN_EACH_RUN], pytest.param(CHAPTERS, marks=pytest.mark.soak)], ids=["first", "all"]
+)
+def test_a_newcomer_with_the_wheel_alone_sees_what_the_tutorial_says(
+    chapters: list[Path], clean: Path, tmp_path: Path
+) -> None:
     newcomer = Newcomer(tmp_path, clean)
 
-    for chapter in CHAPTERS:
+    for chapter in chapters:
         newcomer.follow(chapter)
 
     assert newcomer.differences == [], "\n\n".join(newcomer.differences)

@@ -12,8 +12,9 @@ from tests.proof.broker_faults.drill import Drill, Stage, Victim
 from tests.proof.broker_faults.stages import STAGES
 from tests.proof.broker_faults.worker_process import CONFIRM_SECONDS
 from tests.proof.crash.files import Lines, Place
+from tests.support.soaking import some_of
 
-PARCELS = 200
+PARCELS = 60
 SHORT: dict[str, tuple[Victim, ...]] = {
     "nats": ("after acknowledging", "broker"),
     "nats-cluster": ("broker",),  # one node of three
@@ -21,7 +22,7 @@ SHORT: dict[str, tuple[Victim, ...]] = {
 }
 
 
-@pytest.mark.parametrize("broker", SHORT)
+@pytest.mark.parametrize("broker", some_of(SHORT, ("nats", "valkey")))
 def test_nothing_is_lost_or_doubled_when_worker_and_broker_are_killed(
     broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

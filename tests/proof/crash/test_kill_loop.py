@@ -7,7 +7,7 @@ from tests.proof.crash.loop import Loop
 from tests.proof.crash.seen import judge_histories
 from tests.support.postgres.server import Unavailable
 
-CYCLES = 5
+CYCLES = 3
 SEED = 7
 # A part of what a worker may live in the long form: most of it would be spent waiting for the next kill. As long as
 # others wait for one with a brief lease, they go on to work.

@@ -8,6 +8,7 @@ import pytest
 from tests.engine.releases import CHANGES, Change
 from tests.proof.fleet.rolling import Fleet, rolled
 from tests.support.postgres.server import postgres_url
+from tests.support.soaking import some_of
 
 # Many processes come and go: on a busy machine that takes longer than most tests may.
 SECONDS = 300.0
@@ -23,7 +24,8 @@ def roll(
     return asyncio.run(asyncio.wait_for(main(), seconds))
 
 
-@pytest.mark.parametrize("change", CHANGES)
+# A fleet of each change takes its time, and `tests/engine/test_rolling.py` has them all in one process.
+@pytest.mark.parametrize("change", some_of(CHANGES, ("workflow version", "message version")))
 def test_a_fleet_is_rolled_to_the_next_release_and_back_under_load(change: Change, tmp_path: Path) -> None:
     assert roll(change, tmp_path, workers=2, trips=2) == []
 

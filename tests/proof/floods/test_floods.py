@@ -7,9 +7,9 @@ import pytest
 from tests.proof.floods.flood import Flood, run
 
 FLOODS = [
-    Flood("header", seconds=2, connections=4, most_mb=20),
-    Flood("slow_headers", seconds=2, connections=300, files=256),
-    Flood("nonsense", seconds=2, connections=20),
+    Flood("header", seconds=1, connections=4, most_mb=20),
+    Flood("slow_headers", seconds=1, connections=300, files=256),
+    pytest.param(Flood("nonsense", seconds=2, connections=20), marks=pytest.mark.soak),
 ]
 
 

@@ -173,7 +173,15 @@ def test_workers_and_clients_that_open_an_old_database_at_once_lose_and_double_n
     run(body)
 
 
-@pytest.mark.parametrize(("store", "dies_at"), [("sqlite", 3), ("sqlite", 16), ("postgres", 5), ("postgres", 9)])
+@pytest.mark.parametrize(
+    ("store", "dies_at"),
+    [
+        ("sqlite", 3),
+        ("postgres", 9),
+        pytest.param("sqlite", 16, marks=pytest.mark.soak),
+        pytest.param("postgres", 5, marks=pytest.mark.soak),
+    ],
+)
 def test_a_worker_that_is_killed_amid_a_migration_leaves_nothing_half_done(
     store: str, dies_at: int, tmp_path: Path
 ) -> None:

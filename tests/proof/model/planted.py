@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from mainspring.port.preconditions import Unmet
 from mainspring.port.purging import Purgeable, Purged
 from mainspring.port.records import Committed, Conflict, Duplicate, InputRow, Ref, Unit
 from mainspring.port.tasks import Refused
@@ -17,7 +18,7 @@ from tests.proof.model.beds import MemoryBed
 class OvertakesTheInbox(MemoryStore):
     """Lets a direct step pass inputs that wait."""
 
-    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | Refused | None:
+    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Conflict | Duplicate | Refused | Unmet | None:
         return super()._refusal(worker, replace(unit, direct=False), void)
 
 

@@ -13,7 +13,7 @@ PLANTED_EXAMPLES = 10
 PLANTED_SEEDS = range(12, 72)
 
 
-@pytest.mark.parametrize(("store", "examples", "steps"), [("memory", 25, 30), ("sqlite", 8, 30), ("postgres", 4, 20)])
+@pytest.mark.parametrize(("store", "examples", "steps"), [("memory", 10, 30), ("sqlite", 4, 30), ("postgres", 4, 20)])
 def test_a_store_shows_what_the_model_says(store: str, examples: int, steps: int) -> None:
     asked = trial(BEDS[store](), examples, steps, SEED)
 

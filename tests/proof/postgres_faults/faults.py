@@ -72,7 +72,7 @@ FAULTS: Final = (
     Fault("left-open", "a transaction is left open", locks.left_open, 0, 20),
     Fault("clocks", "workers' clocks are wrong by an hour", clocks.wrong, 0, 10),
     Fault("failover", "a synchronous standby takes over", standby.takes_over, 0, 10, standby.with_a_standby, Server),
-    Fault("standby", "it does, after commits had to wait for it", _LATE, 1, 10, standby.with_a_standby, Server),
+    Fault("standby", "it does, after commits had to wait for it", _LATE, 0, 10, standby.with_a_standby, Server),
     Fault("memory", "there is no memory for statements", room.no_memory, 0, 20),
     Fault("disk", "the disk of the tables is full for a while", room.tables_full, 1, 10, server=room.small_tables),
     Fault("log", "the disk of the log is full, and the server ends", room.log_full, 0, 10, server=room.small_log),

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+import apsw
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from tests.support.postgres.server import VARIABLE, shared_server
@@ -34,8 +35,29 @@ def in_files(folder: Path) -> dict[str, set[str]]:
     return found
 
 
-async def in_server(url: str) -> dict[str, set[str]]:
-    """Return the secrets that are in the rows of a schema, and in the files of the server where it is ours."""
+def in_tables(file: Path) -> dict[str, set[str]]:
+    """Return the secrets that are in the columns of a SQLite file, by column, as in `events.body`."""
+    connection, found = apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY), dict[str, set[str]]()
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        names = [column[1] for column in connection.pragma("table_info", table)]
+        rows = connection.execute(f'SELECT * FROM "{table}"').fetchall()  # noqa: S608  its own name
+        found |= _in_columns(str(table), [dict(zip(names, row, strict=True)) for row in rows])
+    connection.close()
+    return found
+
+
+def _in_columns(table: str, rows: list[dict[str, Any]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        for name, value in row.items():
+            if marks := in_bytes(value if isinstance(value, bytes) else str(value).encode()):
+                found.setdefault(f"{table}.{name}", set()).update(marks)
+    return found
+
+
+async def in_server(url: str, *, files: bool = True) -> dict[str, set[str]]:
+    """Return the secrets that are in the columns of a schema, and in the files of the server where it is ours."""
     address, _, schema = url.partition("schema=")
     library: Any = asyncpg
     connection = await library.connect(address.rstrip("?&"))
@@ -45,11 +67,8 @@ async def in_server(url: str) -> dict[str, set[str]]:
         assert len(tables) > 10, f"there is no database in {schema}"
         for (table,) in tables:
             rows = await connection.fetch(f'SELECT * FROM "{schema}"."{table}"')  # noqa: S608  its own name
-            values = (value for row in rows for value in row.values())
-            data = b"\n".join(value if isinstance(value, bytes) else str(value).encode() for value in values)
-            if marks := in_bytes(data):
-                found[table] = marks
-        if not os.environ.get(VARIABLE):
+            found |= _in_columns(table, [dict(row) for row in rows])
+        if files and not os.environ.get(VARIABLE):
             await connection.execute("CHECKPOINT")
             found |= in_files(shared_server().folder)
         return found

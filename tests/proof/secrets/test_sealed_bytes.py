@@ -12,8 +12,9 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.analysis.export import export
+from mainspring.app.letters import Letter
 from mainspring.app.observing import exposition
-from mainspring.port.records import ENDED, DeadLetter, InstanceFilter, Ref
+from mainspring.port.records import ENDED, InstanceFilter, Ref
 from mainspring.sealing import About, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.telemetry.logs import JsonLines
 from tests.edges.telemetry.spans import Spans
@@ -129,7 +130,7 @@ def test_what_went_every_way_is_nowhere_to_be_read_before_and_after_its_erasure(
     run(main)
 
 
-async def two_of(app: Mainspring) -> list[DeadLetter] | None:
+async def two_of(app: Mainspring) -> list[Letter] | None:
     letters = await app.dead_letters()
     return letters if len(letters) == 2 else None
 

@@ -19,10 +19,7 @@ SAMPLE: Final = (
     "checkpoint-too-far",
     "chosen-id-swallows-a-derived-one",
     "stepped-by-any-version",
-    "purged-although-owed",
-    "acknowledged-before-it-is-kept",
     "redelivery-taken-anew",
-    "settled-before-it-is-confirmed",
 )
 
 

@@ -33,15 +33,19 @@ PAUSE_SECONDS: Final = 0.02
 
 @dataclass(frozen=True)
 class Level:
-    """Where calls are counted: which faults there are, which of them a call can meet, and how to count."""
+    """Where calls are counted: which faults there are, which of them a call can meet, and how to count.
+
+    `stands_for` names the kind that is tried for one that nothing tells apart from it, at a call.
+    """
 
     kinds: tuple[str, ...]
     fits: Callable[[str, str], bool]
     install: Callable[[Calls], None]
+    stands_for: Callable[[str, str], str] = lambda kind, _: kind
 
 
 LEVELS: Final = {
-    "sqlite": Level(sqlite_calls.KINDS, sqlite_calls.fits, sqlite_calls.install),
+    "sqlite": Level(sqlite_calls.KINDS, sqlite_calls.fits, sqlite_calls.install, sqlite_calls.stands_for),
     "sqlite-files": Level(sqlite_files.KINDS, sqlite_files.fits, sqlite_files.install),
     "postgres": Level(postgres_calls.KINDS, postgres_calls.fits, postgres_calls.install),
 }

@@ -35,10 +35,17 @@ class FaultRunner(Runner):
         self._level = level
 
     def faults(self, prepared: Prepared, *kinds: str) -> list[Fault]:
-        """Return all faults of these kinds that the calls of the run without one can meet; of all kinds if none."""
+        """Return all faults of these kinds that the calls of the run without one can meet.
+
+        Without kinds: of all of them, one for those that nothing tells apart.
+        """
         level = LEVELS[self._level]
-        chosen = [kind for kind in level.kinds if not kinds or kind in kinds]
-        return [Fault(kind, call) for kind in chosen for call in prepared.points if level.fits(kind, call)]
+        return [
+            Fault(kind, call)
+            for kind in kinds or level.kinds
+            for call in prepared.points
+            if kind in level.kinds and level.fits(kind, call) and (kinds or level.stands_for(kind, call) == kind)
+        ]
 
     def fail(self, prepared: Prepared, fault: Fault, patience_seconds: float = PATIENCE_SECONDS) -> Run | None:
         """Let a call fail, and judge. None: this run had no such call, or nobody was there to give up."""

@@ -21,6 +21,8 @@ ERRORS: Final[dict[str, type[apsw.Error]]] = {
 UNDONE: Final = ", undone"
 INSIDE: Final = "inside: "
 """Before the name of a call that is made inside a transaction."""
+BUSY_IS_AWAITED: Final = ("PRAGMA journal_mode = WAL", "wal_checkpoint")
+"""The calls at which the store does something else when it is told of a lock."""
 # SQLite may roll a transaction back by itself when one of these happens inside it, or leave it open.
 KINDS: Final = (*ERRORS, *(f"{kind}{UNDONE}" for kind in ERRORS), GIVEN_UP)
 
@@ -28,6 +30,19 @@ KINDS: Final = (*ERRORS, *(f"{kind}{UNDONE}" for kind in ERRORS), GIVEN_UP)
 def fits(kind: str, call: str) -> bool:
     """Tell whether a call can fail so: only what is open can be undone."""
     return not kind.endswith(UNDONE) or call.startswith(INSIDE)
+
+
+def stands_for(kind: str, call: str) -> str:
+    """Return the kind that is tried in place of another, because no code of ours can tell the two apart at that call.
+
+    `test_kinds_that_stand_for_each_other_are_told_apart_by_nobody` shows it by what the store's code names.
+    """
+    error, undone = kind.removesuffix(UNDONE), kind[len(kind.removesuffix(UNDONE)) :]
+    if error == "no memory" or (error == "interrupted" and not call.startswith(INSIDE)):
+        return f"I/O error{undone}"
+    if error == "busy" and not call.removeprefix(INSIDE).startswith(BUSY_IS_AWAITED):
+        return f"full{undone}"
+    return kind
 
 
 def install(calls: Calls) -> None:

@@ -73,7 +73,7 @@ class Judge:
             return Conflict("inbox")
         if unit.direct and (known.accepted or self._facts.queued) and self._inputs_wait(known):
             return Conflict("inbox")
-        return None
+        return unit.tasks and self._facts.tasks.barred(known.key, unit.tasks)
 
     def _inputs_wait(self, known: Known) -> bool:
         """Tell whether inputs wait for the instance of a unit that asks for that."""

@@ -18,6 +18,7 @@ from mainspring.port.tasks import (
     TaskRow,
     TaskWork,
     answered,
+    barred,
     handed,
     opened,
     refusal,
@@ -52,6 +53,10 @@ class TaskBook:
     def refusal(self, key: int, answer: TaskAnswer | None) -> Refused | None:
         """Return why an answer is refused, if there is one."""
         return answer and refusal(self._tasks.get(key, {}).get(answer.version), answer.actor, answer.roles)
+
+    def barred(self, key: int, work: TaskWork) -> Refused | None:
+        """Return why a message from outside is refused, if that is what a unit takes."""
+        return barred(self._tasks.get(key, {}).values(), work) if work.bars else None
 
     def apply(self, key: int, work: TaskWork, now_us: int) -> None:
         """Do what a unit says to the tasks of the instance with this key."""

@@ -19,7 +19,7 @@ from mainspring.port.digests import same_message
 from mainspring.port.lending import bare_acceptance
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
-from mainspring.port.tasks import Refused, refusal
+from mainspring.port.tasks import Refused, barred, refusal
 from mainspring.stores.rows import event_values
 from mainspring.stores.sqlite.changes import OWNER, Changes
 from mainspring.stores.sqlite.facts import Everything, Facts, Known, Name, Owned, Spot
@@ -147,7 +147,7 @@ class Segment:
             return Conflict("inbox")
         if unit.direct and (known.accepted or self._facts.queued) and self._inputs_wait(known):
             return Conflict("inbox")
-        return None
+        return unit.tasks and barred(self._facts.open_tasks.get((known.workflow, known.id), ()), unit.tasks)
 
     def _inputs_wait(self, known: Known) -> bool:
         """Tell whether inputs wait for the instance of a unit that asks for that."""
@@ -229,7 +229,7 @@ class Segment:
             self._cancel(unit, known)
         if unit.expected_version is not None:
             self._move(worker, unit, known)
-        if unit.tasks is not None:
+        if unit.tasks is not None and unit.tasks.changes:
             changes.tasks.add(known.key, unit.tasks)
             known.asked = self._delicate = True
         unclaimed: list[int] = []

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import apsw
 
 from mainspring.port.records import Status, Unit
+from mainspring.port.tasks import TaskWork
 from mainspring.stores.rows import output_checksum
 from mainspring.stores.sqlite import tasks
 from mainspring.stores.sqlite.sql import packed, rows
@@ -86,6 +87,7 @@ class Facts:
         self._read: list[Spot] = []
         self._letters: list[tuple[str, str, str]] = []
         self._answered: list[tuple[str, str, int]] = []
+        self._barred: set[Name] = set()
         self._cancels = False
         self._collect(units)
         self.workers = {worker for worker, _ in units}
@@ -106,6 +108,7 @@ class Facts:
         for workflow, instance, message_id, id, *message in self._ask("dead_messages", self._letters):
             self.letters.setdefault(((workflow, instance), message_id), []).append((id, (message[0], message[1])))
         self.tasks = tasks.found(connection, self._answered) if self._answered else {}
+        self.open_tasks = tasks.open_of(connection, sorted(self._barred)) if self._barred else {}
         self._ask_inbox()
 
     def _collect(self, units: Sequence[Owned]) -> None:
@@ -127,8 +130,14 @@ class Facts:
                 self._collect_rare(worker, unit, name)
             if unit.dead_letters or unit.cancel_all:
                 self._collect_last(unit)
-            if unit.tasks is not None and unit.tasks.answer is not None:
-                self._answered.append((*name, unit.tasks.answer.version))
+            if unit.tasks is not None:
+                self._collect_tasks(unit.tasks, name)
+
+    def _collect_tasks(self, work: TaskWork, name: Name) -> None:
+        if work.answer is not None:
+            self._answered.append((*name, work.answer.version))
+        if work.bars:
+            self._barred.add(name)
 
     def _find(self, name: Name, unit: Unit) -> Known:
         if unit.key and unit.expected_version is not None:

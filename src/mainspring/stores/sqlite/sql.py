@@ -80,15 +80,19 @@ class Ladder:
         compact = f"({','.join('?' * self.columns)})"
         fitting = (CACHEABLE_BYTES - len(head + values) - 1) // (len(compact) + 1)
         self.sizes = [size for size in _halves(ROWS_AT_ONCE) if size <= fitting]
-        self._statements = [(size, head + values + ",".join([compact] * size)) for size in self.sizes]
+        self._statements = [(size * self.columns, head + values + ",".join([compact] * size)) for size in self.sizes]
+        self._fitting = dict(self._statements)
 
     def insert(self, connection: apsw.Connection, values: list[Any]) -> None:
         """Insert rows that stand one behind the other in one flat list."""
         begin, end = 0, len(values)
-        for rows, statement in self._statements:
-            width = rows * self.columns
+        fitting = self._fitting.get(end)
+        if fitting is not None:  # as for a single step, whose rows of each kind are few
+            execute(connection, fitting, values)
+            return
+        for width, statement in self._statements:
             while end - begin >= width:
-                execute(connection, statement, values if width == end else values[begin : begin + width])
+                execute(connection, statement, values[begin : begin + width])
                 begin += width
 
 

@@ -57,6 +57,15 @@ def found(connection: apsw.Connection, spots: Sequence[tuple[str, str, int]]) ->
     return {(task.workflow, task.instance, task.version): task for task in tasks}
 
 
+def open_of(connection: apsw.Connection, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[TaskRow]]:
+    """Return the open tasks of instances, each of workflow and id."""
+    found: dict[tuple[str, str], list[TaskRow]] = {}
+    for row in rows(connection, "open_tasks_by_name", packed(names)):
+        task = read_task(row)
+        found.setdefault((task.workflow, task.instance), []).append(task)
+    return found
+
+
 def get(connection: apsw.Connection, ref: Ref, version: int) -> TaskRow | None:
     """Return one task, whatever became of it."""
     spot = (ref.workflow, ref.id, version)

@@ -43,6 +43,15 @@ FROM json_each(?1) AS j
 CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
 CROSS JOIN tasks AS t ON t.instance = i.key AND t.version = j.value ->> 2;
 
+-- name: open_tasks_by_name
+-- Of [workflow, id]: all that are open.
+SELECT
+    i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
+    t.due_us, t.status, t.claimed_by, t.claimed_us, t.answered_by, t.answer_type, t.ended_us, i.context
+FROM json_each(?1) AS j
+CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
+CROSS JOIN tasks AS t ON t.instance = i.key AND +t.status = 'open';
+
 -- name: hand_task
 -- In other hands.
 UPDATE tasks SET person = ?4, claimed_by = ?5, claimed_us = ?6

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mainspring.port.records import Committed, Conflict, Unit
+from mainspring.port.records import Committed, Conflict, Duplicate, Unit
 from mainspring.port.tasks import Hand, RefusalReason, Refused, TaskAnswer, TaskFilter, TaskOpening, TaskRow, TaskWork
 from mainspring.testing.clock import SECOND_US
 from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, accept, behaviour, order, step
@@ -127,6 +127,25 @@ class TaskTests(Suite):
             Refused("not asked"),
             Conflict("version"),
         ]
+
+    @behaviour
+    async def test_what_came_from_outside_answers_no_task_that_is_open(self, rig: Rig) -> None:
+        barred = TaskWork(bars=("Grant", "Approve"))
+        # The task opens in the very batch.
+        outcomes = await rig.commit(asks(task()), step("m-2", after=2, tasks=barred), step("m-3", after=3))
+        assert outcomes[1:] == [Refused("asked"), Conflict("version")]
+        assert await rig.commit(step("m-2", after=2, tasks=barred)) == [Refused("asked")]
+        # What is no answer is taken, however much of it comes at once.
+        other = TaskWork(bars=("Remind",))
+        await rig.done(step("m-2", after=2, tasks=other), step("m-3", after=3, tasks=other))
+        await rig.done(step("m-4", after=4, tasks=TaskWork(closes=("approval",))), step("m-5", after=5, tasks=barred))
+
+    @behaviour
+    async def test_whose_turn_it_is_not_is_told_so_before_it_is_refused_as_an_answer(self, rig: Rig) -> None:
+        barred = TaskWork(bars=("Approve",))
+        await rig.done(asks(task()))
+        assert await rig.commit(step("m-2", after=1, tasks=barred)) == [Conflict("version")]
+        assert await rig.commit(step("m-1", after=2, tasks=barred)) == [Duplicate(same=True)]
 
     @behaviour
     async def test_an_answer_counts_when_it_is_accepted_into_the_inbox(self, rig: Rig) -> None:

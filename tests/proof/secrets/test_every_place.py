@@ -1,0 +1,276 @@
+"""What docs/reference/content.md says of every place, held against where marked secrets are found.
+
+Nothing is sealed or redacted here. That none is found anywhere, where it is, `test_sealed_bytes` and `test_shown_bytes`
+hold.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
+import httpx
+import pytest
+
+from docs.site import content, places
+from mainspring import Mainspring
+from mainspring.telemetry import logs
+from mainspring.web.api import api
+from tests.edges.cli.conftest import call
+from tests.edges.telemetry.spans import Spans
+from tests.edges.web.support import asked
+from tests.proof.secrets.looking import in_bytes, in_server, in_tables
+from tests.proof.secrets.test_shown_bytes import EDITED, looked_at, made, with_groups
+from tests.proof.secrets.vault import Do, add_all, go, secret
+from tests.support.postgres.server import postgres_url
+from tests.support.running import run
+
+CONTENT: Final = {content.BODY, content.ERROR, content.KIND}
+# Content is there only where today's code goes otherwise than what was recorded: `test_what_if_counts_…` sees it.
+ELSEWHERE: Final = {"GET /api/what-if"}
+# An answer to a task that means no is not among the ways of the vault; it is shown by the function that shows answers.
+LIKE_ANSWERS: Final = {"POST /api/task-rejections/{id}"}
+
+
+def holding(said: dict[str, content.Holding], *holdings: content.Holding) -> set[str]:
+    return {place for place, holding in said.items() if holding in holdings}
+
+
+# ---- columns
+
+
+async def posted(app: Mainspring, url: str) -> None:
+    """Let a message lie where other programs write it: no worker takes it, for none runs."""
+    address, _, schema = url.partition("schema=")
+    library: Any = asyncpg
+    connection = await library.connect(address.rstrip("?&"), server_settings={"search_path": schema})
+    try:
+        async with connection.transaction():
+            await app.post(Do("opens", "works", secret("opens")), connection)
+    finally:
+        await connection.close()
+
+
+def vaults(url: str) -> Mainspring:
+    app = Mainspring(url)
+    add_all(app)
+    return app
+
+
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+def test_content_is_found_in_the_columns_of_content_and_in_no_others(store: str, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'vault.db'}" if store == "sqlite" else postgres_url(tmp_path)
+
+    async def found() -> set[str]:
+        async with vaults(url) as app:
+            await go(app)
+        if store == "sqlite":
+            return set(in_tables(tmp_path / "vault.db"))
+        await posted(vaults(url), url)
+        return set(await in_server(url, files=False))
+
+    assert run(found) == holding(content.columns(), *CONTENT) & set(places.columns_of(store))
+
+
+# ---- routes
+
+
+@cache
+def fitting() -> list[tuple[re.Pattern[str], str]]:
+    """Return what the requests of each route look like; those that say most come first."""
+    said_most = sorted(places.all_routes(), key=lambda route: -len(re.sub(r"{\w+}", "", route)))
+    return [(re.compile(re.sub(r"{(\w+)}", _part, route)), route) for route in said_most]
+
+
+def _part(named: re.Match[str]) -> str:
+    return ".+" if named[1] == "id" else "[^/]+"
+
+
+def route_of(request: httpx.Request) -> str:
+    asked_for = f"{request.method} {request.url.path}"
+    return next(route for pattern, route in fitting() if pattern.fullmatch(asked_for))
+
+
+def test_content_is_shown_on_the_routes_of_content_and_on_no_others(tmp_path: Path) -> None:
+    reached, shown = set[str](), set[str]()
+
+    async def look(response: httpx.Response) -> None:
+        route = route_of(response.request)
+        reached.add(route)
+        if in_bytes(await response.aread()) and response.is_success:
+            shown.add(route)
+
+    async def main() -> None:
+        async with made(tmp_path, "plain") as app:
+            await go(app)
+            served = api(app, start=False, access=with_groups())
+            async with asked(served) as client:
+                client.event_hooks = {"response": [look]}
+                leaks = await looked_at(client, served, app, EDITED[:1])
+                if any(what.startswith("/api/live") for what in leaks):
+                    shown.add("GET /api/live")  # it is asked without HTTP, for it never ends
+
+    run(main)
+    said = content.said("routes", content.ROUTES, places.all_routes())
+    assert {route for route in said if route.startswith("GET")} - reached == {"GET /api/live"}
+    assert shown == holding(said, content.SHOWN) - ELSEWHERE - LIKE_ANSWERS
+
+
+# ---- commands
+
+APP: Final = """
+from mainspring import Mainspring
+from tests.proof.secrets.vault import add_all
+app = Mainspring("sqlite:///vault.db")
+add_all(app)
+"""
+TASK: Final = "Vault/asks/8"
+# Each in the order in which it can be done, as JSON and once more as text.
+ASKED: Final = [
+    "ls",
+    "show Vault/raises",
+    "state Vault/works",
+    "log Vault/raises",
+    "reply r-1",
+    "timers",
+    "tasks list",
+    f"tasks show {TASK}",
+    f"tasks claim {TASK} --role manager",
+    f"tasks release {TASK}",
+    "tasks pick manager",
+    f"tasks delegate {TASK} bob",
+    f'tasks complete {TASK} Told {{"id":"asks","card":"{secret("answers")}"}} --actor bob',
+    "dead-letters list",
+    "dead-letters show 1",
+    "projections list",
+    "projections show failing",
+    "doctor",
+    "stuck",
+    "replay Vault/works",
+    "explain Vault/raises",
+    "counterfactual Vault/works --at 3 --drop",
+    "lint",
+    "stats",
+    "diagram Vault",
+    "schedules list",
+    "export -o plain.jsonl",
+    "export -o payloads.jsonl --payloads",
+    "docs -o plain",
+    "docs -o payloads --history --payloads",
+    "record -o golden.json",
+    "suspend Vault/waits",
+    "resume Vault/waits",
+    "retry Vault/raises",
+    "skip Vault/raises",
+    "cancel Vault/works",
+    "terminate Vault/waits",
+    "reset Vault/replies --to 2",
+    "migrate Vault/replies --to 1",
+    "dead-letters retry 2",
+    "dead-letters discard 1 --yes",
+    "projections rebuild opened_vaults",
+    f'send Do {{"id":"replies","way":"replies","card":"{secret("replies")}"}}',
+    "purge --older-than 0s --dry-run",
+]
+# They print content only where something refuses, or where today's code goes otherwise than what was recorded; and
+# what the vault has none of: sources with their reasons, a task that can be rejected.
+UNSEEN: Final = {"bulk", "what-if", "verify", "tasks reject", "sources list", "sources pause", "sources resume"}
+
+
+def test_content_is_printed_by_the_commands_of_content_and_by_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "vaulted.py").write_text(APP)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("MAINSPRING_APP", "vaulted:app")
+    monkeypatch.setenv("MAINSPRING_ACTOR", "ann")
+
+    async def main() -> None:
+        async with vaults("sqlite:///vault.db") as app:
+            await go(app)
+            await app.send(Do("asks", "asks", secret("asks")))
+            again = Do("replies", "replies", secret("replies"))
+            await app.request(again, id="r-1", timeout=timedelta(seconds=30))
+
+    run(main)
+    said = content.said("commands", content.COMMANDS, places.all_commands())
+    printed, asked_for = set[str](), set[str]()
+    try:
+        for line in ASKED:
+            words = line.split(" ")
+            command = words[0] if words[0] in said else " ".join(words[:2])
+            asked_for.add(command)
+            document, text = call(*words, "--json"), call(*words)
+            assert document.code in (0, 1), (line, document.err)
+            if in_bytes((text.out + text.err + document.out + document.err).encode()):
+                printed.add(command)
+    finally:
+        sys.modules.pop("vaulted", None)
+    assert printed == holding(said, content.PRINTED) - UNSEEN
+    assert holding(said, content.PRINTED, content.EXPORTED, content.WRITTEN, content.RECORDED) - asked_for == UNSEEN
+    written = {
+        path.name
+        for path in tmp_path.rglob("*.*")
+        if path.suffix in (".jsonl", ".json", ".md") and in_bytes(path.read_bytes())
+    }
+    assert written == {"payloads.jsonl", "golden.json", "Vault.md", "Child.md"}
+    assert not any(in_bytes(path.read_bytes()) for path in (tmp_path / "plain").iterdir())
+
+
+# ---- telemetry
+
+
+def test_spans_tell_content_by_the_attributes_of_content_and_by_no_others(tmp_path: Path) -> None:
+    spans = Spans()
+
+    async def main() -> None:
+        app = vaults(f"sqlite:///{tmp_path / 'vault.db'}")
+        app.observe(traces=spans.provider)
+        async with app:
+            await go(app)
+
+    run(main)
+    told: list[tuple[str, object]] = [("status", span.status.description) for span in spans.all]
+    for span in spans.all:
+        told += (span.attributes or {}).items()
+        told += [pair for event in span.events for pair in (event.attributes or {}).items()]
+    said = {"status": content.SAID} | content.said("span attributes", content.SPANS, places.all_span_attributes())
+    assert {name for name, _ in told} - set(said) == set()
+    found = {name for name, value in told if in_bytes(str(value).encode())}
+    assert found == holding(said, content.SAID)
+
+
+# ---- completeness
+
+
+def test_a_place_without_a_word_and_a_word_without_a_place_are_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert content.page()
+    for name, there in (
+        ("all_columns", [*places.all_columns(), "events.whim"]),
+        ("all_routes", [*places.all_routes(), "GET /api/whims"]),
+        ("all_commands", [*places.all_commands(), "whim"]),
+        ("all_span_attributes", [*places.all_span_attributes(), "mainspring.whim"]),
+        ("all_labels", [*places.all_labels(), "whim"]),
+        ("all_writers", [*places.all_writers(), "app/whim.py"]),
+        ("all_columns", places.all_columns()[1:]),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(places, name, lambda there=there: there)
+            with pytest.raises(content.Unsaid, match=r"whim|any more"):
+                content.page()
+    with monkeypatch.context() as patch:
+        patch.setattr(logs, "FIELDS", (*logs.FIELDS, "whim"))
+        with pytest.raises(content.Unsaid, match="whim"):
+            content.page()
+
+
+def test_every_logger_is_one_that_knows_when_to_be_discreet() -> None:
+    own = {"logs.py", "cli/worker.py", "cli/loading.py"}  # the discreet one itself; the root, for its handlers
+    sources = {path.relative_to(places.SOURCE).as_posix(): path.read_text() for path in places.SOURCE.rglob("*.py")}
+    assert {name for name, text in sources.items() if "getLogger(" in text} == own
