@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mainspring.engine.pending import Pending
 from mainspring.errors import NoSuchInstanceError, PositionConflictError, SettingError, TaskRefusedError
 from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.tasks import RefusalReason
+
+LARGEST_POSITION: Final = 2**63 - 1
 
 
 def precondition(*, must_exist: bool, expected_position: int | None) -> Precondition | None:
@@ -14,9 +18,11 @@ def precondition(*, must_exist: bool, expected_position: int | None) -> Precondi
     >>> precondition(must_exist=False, expected_position=7)
     Precondition(exists=False, position=7)
     """
+    if type(must_exist) is not bool:
+        raise SettingError("must_exist", must_exist, "Use True or False.")
     if expected_position is None:
         return Precondition(exists=True) if must_exist else None
-    if type(expected_position) is not int or expected_position < 0:
+    if type(expected_position) is not int or not 0 <= expected_position <= LARGEST_POSITION:
         fix = "Use the position that you have read: `row().version`, or 0 for an instance that nobody has begun."
         raise SettingError("expected_position", expected_position, fix)
     if must_exist and not expected_position:

@@ -265,6 +265,13 @@ MISSPELT: Final[dict[str, tuple[Callable[[Any], Any], type[MainspringError], str
     "a schedule": (lambda app: app.schedules.next("nightly"), OperationError, "is not declared"),
     "a projection": (lambda app: app.projections("nope").list(), WiringError, "Declare it"),
     "an age": (lambda app: app.purge(older_than=timedelta(-1)), SettingError, "older_than"),
+    "a position before all": (lambda app: app.send(Note("a"), expected_position=-1), SettingError, "expected_position"),
+    "a position of 5,000 digits": (
+        lambda app: app.send(Note("a"), expected_position=10**5_000),
+        SettingError,
+        "expected_position",
+    ),
+    "whether it must exist": (lambda app: app.send(Note("a"), must_exist="no"), SettingError, "must_exist"),
     "ids for some messages": (lambda app: app.send_many([Note("a")], ids=["a", "b"]), OperationError, "2 ids"),
 }
 
