@@ -26,7 +26,7 @@ class Precondition(Struct, frozen=True, gc=False):
     """What must hold of an instance: that it is there (`exists`), or that its stream ends where a sender has seen it.
 
     Inputs that wait will move it: at no `position` is it as it was seen. Where there is only the first input, which
-    nobody has stepped yet, the instance counts as there. A purged one does not.
+    nobody has stepped yet, the instance counts as there. A purged one does not. What is a Duplicate is that first.
 
     >>> Precondition(position=7).unmet(begun=True, position=7, waiting=False) is None
     True

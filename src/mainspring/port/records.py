@@ -243,8 +243,7 @@ class Unit(Struct, frozen=True, gc=False):
     inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a Duplicate;
     so is a unit that buries its own input where that is a dead letter already. `discards` are ids of dead letters to
     remove, `handles` versions of the instance's outputs whose dead letters go, where there are any. `tasks` is what
-    becomes of its tasks. `attributes` are all that the instance has from now on; None leaves them as they are.
-    `requires` is what the input's sender asks of the instance: if it is not so, the unit is Unmet, unless a Duplicate.
+    becomes of its tasks, `attributes` all that it has from now on, or None. What it `requires` and is not so: Unmet.
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that
