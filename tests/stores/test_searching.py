@@ -142,7 +142,7 @@ def test_no_look_costs_more_than_its_share_and_what_an_index_finds_costs_nearly_
     def cost(where: InstanceFilter, newest: bool) -> int:
         return steps_of(connection, lambda: searching.search(connection, where, 100, None, newest))
 
-    no_such_id = (0, None, None, "", *[None] * 6, 1, searching.LAST_KEY, "[]")
+    no_such_id = (0, None, None, "", *[None] * 7, 1, searching.LAST_KEY, "[]")
     every_row = steps_of(connection, lambda: sql.rows(connection, "search", *no_such_id))
     for newest in (True, False):
         assert cost(InstanceFilter(), newest) < every_row / 20

@@ -271,7 +271,7 @@ def refuse_unkept(loaded: Loaded, problem: str) -> None:
         raise OperationError(
             f"{row.workflow}/{row.id}",
             f"{problem}: its history is not kept",
-            f"Its state at version {row.version} is all there is.",
+            f"Its state at position {row.version} is all there is.",
         )
 
 

@@ -375,7 +375,7 @@ def is_folded(row: EventRow) -> bool:
 def _unknown(row: EventRow) -> NewerTypeError:
     return NewerTypeError(
         row.event,
-        f"stands at version {row.version}, and is no event that this release of mainspring knows",
+        f"stands at position {row.version}, and is no event that this release of mainspring knows",
         "Upgrade mainspring here to the release that wrote it; restore a backup if it was written by hand.",
     )
 

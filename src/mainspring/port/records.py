@@ -19,8 +19,7 @@ ENDED: frozenset[Status] = frozenset({"completed", "failed", "cancelled", "termi
 
 # The key of sends that have a compensation. No author can write it, so that no CancelSchedule means it.
 ARMED = ""
-# So begin the names of the engine's own workflows, which no list or count has.
-ENGINES_OWN = "mainspring."
+ENGINES_OWN = "mainspring."  # so begin the names of the engine's own workflows, which no list or count has
 # The workflow whose instances hold the joins of fan-outs. Each has the id of the output that asked for it.
 FAN_OUT = "mainspring.FanOut"
 # Where dead letters stand that no instance was found for: instead of an instance they have the edge they came through.

@@ -39,7 +39,7 @@ class Opened(Struct, frozen=True):
     def check(self, version: int | None) -> None:
         """Refuse a version that is not there."""
         if version is not None and version > max(self.row.version, 1):
-            raise OperationError(str(self.ref), f"is at version {self.row.version}", "Ask for a version up to that.")
+            raise OperationError(str(self.ref), f"is at position {self.row.version}", "Ask for a position up to that.")
 
 
 async def opened(served: Served, workflow: str, id: str, done: str) -> Opened:

@@ -244,10 +244,10 @@ async def _explained(served: Served, found: Opened, at: int | None) -> dict[str,
     walker = await _walked(served, found, at - 1, 1, explained=True)
     stopped = walker.journey.stopped
     if not walker.found and stopped is not None:
-        problem = f"stops at version {stopped.version}: {served.error(stopped.problem)}"
+        problem = f"stops at position {stopped.version}: {served.error(stopped.problem)}"
         raise OperationError(str(found.ref), problem, "Mend the code.")
     if not walker.found or walker.found[0]["explanation"] is None:
-        problem = f"decided nothing at version {at}: no input was taken there"
+        problem = f"decided nothing at position {at}: no input was taken there"
         raise OperationError(str(found.ref), problem, "Ask for the version of an input.")
     return {"instance": str(found.ref), "before": walker.before, **walker.found[0]}
 

@@ -300,7 +300,7 @@ def test_what_todays_code_cannot_fold_is_told_by_its_kind(tmp_path: Path) -> Non
         assert (await told([]))[1] == {secret("works")}
         said, marks = await told(REDACT)
         assert marks == set()
-        assert said == ["ValueError", *["Vault/works stops at version 3: ValueError. Mend the code."] * 2]
+        assert said == ["ValueError", *["Vault/works stops at position 3: ValueError. Mend the code."] * 2]
 
     run(main)
 
