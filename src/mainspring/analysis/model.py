@@ -136,7 +136,8 @@ class Transition(Struct, frozen=True):
     `guard` is the condition under which this is so, "" for always; where a message has several transitions in a state,
     their guards exclude each other as far as they can be told. `begins` says that it is the first step of an instance.
     `ignored` says that nothing was decided and the state stayed what it was: `return []`. `decided` is where decide
-    returns, and `evolved` where evolve returned the states on the way to the target.
+    returns, and `evolved` where evolve returned the states on the way to the target. `failed` are the commands of whose
+    SendFailed it is so; () for a message that is none.
 
     >>> Transition("New", "PlaceOrder", "AwaitingPayment").ignored
     False
@@ -153,6 +154,7 @@ class Transition(Struct, frozen=True):
     ways: tuple[Way, ...] = ()
     decided: Place | None = None
     evolved: tuple[Place, ...] = ()
+    failed: tuple[str, ...] = ()
 
     @property
     def moves(self) -> bool:
@@ -164,6 +166,7 @@ class Gap(Struct, frozen=True):
     """In the state `source`, decide has no case for the message, at least under the guard.
 
     It is an unknown transition if such a message comes, or is ignored where it is a timer or the workflow says so.
+    `failed` are the commands of whose SendFailed it is so; () for a message that is none.
 
     >>> Gap("AwaitingPayment", "OrderShipped").guard
     ''
@@ -174,6 +177,7 @@ class Gap(Struct, frozen=True):
     guard: str = ""
     ways: tuple[Way, ...] = ()
     begins: bool = False
+    failed: tuple[str, ...] = ()
 
 
 class Unresolved(Struct, frozen=True, order=True):

@@ -15,6 +15,7 @@ from mainspring.cli.loading import load_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option
 from mainspring.cli.output import counted, visible, write_json
 
+UNKNOWN_WAY = "Which inputs lead there is not known."
 COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
@@ -73,6 +74,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "line": finding.place.line,
         "what": finding.what,
         "fix": finding.fix,
+        "witness": finding.witness,
     }
 
 
@@ -81,6 +83,9 @@ def _write(report: Report) -> None:
         head = click.style(f"{finding.level} {finding.code} {finding.name}", fg=COLOURS[finding.level])
         click.echo(f"{_shown(finding.place)}: {head}")
         click.echo(f"  {visible(finding.what)}.")
+        if finding.witness is not None:
+            inputs = ", ".join(finding.witness)
+            click.echo(f"  Inputs that lead there: {visible(inputs)}." if inputs else f"  {UNKNOWN_WAY}")
         click.echo(f"  {visible(finding.fix)}")
     levels = [finding.level for finding in report.findings]
     counts = [counted(levels.count(level), level) for level in COLOURS if level in levels]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mainspring.analysis.lint import RULES, lint
+from mainspring.analysis.lint import RULES, Finding, Report, lint
+from mainspring.analysis.model import Place
 from mainspring.cli.group import commands
 from tests.support.paths import ROOT
 from tests.unit.analysis.approved import approved
@@ -63,6 +64,53 @@ def test_a_finding_names_the_line_where_something_can_be_done() -> None:
     assert line.strip() == "case Paid(), Paying():"
 
 
+def witness(name: str) -> list[tuple[str, ...] | None]:
+    return [found.witness for found in lint(import_module(f"tests.unit.analysis.lint_corpus.{name}").app).findings]
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("ms101_beginning", [("Place",)]),
+        ("ms101_late_result", [("Place", "TimedOut", "Paid")]),
+        ("ms101_send_failed", [("Place", "Paid", "SendFailed")]),
+        ("ms102_second_beginning", [("Place", "Place")]),
+        ("ms202_forgotten_end", [("Place", "Paid")]),
+        ("ms203_refused_beginning", [("Place",)]),
+        ("ms305_timer_left", [("Place", "Paid")]),
+        ("ms103_unused_input", [None]),
+        ("ms901_opaque", [None]),
+    ],
+)
+def test_a_finding_names_the_fewest_inputs_that_lead_there(name: str, inputs: list[tuple[str, ...] | None]) -> None:
+    assert witness(name) == inputs
+
+
+def test_every_finding_about_a_state_has_a_witness() -> None:
+    for name in CORPUS:
+        report = lint(import_module(f"tests.unit.analysis.lint_corpus.{name}").app)
+        for found in report.findings:
+            if found.code in ("MS101", "MS102", "MS202", "MS203", "MS302", "MS305") and found.about != ("RunTask",):
+                assert found.witness, f"{name}: {found}"
+
+
+def test_a_second_beginning_that_is_refused_is_not_waited_for() -> None:
+    (found,) = lint(import_module("tests.unit.analysis.lint_corpus.ms203_refused_beginning").app).findings
+
+    assert found.what == "in Paying, after Place, an instance waits for Paid without a timeout"
+
+
+def test_in_the_history_style_lint_says_which_rules_do_not_apply() -> None:
+    report = lint(import_module("tests.unit.analysis.lint_corpus.ms302_history").app)
+
+    found = {each.code: each for each in report.findings}
+    assert "Greeting is in the history style and has no states to tell apart: MS101, MS102," in found["MS901"].what
+    assert found["MS901"].what.endswith("do not apply")
+    assert not {"MS302", "MS401", "MS902"} & set(re.findall(r"MS\d+", found["MS901"].what))
+    line = Path(found["MS302"].place.file).read_text().splitlines()[found["MS302"].place.line - 1]
+    assert line.strip() == 'return [ScheduleTask("greet-1", "greet", name)]'
+
+
 def test_every_rule_is_documented() -> None:
     page = (ROOT / "docs/reference/lint.md").read_text()
     sections = dict(re.findall(r"^## (MS\d+ [\w-]+)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
@@ -95,6 +143,15 @@ def test_the_command_tells_what_was_found(name: str, monkeypatch: pytest.MonkeyP
     approved(f"lint/{name}.txt", run("--app", corpus(name)).output)
 
 
+def test_where_no_inputs_are_known_the_command_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Finding(Place("shop.py", 3), "MS202", "Orders", ("Done",), "Done is a dead end", "Complete.", ())
+    monkeypatch.setattr("mainspring.cli.lint.lint_app", lambda *_: Report(("Orders",), (found,), ()))
+
+    assert "  Which inputs lead there is not known.\n" in run("--app", corpus("good_handler")).output
+    document = json.loads(run("--app", corpus("good_handler"), "--json").output)
+    assert document["findings"][0]["witness"] == []
+
+
 @pytest.mark.parametrize(
     ("name", "strict", "code"),
     [
@@ -118,6 +175,7 @@ def test_programs_get_the_same_as_json() -> None:
     (found,) = document["findings"]
     assert (found["level"], found["code"], found["rule"]) == ("error", "MS202", "dead-end")
     assert found["about"] == ["Done"]
+    assert found["witness"] == ["Place", "Paid"]
     assert Path(found["file"]).name == "ms202_forgotten_end.py"
 
 

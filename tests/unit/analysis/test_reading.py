@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from enum import Enum
 from typing import Any, Literal, Never
 
@@ -19,10 +20,13 @@ from mainspring import (
     Event,
     Failed,
     Received,
+    Schedule,
     Send,
     Sent,
     Workflow,
 )
+from mainspring.analysis.diagram import diagram_of
+from mainspring.analysis.mermaid import to_mermaid
 from mainspring.analysis.model import ANY_STATE, UNREAD_GUARD, Machine
 from mainspring.analysis.reading import read_machine
 from mainspring.styles import HistoryWorkflow
@@ -270,7 +274,6 @@ class Undone:
 
 
 class Saga(Workflow[Order, New | Waiting | Undoing | Undone, Charge]):
-    again = "refuse"
     initial_state = New()
 
     def route(self, message: Order) -> str | None:
@@ -291,6 +294,41 @@ class Saga(Workflow[Order, New | Waiting | Undoing | Undone, Charge]):
                 return Undone()
             case Failed():
                 return New()
+
+
+class Refusing(Workflow[Order, New | Waiting, Charge]):
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Order) -> str | None:
+        return message.id
+
+    def decide(self, message: Order, state: Any) -> Decisions[Order, Charge] | None:
+        return [Send(Charge(message.id))]
+
+    def evolve(self, state: Any, event: Event[Order, Charge]) -> Any:
+        return Waiting(1) if isinstance(event, Sent) else None
+
+
+def test_a_second_beginning_that_is_refused_is_no_transition_and_no_arrow() -> None:
+    machine = read_machine(Refusing)
+
+    assert [(each.source, each.message, each.begins) for each in machine.transitions] == [("New", "Order", True)]
+    assert machine.gaps == ()
+    assert "Waiting --> Waiting" not in to_mermaid(diagram_of(machine, None))
+
+
+class Timed(Refusing):
+    """What begins it comes once more, as its own timer: that is no second beginning."""
+
+    def decide(self, message: Order, state: Any) -> Decisions[Order, Charge] | None:
+        if isinstance(state, New):
+            return [Send(Charge(message.id)), Schedule(message, after=timedelta(days=1))]
+        return [Complete()]
+
+
+def test_what_a_workflow_asks_for_itself_is_never_refused() -> None:
+    assert ("Waiting", "completed") in [(each.source, each.ends) for each in read_machine(Timed).transitions]
 
 
 def test_a_saga_goes_on_when_a_compensation_was_carried_out() -> None:

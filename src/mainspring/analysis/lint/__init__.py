@@ -8,6 +8,7 @@ messages   rules about messages that come
 states     rules about states
 outputs    rules about what is given
 cases      the rule about cases that never match
+history    what is looked for in the history style, which has no states
 intended   comments that say a finding is intended
 check      all of it on an app: lint
 """

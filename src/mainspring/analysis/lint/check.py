@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+from msgspec.structs import replace
 
 from mainspring.analysis.lint.cases import check_cases
 from mainspring.analysis.lint.findings import Finding, Report, finding
+from mainspring.analysis.lint.history import check_history
 from mainspring.analysis.lint.intended import sift
 from mainspring.analysis.lint.messages import check_messages
 from mainspring.analysis.lint.outputs import check_outputs
@@ -20,6 +23,7 @@ from mainspring.app import Mainspring
 from mainspring.core.definition import definition_of
 from mainspring.core.workflow import Workflow
 from mainspring.purity import check_purity
+from mainspring.styles import HistoryWorkflow
 
 
 def lint(app: Mainspring, workflow: str | None = None) -> Report:
@@ -45,13 +49,24 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
         files |= _files(type(own), machine)
         data = (*entry.definition.inputs, *entry.definition.states, *entry.definition.outputs)
         classes |= {cls.__name__: name for cls in (*data, *type(own).__mro__)}
-    left, intended = sift(sorted(set(found)), files, classes)
+    left, intended = sift(_once(found), files, classes)
     chosen = [name for name in world.entries if workflow in (None, name)]
     return Report(
         tuple(chosen),
         tuple(sorted(each for each in left if each.workflow in chosen)),
         tuple(each for each in intended if each.finding.workflow in chosen),
     )
+
+
+def _once(found: Iterable[Finding]) -> list[Finding]:
+    """Return each finding once, in order, with the fewest inputs that lead to it."""
+    kept: dict[Finding, Finding] = {}
+    for each in found:
+        key = replace(each, witness=None)
+        known = kept.get(key)
+        if known is None or len(each.witness or ()) < len(known.witness or ()) or not known.witness:
+            kept[key] = each
+    return [kept[key] for key in sorted(kept)]
 
 
 def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: World) -> Iterator[Finding]:
@@ -65,6 +80,9 @@ def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: W
         yield finding(code, machine.workflow, place, f"{each.where} {each.what}", each.rule, fix=each.fix)
     if any(each.rule == "source" and each.where.endswith((".decide", ".evolve")) for each in impure):
         return  # and so is nothing else
+    if isinstance(workflow, HistoryWorkflow):
+        yield from check_history(workflow, machine, world)
+        return
     for place, text, reason in dict.fromkeys((each.place, each.text, each.reason) for each in machine.unresolved):
         yield finding("MS901", machine.workflow, place, f"{text}: {reason}")
     if any(not each.source for each in machine.unresolved):

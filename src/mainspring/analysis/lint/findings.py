@@ -11,6 +11,9 @@ from mainspring.analysis.model import Place
 class Finding(Struct, frozen=True, order=True):
     """Something that lint found. `about` names what it is about: a message, a state. `fix` says what to do.
 
+    `witness` are the inputs by which an instance comes there, as few as possible; () where none are known, and None
+    where it is about code and not about a state.
+
     >>> found = Finding(Place("shop.py", 12), "MS202", "Orders", ("Paid",), "Paid is a dead end", "Complete.")
     >>> found.name, found.level
     ('dead-end', 'error')
@@ -22,6 +25,7 @@ class Finding(Struct, frozen=True, order=True):
     about: tuple[str, ...]
     what: str
     fix: str
+    witness: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -64,6 +68,14 @@ class Report(Struct, frozen=True):
         return any(strict or finding.level != "note" for finding in self.findings)
 
 
-def finding(code: str, workflow: str, place: Place, what: str, *about: str, fix: str = "") -> Finding:
+def finding(
+    code: str,
+    workflow: str,
+    place: Place,
+    what: str,
+    *about: str,
+    fix: str = "",
+    witness: tuple[str, ...] | None = None,
+) -> Finding:
     """Return a finding of a rule, with the rule's own advice unless another is given."""
-    return Finding(place, code, workflow, about, what, fix or RULES[code].fix)
+    return Finding(place, code, workflow, about, what, fix or RULES[code].fix, witness)

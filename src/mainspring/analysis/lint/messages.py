@@ -7,11 +7,11 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from mainspring.analysis.lint.findings import Finding, finding
-from mainspring.analysis.lint.runs import Coming, Runs
+from mainspring.analysis.lint.runs import Coming, Runs, Situation, is_of
 from mainspring.analysis.model import Gap, Place
 from mainspring.core.definition import Definition
 
-_Met: TypeAlias = dict[tuple[str, str], tuple[Gap, Coming | None]]
+_Met: TypeAlias = dict[tuple[str, str], tuple[Gap, Coming | None, Situation]]
 
 _BRINGS: Final = {
     "command": "as the outcome of {key}",
@@ -43,16 +43,16 @@ def check_messages(runs: Runs, definition: Definition, decide: Place) -> Iterato
     for gap in machine.gaps:
         if gap.begins and gap.message not in unused and not _is_by_value(gap, plain):
             what = f"{gap.message} may begin an instance, and decide has no case for it in {gap.source}{_under(gap)}"
-            yield finding("MS101", machine.workflow, decide, what, gap.message, gap.source)
+            yield finding("MS101", machine.workflow, decide, what, gap.message, gap.source, witness=(gap.message,))
     met = {pair: found for pair, found in sorted(_met(runs).items()) if pair[1] not in unused}
-    if definition.again != "refuse":
-        yield from _second_beginnings(runs, met, machine.place or decide)
-    for (state, message), (gap, how) in met.items():
+    yield from _second_beginnings(runs, met, machine.place or decide)
+    for (state, message), (gap, how, situation) in met.items():
         if (machine.input(message).begins and how is None) or _is_by_value(gap, plain):
             continue
         comes = "at any time" if how is None else _BRINGS[how.kind].format(key=how.key)
         what = f"{message} can come {comes} in {state}, and decide has no case for it{_under(gap)}"
-        yield finding("MS101", machine.workflow, decide, what, message, state)
+        witness = (*runs.witness(situation), message)
+        yield finding("MS101", machine.workflow, decide, what, message, state, witness=witness)
 
 
 def _is_by_value(gap: Gap, plain: set[str]) -> bool:
@@ -82,19 +82,22 @@ def _met(runs: Runs) -> _Met:
                 origin for origin in runs.origins(situation, message) if origin is None or origin.kind != "timer"
             ]
             for origin in origins:
-                if met.get((state, message), (gaps[0], None))[1] is None:
-                    met[state, message] = (gaps[0], origin)
+                gap = next((gap for gap in gaps if is_of(gap.failed, origin)), None)
+                known = met.get((state, message))
+                if gap is not None and (known is None or (known[1] is None and origin is not None)):
+                    met[state, message] = (gap, origin, situation)
     return met
 
 
 def _second_beginnings(runs: Runs, met: _Met, place: Place) -> Iterator[Finding]:
-    states: dict[str, list[str]] = {}
-    for (state, message), (_, how) in met.items():
+    states: dict[str, dict[str, tuple[str, ...]]] = {}
+    for (state, message), (_, how, situation) in met.items():
         if runs.machine.input(message).begins and how is None:
-            states.setdefault(message, []).append(state)
+            states.setdefault(message, {})[state] = (*runs.witness(situation), message)
     for message, found in states.items():
         what = f"a second {message} finds no case in {', '.join(found)}"
-        yield finding("MS102", runs.machine.workflow, place, what, message, *found)
+        witness = min(found.values(), key=len)
+        yield finding("MS102", runs.machine.workflow, place, what, message, *found, witness=witness)
 
 
 def _under(gap: Gap) -> str:

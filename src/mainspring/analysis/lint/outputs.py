@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from mainspring.analysis.lint.findings import Finding, finding
 from mainspring.analysis.lint.runs import Runs, entry_place
 from mainspring.analysis.model import Output, Place, Transition
@@ -12,13 +14,10 @@ from mainspring.analysis.reading.decisions import UNREAD
 
 def check_outputs(runs: Runs) -> Iterator[Finding]:
     """Yield what is wrong with what a workflow gives."""
-    seen: set[Finding] = set()
     for transition in _live(runs):
         for output in transition.outputs:
             for found in _of_output(runs, transition, output):
-                if found not in seen:
-                    seen.add(found)
-                    yield found
+                yield replace(found, witness=runs.witness_of(transition))
     yield from _unused(runs)
     yield from _unanswered(runs)
 
@@ -90,13 +89,15 @@ def _unanswered(runs: Runs) -> Iterator[Finding]:
         if silent and not (transition.begins and transition.ends is None and later):
             where = f"in {transition.source}{f' when {transition.guard}' if transition.guard else ''}"
             what = f"{transition.message} gets no reply {where}, and does on other ways"
-            place = entry_place(transition, machine)
-            yield finding("MS304", machine.workflow, place, what, transition.message, transition.source)
+            place, witness = entry_place(transition, machine), runs.witness_of(transition)
+            yield finding(
+                "MS304", machine.workflow, place, what, transition.message, transition.source, witness=witness
+            )
     if later:
         for transition, situation in runs.ended:
             if situation.owes_reply and transition.message not in requests:
                 what = (
                     f"{transition.message} ends the instance in {transition.source}, and whoever began it got no reply"
                 )
-                place = entry_place(transition, machine)
-                yield finding("MS304", machine.workflow, place, what, transition.message, transition.source)
+                place, about = entry_place(transition, machine), (transition.message, transition.source)
+                yield finding("MS304", machine.workflow, place, what, *about, witness=runs.witness_of(transition))

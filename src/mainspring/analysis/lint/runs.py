@@ -48,13 +48,6 @@ class Situation(Struct, frozen=True):
     clear: bool = True
 
 
-class Entered(Struct, frozen=True):
-    """A situation with the transition by which an instance came into its state, and whether it is the first."""
-
-    situation: Situation
-    by: Transition
-
-
 class Runs:
     """All situations of a workflow."""
 
@@ -71,7 +64,36 @@ class Runs:
         self.unclear = {(each.source, each.message) for each in machine.unresolved}
         self.entered: dict[Situation, Transition] = {}
         self.ended: list[tuple[Transition, Situation]] = []
+        self._came: dict[Situation, tuple[Situation | None, str]] = {}
+        """The situation before, and the input that led on from it."""
         self.complete = self._explore()
+
+    # ---- how an instance came there
+
+    def witness(self, situation: Situation) -> tuple[str, ...]:
+        """Return the inputs by which an instance comes into a situation: no fewer lead there."""
+        inputs: list[str] = []
+        at: Situation | None = situation
+        while at in self._came:
+            at, message = self._came[at]
+            inputs.append(message)
+        return tuple(reversed(inputs))
+
+    def witness_in(self, state: str) -> tuple[str, ...]:
+        """Return the fewest inputs that lead into a state, () if none are known."""
+        first = next((situation for situation in self.entered if situation.state == state), None)
+        return () if first is None else self.witness(first)
+
+    def witness_of(self, transition: Transition) -> tuple[str, ...]:
+        """Return the fewest inputs of which the last is taken by a transition, () if none are known."""
+        if transition.begins:
+            return (_input(transition),)
+        for situation in self.entered:
+            if situation.state == transition.source and any(
+                is_of(transition.failed, origin) for origin in self.origins(situation, transition.message)
+            ):
+                return (*self.witness(situation), _input(transition))
+        return ()
 
     # ---- what can come
 
@@ -173,13 +195,14 @@ class Runs:
     def _take(self, situation: Situation, message: str, origin: Coming | None, waiting: deque[Situation]) -> None:
         for transition in self.machine.leaving(situation.state):
             past_task = origin is not None and origin.kind == "task" and ANSWERS_NO_TASK in transition.guard
-            if transition.message == message and not transition.begins and not past_task:
+            goes = transition.message == message and is_of(transition.failed, origin)
+            if goes and not transition.begins and not past_task:
                 self._go(situation, transition, origin, waiting)
         if (situation.state, message) in self.gaps and origin is not None and origin.kind == "timer":
             after = Situation(
                 situation.state, _without(situation.coming, origin), situation.owes_reply, situation.clear
             )
-            self._enter(after, self.entered[situation], waiting)
+            self._enter(after, self.entered[situation], waiting, (situation, message))
 
     def _go(
         self, situation: Situation, transition: Transition, origin: Coming | None, waiting: deque[Situation]
@@ -195,11 +218,15 @@ class Runs:
             self.ended.append((transition, after))
         elif transition.target != ANY_STATE and not self._undoes(transition):
             by = transition if transition.target != transition.source or transition.begins else None
-            self._enter(after, by or self.entered.get(situation, transition), waiting)
+            came = (None if transition.begins else situation, _input(transition))
+            self._enter(after, by or self.entered.get(situation, transition), waiting, came)
 
-    def _enter(self, situation: Situation, by: Transition, waiting: deque[Situation]) -> None:
+    def _enter(
+        self, situation: Situation, by: Transition, waiting: deque[Situation], came: tuple[Situation | None, str]
+    ) -> None:
         if situation not in self.entered:
             self.entered[situation] = by
+            self._came[situation] = came
             waiting.append(situation)
 
     def _undoes(self, transition: Transition) -> bool:
@@ -228,6 +255,15 @@ class Runs:
             else:
                 coming |= {each}
         return coming
+
+
+def is_of(failed: tuple[str, ...], origin: Coming | None) -> bool:
+    """Tell whether what is so of the failure of some commands is so of what comes."""
+    return not failed or origin is None or origin.key in failed
+
+
+def _input(transition: Transition) -> str:
+    return f"{transition.message} when {transition.guard}" if transition.guard else transition.message
 
 
 def entry_place(transition: Transition, machine: Machine) -> Place:

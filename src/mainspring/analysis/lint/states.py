@@ -16,7 +16,8 @@ def check_states(runs: Runs) -> Iterator[Finding]:
     for state in sorted(dead):
         by = next(transition for situation, transition in runs.entered.items() if situation.state == state)
         what = f"{by.message} leads into {state}, which nothing leads out of, and which is no end"
-        yield finding("MS202", runs.machine.workflow, entry_place(by, runs.machine), what, state)
+        place = entry_place(by, runs.machine)
+        yield finding("MS202", runs.machine.workflow, place, what, state, witness=runs.witness_in(state))
     yield from _without_timeout(runs, dead)
     yield from _timers_left(runs, dead)
 
@@ -52,7 +53,10 @@ def _without_timeout(runs: Runs, dead: set[str]) -> Iterator[Finding]:
         if not _goes_on(runs, situation):
             told.add((place, situation.state))
             what = f"in {situation.state}, after {by.message}, an instance waits for {_awaited(runs, situation)}"
-            yield finding("MS203", machine.workflow, place, f"{what} without a timeout", situation.state)
+            witness = runs.witness(situation)
+            yield finding(
+                "MS203", machine.workflow, place, f"{what} without a timeout", situation.state, witness=witness
+            )
 
 
 def _goes_on(runs: Runs, situation: Situation) -> bool:
@@ -80,4 +84,5 @@ def _timers_left(runs: Runs, dead: set[str]) -> Iterator[Finding]:
                 told.add(pair)
                 what = f"the timer {message} is still set in {situation.state}, which has no case for it"
                 fix = f"Decide CancelSchedule({message}) on the way in."
-                yield finding("MS305", machine.workflow, entry_place(by, machine), what, *pair, fix=fix)
+                witness, place = runs.witness(situation), entry_place(by, machine)
+                yield finding("MS305", machine.workflow, place, what, *pair, fix=fix, witness=witness)

@@ -13,7 +13,7 @@ from mainspring.analysis.reading.frames import Frame, RaisedError, Reading
 from mainspring.analysis.reading.library import Call, opaque, own_function, own_method
 from mainspring.analysis.reading.objects import result_types, settle_class
 from mainspring.analysis.reading.records import NO_DEFAULT, defaults, field_names
-from mainspring.analysis.reading.values import Bound, Closure, Items, Known, Made, Repeated, Table, Value, lifted
+from mainspring.analysis.reading.values import Bound, Closure, Items, Known, Made, Repeated, Table, Test, Value, lifted
 from mainspring.analysis.reading.ways import TooManyWaysError, ways
 
 DEEPEST_CALL: Final = 12
@@ -112,7 +112,7 @@ def _is_deep(function: FunctionType, frame: Frame | None) -> bool:
 
 
 def _probed(reader: Reading, function: FunctionType, bound: dict[str, Value], frame: Frame) -> Value | None:
-    """Return what a function returns, if that is one known value whatever it asks on its way."""
+    """Return what a function returns, if that is one known value, or one comparison, whatever it asks on its way."""
 
     def read(way: Any) -> Value | None:
         try:
@@ -120,10 +120,10 @@ def _probed(reader: Reading, function: FunctionType, bound: dict[str, Value], fr
         except RaisedError:
             return None
 
-    found: list[Known] = []
+    found: list[Known | Test] = []
     try:
         for _, value in ways(read, around=reader.way, most=PROBED_WAYS):
-            if not isinstance(value, Known) or (found and found[0] != value):
+            if not isinstance(value, Known | Test) or (found and found[0] != value):
                 return None
             found.append(value)
     except TooManyWaysError:

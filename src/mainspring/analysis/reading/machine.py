@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -42,7 +42,7 @@ from mainspring.core.workflow import Workflow
 from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
 
 PASSES: Final = 4
-"""What answers a task is known when all was read; then all is read once more."""
+"""What the workflow itself asks for is known when all was read; then all is read once more."""
 
 PLACES_KEPT: Final = 5_000
 
@@ -68,15 +68,15 @@ def read_machine(
     unread = _unread_style(subject)
     if unread is not None:
         return _assembled(subject, _Found(), [unread])
-    answers: frozenset[str] = frozenset()
+    asked_for: dict[str, list[Way]] = {}
     found = _Found()
     for _ in range(PASSES):
         found = _Found()
-        _read_all(subject, found, answers)
-        known = frozenset(name for name, ways in found.ways().items() if "answer" in ways)
-        if known == answers:
+        _read_all(subject, found, asked_for)
+        known = found.ways()
+        if known == asked_for:
             break
-        answers = known
+        asked_for = known
     return _assembled(subject, found, [])
 
 
@@ -108,7 +108,7 @@ class _Found:
         return found
 
 
-def _read_all(subject: Subject, found: _Found, answers: frozenset[str]) -> None:
+def _read_all(subject: Subject, found: _Found, asked_for: Mapping[str, list[Way]]) -> None:
     """Read every message in every state: first from the beginning on, then the states that nothing leads to."""
     initial = subject.initial_kind()
     for message in subject.definition.inputs:
@@ -120,21 +120,24 @@ def _read_all(subject: Subject, found: _Found, answers: frozenset[str]) -> None:
         ready = [kind for name, kind in subject.kinds.items() if name in found.reached - read]
         for kind in ready:
             read.add(kind.name)
-            _read_state(subject, found, kind, answers)
+            _read_state(subject, found, kind, asked_for)
         _read_compensations(subject, found)
     _read_cancellations(subject, found)
     ends = {transition.target for transition in found.transitions if transition.ends is not None}
     for name, kind in subject.kinds.items():
         if name not in read | found.cancelled | ends and kind is not initial:
             aside = _Found()
-            _read_state(subject, aside, kind, answers)
+            _read_state(subject, aside, kind, asked_for)
             found.transitions += aside.transitions
             found.unresolved += aside.unresolved
 
 
-def _read_state(subject: Subject, found: _Found, kind: Kind, answers: frozenset[str]) -> None:
-    for message, name in subject.definition.inputs.items():
-        _read_one(subject, found, kind, message, begins=False, answers=name in answers)
+def _read_state(subject: Subject, found: _Found, kind: Kind, asked_for: Mapping[str, list[Way]]) -> None:
+    definition = subject.definition
+    for message, name in definition.inputs.items():
+        if definition.again == "refuse" and message in definition.begins and name not in asked_for:
+            continue  # a second beginning is refused before decide sees it
+        _read_one(subject, found, kind, message, begins=False, answers="answer" in asked_for.get(name, ()))
 
 
 def _read_one(subject: Subject, found: _Found, kind: Kind, message: type[Any], *, begins: bool, answers: bool) -> None:
@@ -146,7 +149,7 @@ def _add(subject: Subject, found: _Found, source: str, name: str, led: Sequence[
     for taken, guard in _guarded(led):
         found.unresolved += taken.problems
         if not taken.known:
-            found.gaps.append(Gap(source, name, guard, begins=begins))
+            found.gaps.append(Gap(source, name, guard, begins=begins, failed=taken.failed))
             continue
         target = taken.target or ANY_STATE
         ignored = not (taken.outputs or taken.moved or taken.problems) and target == source
@@ -162,6 +165,7 @@ def _add(subject: Subject, found: _Found, source: str, name: str, led: Sequence[
                 ignored=ignored,
                 decided=taken.decided,
                 evolved=taken.evolved,
+                failed=taken.failed,
             )
         )
         if taken.ends is None:
@@ -243,7 +247,14 @@ def _outcome(taken: Taken) -> Any:
 def _merged(same: Sequence[Taken]) -> Taken:
     evolved = dict.fromkeys(place for taken in same for place in taken.evolved)
     problems = dict.fromkeys(problem for taken in same for problem in taken.problems)
-    return replace(same[0], moved=any(taken.moved for taken in same), evolved=tuple(evolved), problems=tuple(problems))
+    failed = dict.fromkeys(name for taken in same for name in taken.failed)
+    return replace(
+        same[0],
+        moved=any(taken.moved for taken in same),
+        evolved=tuple(evolved),
+        problems=tuple(problems),
+        failed=tuple(failed),
+    )
 
 
 # ---- the model
@@ -348,7 +359,7 @@ def _unread_style(subject: Subject) -> Unresolved | None:
     """Return why nothing of a workflow can be read, None if it can."""
     own: Any = subject.cls.decide_on
     if issubclass(subject.cls, HistoryWorkflow):
-        reason = "a workflow in the history style has its whole history as its state: it has no states to tell apart"
+        reason = "a workflow in the history style has its whole history as its state, and no states to tell apart"
         return Unresolved(place_of(subject.cls.decide), "decide(events)", reason)
     styles: tuple[Any, ...] = (Workflow, StateReturningWorkflow)
     if own not in [style.decide_on for style in styles]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -20,6 +20,7 @@ from mainspring.analysis.reading.records import hints, members
 from mainspring.analysis.reading.values import Items, Known, Made, Repeated, Symbol, Value, lifted, text_of
 from mainspring.analysis.reading.ways import Condition, TooManyWaysError, Way, ways
 from mainspring.core import events
+from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Envelope
 from mainspring.styles import StateReturningWorkflow
 
@@ -28,6 +29,7 @@ REPEATS: Final = 3
 TEXT_CHARACTERS: Final = 200
 
 _STATE: Final = "state"
+_FAILED: Final = Symbol("message.type", (str,))
 
 
 class Taken(Struct, frozen=True):
@@ -42,6 +44,7 @@ class Taken(Struct, frozen=True):
     decided: Place | None = None
     evolved: tuple[Place, ...] = ()
     problems: tuple[Unresolved, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 class Led(Struct, frozen=True):
@@ -119,6 +122,10 @@ class _Step:
     def read(self) -> Taken:
         """Read decide, and evolve for each event that it would leave."""
         message = Symbol("message", (self._message,))
+        sent = tuple(self._subject.definition.outputs.values())
+        if self._message is SendFailed and sent:
+            # It tells of a command that this workflow has sent, so `type` is one of their names.
+            self._reader.way.narrow(_FAILED, (Literal[sent],))
         state = lifted(self._subject.initial) if self._begins else self.open_state()
         envelope = self._envelope(message)
         asked = envelope if self._subject.definition.wants_envelope else message
@@ -126,7 +133,7 @@ class _Step:
         place = _place(returned, frame, self._subject)
         decided, became = self._decisions(returned.value, state, place)
         if decided is None:
-            return Taken(None, known=False, decided=place, problems=tuple(self._problems))
+            return Taken(None, known=False, decided=place, problems=tuple(self._problems), failed=self._failed())
         outputs = tuple(self._outputs(decided, place))
         after = self.fold(state, self._first(message, envelope))
         after = self.fold(after, became)
@@ -153,7 +160,12 @@ class _Step:
             decided=place,
             evolved=tuple(dict.fromkeys(self._evolved)),
             problems=tuple(self._problems),
+            failed=self._failed(),
         )
+
+    def _failed(self) -> tuple[str, ...]:
+        """Return of which commands a SendFailed can tell on this way."""
+        return self._reader.way.left(_FAILED) or () if self._message is SendFailed else ()
 
     # ---- what decide gets, and what it returns
 

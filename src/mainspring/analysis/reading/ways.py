@@ -77,12 +77,7 @@ class Way:
 
     def value(self, symbol: Symbol) -> Any:
         """Return the only value that a symbol can have, as a tuple of one, or None."""
-        if symbol.path in self._values:
-            return (self._values[symbol.path],)
-        types = self.types(symbol)
-        if types == (type(None),):
-            return (None,)
-        left = self._left(symbol)
+        left = (None,) if self.types(symbol) == (type(None),) else self.left(symbol)
         return left if left is not None and len(left) == 1 else None
 
     def narrow(self, symbol: Symbol, types: tuple[Any, ...]) -> None:
@@ -163,8 +158,10 @@ class Way:
         """Know that a symbol has not this value."""
         self._others.setdefault(symbol.path, []).append(value)
 
-    def _left(self, symbol: Symbol) -> tuple[Any, ...] | None:
+    def left(self, symbol: Symbol) -> tuple[Any, ...] | None:
         """Return the values that a symbol can still have, if they can be counted."""
+        if symbol.path in self._values:
+            return (self._values[symbol.path],)
         types = self.types(symbol)
         if not types:
             return None
