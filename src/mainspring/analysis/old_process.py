@@ -122,7 +122,7 @@ class _States(Walk):
         try:
             kept = self._recorder.snapshot(self._state, version, "")
         except CodecError as error:
-            self.gone = f"the state at version {version} cannot be stored: {error}"
+            self.gone = f"the state at position {version} cannot be stored: {error}"
             raise StopWalkError from error
         self.states[version] = Stored(kept.type, kept.type_version, kept.body)
 

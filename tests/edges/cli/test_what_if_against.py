@@ -172,7 +172,7 @@ def test_a_changed_evolve_is_found_beside_the_revision_before(folder: Path, what
         "",
         "Claims: the state InReview behind a step in New differs in euros",
         "  3 instances, 3 of them in flight; 3 steps",
-        "  Claims/c-0 (running), version 2:",
+        "  Claims/c-0 (running), position 2:",
         "    ~ InReview: euros: expected 900, is 1800",
     ]
     assert "Claims: the state InReview behind a step in InReview differs in euros" in beside.out
