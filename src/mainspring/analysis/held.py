@@ -12,8 +12,9 @@ from mainspring.core.story import duration
 from mainspring.engine.pending import moment
 from mainspring.engine.standing import HungCalls, OpenBreaker, read
 from mainspring.engine.unread import fleet_of, unread_of
-from mainspring.port.records import InputRow, OutputClaim, Ref, WorkerRow
+from mainspring.port.records import InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
+from mainspring.port.workers import WorkerRow
 
 FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
 

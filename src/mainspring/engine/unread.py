@@ -14,8 +14,9 @@ from msgspec import Struct
 
 from mainspring.engine import knowledge, standing
 from mainspring.engine.knowledge import Knowledge
-from mainspring.port.records import InputRow, OutputClaim, Ref, WorkerRow
+from mainspring.port.records import InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
+from mainspring.port.workers import WorkerRow
 
 UNREAD_SECONDS: Final = 60.0
 OUTPUTS_LOOKED_AT: Final = 1_000

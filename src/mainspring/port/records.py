@@ -448,28 +448,6 @@ class Stats(Struct, frozen=True, gc=False):
     workers: int
 
 
-class WorkerRow(Struct, frozen=True, gc=False):
-    """A worker that is registered: it was last heard of `lease_us` before its lease ends.
-
-    `knows` is what it can read, `held` what it holds back, as it said itself.
-
-    >>> WorkerRow(7, "host:4711", 30_000_000, 90_000_000).heard_us
-    60000000
-    """
-
-    key: int
-    name: str
-    lease_us: int
-    ends_us: int
-    knows: str = ""
-    held: str = ""
-
-    @property
-    def heard_us(self) -> int:
-        """When it was last heard of."""
-        return self.ends_us - self.lease_us
-
-
 class InstanceFilter(Struct, frozen=True, gc=False):
     """Which instances to list; every field narrows.
 

@@ -28,11 +28,11 @@ from mainspring.port.records import (
     Stats,
     Status,
     Unit,
-    WorkerRow,
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.port.workers import WorkerRow
 
 SOON_US: Final = 1_000_000
 

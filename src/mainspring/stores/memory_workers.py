@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from mainspring.port.records import OutputKey, Ref, WorkerRow
+from mainspring.port.records import OutputKey, Ref
 from mainspring.port.suspects import SUSPECT, Suspect
+from mainspring.port.workers import WorkerRow
 from mainspring.stores.memory_tables import ASIDE, Input, Output, Worker
 
 

@@ -15,7 +15,7 @@ from mainspring.app.schedules import MOST_NEXT
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import moment
 from mainspring.engine.registry import WorkflowEntry, is_internal
-from mainspring.port.records import WorkerRow
+from mainspring.port.workers import WorkerRow
 from mainspring.web import models
 from mainspring.web.problems import responses
 from mainspring.web.served import Actor, Served, answer, routing

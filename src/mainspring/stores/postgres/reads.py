@@ -24,9 +24,9 @@ from mainspring.port.records import (
     Ref,
     Remembered,
     Stats,
-    WorkerRow,
 )
 from mainspring.port.store import Tally
+from mainspring.port.workers import WorkerRow
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import digest, name_of, packed
 from mainspring.stores.rows import (

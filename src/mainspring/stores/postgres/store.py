@@ -31,12 +31,12 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
-    WorkerRow,
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.port.workers import WorkerRow
 from mainspring.stores.postgres import projections, purge, reads, searching, tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock

@@ -25,10 +25,10 @@ from mainspring.port.records import (
     Ref,
     Remembered,
     Stats,
-    WorkerRow,
 )
 from mainspring.port.store import Tally
 from mainspring.port.suspects import Suspect
+from mainspring.port.workers import WorkerRow
 from mainspring.stores.rows import (
     check_behind,
     check_complete,

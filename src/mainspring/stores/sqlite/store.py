@@ -35,12 +35,12 @@ from mainspring.port.records import (
     Remembered,
     Stats,
     Unit,
-    WorkerRow,
 )
 from mainspring.port.searching import AttributeName, Found
 from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.port.workers import WorkerRow
 from mainspring.stores.sqlite import projections, purge, reads, searching, tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.examine import examine

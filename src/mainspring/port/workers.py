@@ -1,0 +1,27 @@
+"""Workers as a store knows them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class WorkerRow(Struct, frozen=True, gc=False):
+    """A worker that is registered: it was last heard of `lease_us` before its lease ends.
+
+    `knows` is what it can read, `held` what it holds back, as it said itself.
+
+    >>> WorkerRow(7, "host:4711", 30_000_000, 90_000_000).heard_us
+    60000000
+    """
+
+    key: int
+    name: str
+    lease_us: int
+    ends_us: int
+    knows: str = ""
+    held: str = ""
+
+    @property
+    def heard_us(self) -> int:
+        """When it was last heard of."""
+        return self.ends_us - self.lease_us
