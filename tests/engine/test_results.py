@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from mainspring import (
     Retry,
 )
 from mainspring.errors import WiringError
-from mainspring.port.records import Remembered
+from mainspring.port.records import Remembered, Unit
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Unexpected, Work, has_length, has_status, job, look_for_work
 from tests.support.apps import MakeApp
@@ -341,3 +341,39 @@ def test_backoff_is_by_the_stores_clock_and_never_early(make_app: MakeApp) -> No
 
     run(main)
     assert [(moment - moments[0]) / 1_000_000 for moment in moments] == [0, 10, 40]
+
+
+def test_a_wait_without_jitter_is_exact_however_long_its_commit_takes(make_app: MakeApp) -> None:
+    clock = VirtualClock()
+    moments: list[int] = []
+
+    async def work(command: Work, context: Context) -> Done:
+        moments.append(clock.now_us())
+        clock.advance(2)
+        if context.attempt < 3:
+            raise ConnectionError("refused")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        steady = Retry(first=timedelta(seconds=10), multiplier=1.1, jitter=False)
+        async with job(make_app(clock), work, retry=steady) as app:
+            store: Any = app.engine.store
+            commit = store.commit
+
+            async def slow(worker: int, units: Sequence[Unit]) -> list[Any]:
+                if any(unit.retries for unit in units):
+                    clock.advance(3)
+                return await commit(worker, units)
+
+            store.commit = slow
+            await app.send(Start("j-1"))
+            for attempts, left_us in ((1, 7_000_000), (2, 8_000_000)):
+                await until(lambda n=attempts: len(moments) == n and app.engine.committer.idle)
+                clock.advance_to(clock.now_us() + left_us - 1)
+                await look_for_work(app)
+                assert len(moments) == attempts
+                clock.advance_to(clock.now_us() + 1)
+            await app.instance(Job, "j-1").result()
+
+    run(main)
+    assert [moment - moments[0] for moment in moments] == [0, 12_000_000, 25_000_000]

@@ -412,9 +412,10 @@ class Dispatcher:
         self.settle(job.claim)
 
     def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
-        """Let an output be carried out again after a while, by any worker."""
-        unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error),))
-        self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + delay_us))
+        """Let an output be carried out again after a while from now, whenever that is committed, by any worker."""
+        now_us = self._store.now_us()
+        unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error, now_us),))
+        self._committer.persist(unit, lambda _: self._due_at(now_us + delay_us))
 
     def leave(self, claim: OutputClaim, error: NewerTypeError) -> None:
         """Leave an output to a worker that can read all of it. That is no attempt."""

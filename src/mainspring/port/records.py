@@ -149,16 +149,22 @@ class InputRow(Struct, frozen=True, gc=False):
 class Retry(Struct, frozen=True, gc=False):
     """A failed attempt at an output, which becomes due again after a while, for any worker.
 
-    `attempts` counts those made. Waiting for a breaker or a limit is a Retry too, with `attempts` unchanged.
+    `attempts` counts those made. Waiting for a breaker or a limit is a Retry too, with `attempts` unchanged. It is due
+    `after_us` from `ended_us`, the end of the attempt, or from the commit where none was made.
 
-    >>> Retry(OutputKey(7, 3), attempts=2, after_us=1_000_000, error="refused").attempts
-    2
+    >>> Retry(OutputKey(7, 3), attempts=2, after_us=1_000_000, error="refused", ended_us=5_000_000).due_us(5_000_700)
+    6000000
     """
 
     output: OutputKey
     attempts: int
     after_us: int
     error: str | None
+    ended_us: int | None = None
+
+    def due_us(self, now_us: int) -> int:
+        """Return when it is due, where the commit's time is `now_us`."""
+        return (now_us if self.ended_us is None else self.ended_us) + self.after_us
 
 
 class DeadLetter(Struct, frozen=True, gc=False):

@@ -177,7 +177,7 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
             output.lost = 0 if retry.attempts > output.attempts else output.lost
             output.give_back()
             output.attempts, output.error = retry.attempts, retry.error
-            output.due_us = self.now_us() + retry.after_us
+            output.due_us = retry.due_us(self.now_us())
             if not retry.after_us:
                 self._news.set()
         settled = {key: self._drop_output(key) for key in set(unit.settles)}

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from mainspring.engine.policies.checks import LONGEST, microseconds
 from mainspring.engine.policies.retry import LONGEST_ASKED, Retry
@@ -18,18 +19,19 @@ attempts = st.integers(min_value=1, max_value=2**63) | st.integers(min_value=1, 
 @st.composite
 def retries(draw: st.DrawFn) -> Retry:
     first, cap = sorted(draw(st.tuples(*[st.timedeltas(min_value=timedelta(0), max_value=LONGEST)] * 2)))
+    minimum = draw(st.just(timedelta(0)) | st.timedeltas(min_value=timedelta(0), max_value=cap))
     multiplier = draw(st.floats(min_value=1, allow_infinity=False) | st.floats(min_value=1, max_value=4))
-    return Retry(first=first, cap=cap, multiplier=multiplier, jitter=draw(st.booleans()))
+    return Retry(first=first, cap=cap, multiplier=multiplier, jitter=draw(st.booleans()), minimum=minimum)
 
 
 @given(retry=retries(), attempts=attempts, random=randoms)
-def test_a_delay_is_never_negative_and_never_over_the_cap(retry: Retry, attempts: int, random: float) -> None:
-    assert 0 <= retry.delay_us(attempts, random) <= microseconds(retry.cap)
+def test_a_delay_is_never_under_the_minimum_and_never_over_the_cap(retry: Retry, attempts: int, random: float) -> None:
+    assert microseconds(retry.minimum) <= retry.delay_us(attempts, random) <= microseconds(retry.cap)
 
 
 @given(retry=retries(), attempts=attempts, random=randoms)
 def test_jitter_only_shortens_and_more_attempts_only_lengthen(retry: Retry, attempts: int, random: float) -> None:
-    steady = Retry(first=retry.first, cap=retry.cap, multiplier=retry.multiplier, jitter=False)
+    steady = replace(retry, jitter=False)
 
     assert retry.delay_us(attempts, random) <= steady.delay_us(attempts, random)
     assert retry.delay_us(attempts, random) <= retry.delay_us(attempts + 1, random)
@@ -45,6 +47,21 @@ def test_jitter_spreads_over_the_whole_range() -> None:
     assert Retry().delay_us(3, 0.0) == 0
     assert Retry().delay_us(3, 0.5) == 2 * SECOND
     assert Retry().delay_us(3, ALMOST_ONE) == 4 * SECOND - 1
+
+
+def test_jitter_spreads_from_the_minimum_on() -> None:
+    patient = Retry(minimum=timedelta(seconds=3))
+
+    assert [patient.delay_us(1, random) for random in (0.0, ALMOST_ONE)] == [3 * SECOND, 3 * SECOND]
+    assert [patient.delay_us(3, random) for random in (0.0, 0.5, ALMOST_ONE)] == [3_000_000, 3_500_000, 3_999_999]
+    assert Retry(minimum=timedelta(seconds=3), jitter=False).delay_us(1, 0.5) == 3 * SECOND
+
+
+def test_a_delay_without_jitter_is_right_to_the_microsecond() -> None:
+    """1.2 is a little less as a binary number: that must not cut a microsecond off."""
+    steady = Retry(first=timedelta(seconds=1), multiplier=1.2, jitter=False)
+
+    assert [steady.delay_us(attempts, 0.0) for attempts in (1, 2, 3, 4)] == [1_000_000, 1_200_000, 1_440_000, 1_728_000]
 
 
 def test_a_first_delay_of_nothing_stays_nothing_however_often_it_doubles() -> None:
@@ -104,6 +121,9 @@ def test_a_group_of_errors_is_as_useless_as_its_worst_member() -> None:
         ("cap", timedelta(milliseconds=1)),
         ("cap", timedelta(days=366)),
         ("jitter", None),
+        ("minimum", 1),
+        ("minimum", timedelta(seconds=-1)),
+        ("minimum", timedelta(seconds=61)),
         ("never", ValueError),
         ("never", (ValueError("x"),)),
         ("never", (KeyboardInterrupt,)),

@@ -171,7 +171,8 @@ def _policies(handler: Handler) -> list[str]:
     """Return how a handler is run, in words. What it always is comes first; the rest only where it was asked for."""
     options = handler.options
     retry, breaker = options.retry, options.breaker
-    pauses = f"{duration(retry.first)}, ×{retry.multiplier:g} up to {duration(retry.cap)}"
+    least = f", at least {duration(retry.minimum)}" if retry.minimum else ""
+    pauses = f"{duration(retry.first)}, ×{retry.multiplier:g} up to {duration(retry.cap)}{least}"
     told = [
         f"{retry.max_attempts} attempts, pauses of {pauses}{' with jitter' if retry.jitter else ''}",
         f"timeout {duration(options.transaction or options.timeout)}",

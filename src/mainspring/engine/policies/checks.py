@@ -30,13 +30,13 @@ def check_number(name: str, value: object, least: float) -> None:
         raise SettingError(name, value, f"Use a number of {least} or more.")
 
 
-def check_duration(name: str, value: object, least: timedelta) -> None:
-    """Refuse what is no timedelta from `least` to a year.
+def check_duration(name: str, value: object, least: timedelta, most: timedelta = LONGEST) -> None:
+    """Refuse what is no timedelta from `least` to `most`, a year.
 
     >>> check_duration("Breaker.open_for", timedelta(minutes=1), timedelta(0))
     """
-    if not isinstance(value, timedelta) or not least <= value <= LONGEST:
-        raise SettingError(name, value, f"Use a timedelta from {least} to {LONGEST}.")
+    if not isinstance(value, timedelta) or not least <= value <= most:
+        raise SettingError(name, value, f"Use a timedelta from {least} to {most}.")
 
 
 def check_errors(name: str, value: object) -> None:

@@ -1,7 +1,7 @@
 """Retry: whether a handler that failed is called once more, and how long to wait before.
 
-The wait is drawn from the whole range between nothing and the grown backoff ("full jitter"): calls that failed together
-must not come back together, when the destination has just recovered.
+The wait is drawn from the whole range between the minimum, which is nothing, and the grown backoff ("full jitter"):
+calls that failed together must not come back together, when the destination has just recovered.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ LONGEST_ASKED: Final = timedelta(days=1)
 class Retry(Struct, frozen=True):
     """How often a handler is tried, and how long the waits between its attempts grow.
 
-    The longest wait after the first failure is `first`; each further failure multiplies it, up to `cap`. After an error
-    of a type in `never`, or a DoNotRetryError, there is no further attempt.
+    The longest wait after the first failure is `first`; each further failure multiplies it, up to `cap`. No wait is
+    shorter than `minimum`; without `jitter` each is the longest, exactly. After an error of a type in `never`, or a
+    DoNotRetryError, there is no further attempt.
 
     >>> Retry(max_attempts=5, never=(ValueError,)).wants_another(TimeoutError(), attempts=4)
     True
@@ -36,6 +37,7 @@ class Retry(Struct, frozen=True):
     cap: timedelta = timedelta(seconds=60)
     jitter: bool = True
     never: tuple[type[Exception], ...] = ()
+    minimum: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
         check_count("Retry.max_attempts", self.max_attempts)
@@ -45,6 +47,7 @@ class Retry(Struct, frozen=True):
         if not isinstance(self.jitter, bool):
             raise SettingError("Retry.jitter", self.jitter, "Use True or False.")
         check_errors("Retry.never", self.never)
+        check_duration("Retry.minimum", self.minimum, timedelta(0), self.cap)
 
     def wants_another(self, error: Exception, attempts: int) -> bool:
         """Tell whether to try again after `attempts` attempts, the latest of which ended with `error`.
@@ -72,14 +75,17 @@ class Retry(Struct, frozen=True):
 
         >>> [Retry().delay_us(attempts, random=0.5) for attempts in (1, 2, 3, 1_000_000)]
         [500000, 1000000, 2000000, 30000000]
+        >>> Retry(minimum=timedelta(seconds=3)).delay_us(attempts=3, random=0.5)
+        3500000
         """
-        longest = self._longest_us(attempts)
-        return int(longest * random) if self.jitter else longest
+        least = microseconds(self.minimum)
+        longest = max(least, self._longest_us(attempts))
+        return least + int((longest - least) * random) if self.jitter else longest
 
     def _longest_us(self, attempts: int) -> int:
         cap = microseconds(self.cap)
         try:
-            return int(min(cap, microseconds(self.first) * self.multiplier ** (attempts - 1)))
+            return round(min(cap, microseconds(self.first) * self.multiplier ** (attempts - 1)))
         except OverflowError:
             # Only the power can overflow, far above any cap; but zero stays zero however often it doubles.
             return cap if self.first else 0

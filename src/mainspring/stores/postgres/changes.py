@@ -121,7 +121,7 @@ class Changes:
 
     def retry(self, retry: Retry) -> None:
         spot = (retry.output.instance, retry.output.version)
-        due_us = self.now_us + retry.after_us
+        due_us = retry.due_us(self.now_us)
         if born := self.outputs.get(spot):
             born.due_us, born.owner, born.attempts, born.error = due_us, None, retry.attempts, clean(retry.error)
         else:

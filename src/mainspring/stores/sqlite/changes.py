@@ -124,7 +124,7 @@ class Changes:
     def retry(self, retry: Retry, row: Sequence[Any], *, damaged: bool) -> None:
         """Let an output be due later. `row` is what the outbox says of it; nothing if it is not there yet."""
         spot = (retry.output.instance, retry.output.version)
-        due_us = self.now_us + retry.after_us
+        due_us = retry.due_us(self.now_us)
         if not retry.after_us:
             self.news = True  # else whoever gives it back knows when it is due, and others look by themselves
         born = self.outputs.get(spot)

@@ -84,7 +84,7 @@ class Chronicle:
                 again = f" (attempt {attempt})" if attempt > 1 else ""
                 verb = "raised" if isinstance(outcome, BaseException) else "returned"
                 return f"{handler}({message!r}){again} {verb} {outcome!r}"
-            case Retry(_, attempts, delay_us, error):
+            case Retry(_, attempts, delay_us, error, _):
                 return f"attempt {attempts + 1} in {duration(timedelta(microseconds=delay_us))}, because of {error}"
             case DeadLetter():
                 because = f": {what.error}" if what.error else ""
