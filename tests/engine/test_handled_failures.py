@@ -1,5 +1,6 @@
 """Failures that a workflow has taken are settled; what is left as a dead letter is carried out by nobody unasked."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,14 +10,16 @@ from mainspring import (
     Context,
     DoNotRetryError,
     Event,
+    Fail,
     Mainspring,
     Received,
     Send,
     SendFailed,
     Workflow,
 )
-from mainspring.core.events import Kept, Skipped
-from mainspring.errors import OperationError
+from mainspring.codec import BODY_LIMIT_BYTES
+from mainspring.core.events import Kept, Sent, Skipped
+from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import DeadLetter, OutputKey, Unit
 from tests.engine.jobs import Done, Listening, Start, Work, Working
 from tests.support.apps import MakeApp
@@ -293,5 +296,99 @@ def test_an_instance_that_goes_on_while_a_letter_of_it_is_retried_does_not_hinde
             await app.retry_dead_letter(letter.id)
             assert [at is not None for at in looked] == [True, True]
             assert await app.dead_letters() == []
+
+    run(main)
+
+
+@dataclass(frozen=True)
+class Note:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Say:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Left:
+    parts: tuple[int, ...] = ()
+    last: SendFailed | None = None
+
+
+class Several(Workflow[Start | Say | SendFailed, Left, Work | Note]):
+    """Sends several commands of one type, and keeps in mind which of them failed."""
+
+    begins = (Start, Say)
+    initial_state = Left()
+
+    def route(self, message: Any) -> str | None:
+        return message.id
+
+    def evolve(self, state: Left, event: Event[Any, Any]) -> Left | None:
+        match event:
+            case Received(SendFailed("Work", command={"part": part}) as failed):
+                return Left((*state.parts, part), failed)
+            case Received(SendFailed() as failed):
+                return Left(state.parts, failed)
+            case _:
+                return None
+
+    def decide(self, message: Any, state: Left) -> Any:
+        match message:
+            case Start(id, times):
+                return [Send(Work(id, part)) for part in range(times)]
+            case Say(id, text):
+                return [Send(Note(id, text))]
+            case SendFailed(command=command):
+                lost = command is None or len(state.parts) == 1
+                return [Fail(f"{command} too")] if lost else []
+
+
+def several(app: Mainspring) -> Mainspring:
+    app.add(Several())
+
+    @app.handler
+    async def work(command: Work) -> None:
+        if command.part % 2:
+            raise DoNotRetryError("odd")
+
+    @app.handler
+    async def note(command: Note) -> None:
+        raise DoNotRetryError("no")
+
+    return app
+
+
+def test_a_failure_tells_which_of_several_commands_it_is_of(make_app: MakeApp) -> None:
+    """To decide and to evolve, in the step and in every replay of it, also where a state holds the failure."""
+
+    async def main() -> None:
+        async with several(make_app()) as app:
+            await app.send(Start("j-1", 4))
+            with pytest.raises(InstanceFailedError, match=r"'part': [13]} too"):
+                await app.instance(Several, "j-1").result()
+            stream: list[Any] = await app.instance(Several, "j-1").stream()
+            failed = [e.event.message for e in stream if isinstance(e.event, Received)][1:]
+            assert sorted(each.command["part"] for each in failed) == [1, 3]
+            assert {each.message_id: each.command for each in failed} == {
+                f"Several/j-1/{e.version}": {"id": "j-1", "part": e.event.message.part}
+                for e in stream
+                if isinstance(e.event, Sent) and e.event.message.part % 2
+            }
+            state = await app.instance(Several, "j-1").state()
+            assert (sorted(state.parts), state.last) == ([1, 3], failed[-1])
+
+    run(main)
+
+
+def test_a_command_too_large_for_another_message_is_not_told_in_its_failure(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with several(make_app()) as app:
+            await app.send(Say("j-1", "x" * (BODY_LIMIT_BYTES - 100)))
+            with pytest.raises(InstanceFailedError, match="None too"):
+                await app.instance(Several, "j-1").result()
 
     run(main)

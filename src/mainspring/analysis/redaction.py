@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, cast
 
 from msgspec import Raw, Struct, json
@@ -22,13 +23,14 @@ MARKER: Final = "[redacted]"
 # A value as it stands in a text: in quotes, in brackets, or up to what ends it.
 _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{[^}]*\}|\w+\([^)]*\)|[^\s,;)}\]]+)"""
 
-# What a workflow hears of failures, by fields that nothing else has together: where each quotes an error.
-_FAILURES: Final[dict[frozenset[str], str]] = {
-    frozenset(("type", "message_id", "error", "attempts")): "error",
-    frozenset(("child", "status", "reason")): "reason",
+# What a workflow hears of failures, by fields that nothing else has together: where each quotes an error, or a command.
+_FAILURES: Final[dict[frozenset[str], tuple[str, ...]]] = {
+    frozenset(("type", "message_id", "error", "attempts")): ("error", "command"),
+    frozenset(("child", "status", "reason")): ("reason",),
 }
 
-_SAID: Final = {("SendFailed", "error"), ("mainspring.ChildFailed", "reason")}
+# By the names of their attributes; above, as they are stored.
+_SAID: Final = {("SendFailed", "error"), ("SendFailed", "command"), ("mainspring.ChildFailed", "error")}
 
 _ANEW: Final = " could not begin anew"
 
@@ -73,7 +75,7 @@ class Redaction:
                 self._of_type.setdefault(type, set()).add(name)
         names = self._anywhere.union(*self._of_type.values())
         # Most messages hold none of them, and need not be read. What failures say is hidden with any field.
-        self._marks = [name.encode() for name in (*names, *_FAILURES.values())] if names else []
+        self._marks = [name.encode() for name in (*names, *chain(*_FAILURES.values()))] if names else []
         told = "|".join(re.escape(name) for name in sorted(names))
         self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if names else None
 
@@ -175,7 +177,7 @@ class Redaction:
 
     def _names_in(self, fields: Mapping[str, Any], names: set[str]) -> set[str]:
         tag = fields.get("$type")
-        said = {name for shape, name in _FAILURES.items() if self.fields and shape <= fields.keys()}
+        said = chain(*(said for shape, said in _FAILURES.items() if self.fields and shape <= fields.keys()))
         return (names | self._names(tag) if isinstance(tag, str) else names).union(said)
 
     def _value(self, value: Any, names: set[str], holder: str | None = None) -> Any:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from typing import Any
+
+from msgspec import Struct, field
 
 from mainspring.core.messages import message
 
@@ -12,9 +16,13 @@ class SendFailed:
     """A sent message failed for good: its handler gave up. Declare it as an input to be told, else you are suspended.
 
     `definite` says that it certainly did not happen: its handler raised DoNotRetryError. Otherwise nobody knows.
+    `command` is the data of what was sent, as it is stored: JSON. It is None where an older release recorded the
+    failure, and where the command is too large to stand in another message.
 
-    >>> SendFailed("ChargeCard", "OrderFulfilment/o-1/3", "CardRefused: no", 5).type
-    'ChargeCard'
+    >>> match SendFailed("ChargeCard", "OrderFulfilment/o-1/3", "CardRefused: no", 5, command={"part": 2}):
+    ...     case SendFailed("ChargeCard", command={"part": part}):
+    ...         print(part)
+    2
     """
 
     type: str
@@ -22,6 +30,7 @@ class SendFailed:
     error: str
     attempts: int
     definite: bool = False
+    command: Any = dataclass_field(default=None, hash=False)
 
 
 @message(name="mainspring.ChildCompleted")
@@ -37,20 +46,20 @@ class ChildCompleted:
 
 
 @message(name="mainspring.ChildFailed")
-@dataclass(frozen=True)
-class ChildFailed:
+class ChildFailed(Struct, frozen=True):
     """A child ended badly, or could not begin. Declare it as an input to be told, else you are suspended.
 
     `status` is failed, cancelled, terminated, or refused: there is such an instance already, or it could not begin. In
     the failures of a fan-out, `part` is the place of its message, from 0; `child` is the type of a command's message.
 
-    >>> ChildFailed("Shipping/o-1", "failed", "no van").status
-    'failed'
+    >>> ChildFailed("Shipping/o-1", "failed", "no van").error
+    'no van'
     """
 
     child: str
     status: str
-    reason: str
+    # Stored under the name that it had first, by which streams and workers of older releases know it.
+    error: str = field(name="reason")
     part: int | None = None
 
 

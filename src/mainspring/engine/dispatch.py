@@ -15,7 +15,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, fired, may_be_of
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, carrying, fired, may_be_of
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -437,8 +437,8 @@ class Dispatcher:
         # Whether the version that the instance runs under listens is seen when it is taken.
         versions = () if undoes is not None or entry is None else entry.versions
         listens = any(SendFailed in version.definition.inputs for version in versions)
-        message = SendFailed(claim.type, job.id, text, attempts, definite) if listens else None
-        encoded = self._registry.codec.encode(message) if message is not None else None
+        failed = SendFailed(claim.type, job.id, text, attempts, definite)
+        message, encoded = carrying(self._registry.codec, failed, claim) if listens else (None, None)
         context = read_context(claim.context)
         trace = context.trace if job.observed is None else job.observed.trace
         return Pending(

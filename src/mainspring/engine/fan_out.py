@@ -147,7 +147,7 @@ def joined(codec: Codec, rows: Sequence[EventRow]) -> Joined:
         done = outcomes.get(part, _UNKNOWN)
         results.extend(restored(codec, done.results))
         if done.failure is not None:
-            failures.append(ChildFailed(done.failure.child, done.failure.status, done.failure.reason, part))
+            failures.append(ChildFailed(done.failure.child, done.failure.status, done.failure.error, part))
     return Joined(about.into, about.key, tuple(results), tuple(failures))
 
 

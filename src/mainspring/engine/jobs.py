@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, json
 
+from mainspring.codec import Codec, Encoded
+from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.details import read_detail
 from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
+from mainspring.engine.registry import is_internal
+from mainspring.errors import CodecError
 from mainspring.errors.kinds import kind_in
-from mainspring.logs import discretion
+from mainspring.errors.reading import UNREADABLE
+from mainspring.logs import discretion, logger
 from mainspring.port import records
 from mainspring.port.ids import MARK, given_key
 from mainspring.port.lending import Loan
@@ -21,6 +27,8 @@ from mainspring.telemetry.observed import Observed
 
 MICROSECONDS: Final = 1_000_000
 NEVER_US: Final = 1 << 62
+
+log = logger("mainspring.engine")
 
 
 class Job(Struct):
@@ -77,6 +85,17 @@ class Outcomes(Protocol):
     async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
         """Return whether a result is remembered under the command's business key, and which."""
         ...
+
+
+def carrying(codec: Codec, failed: SendFailed, claim: OutputClaim) -> tuple[SendFailed, Encoded]:
+    """Return what an instance learns of a command's failure with the command in it, where that is not too large."""
+    if not is_internal(claim.workflow):
+        try:
+            whole = replace(failed, command=json.decode(claim.body))
+            return whole, codec.encode(whole)
+        except (CodecError, *UNREADABLE):
+            log.info("%s is not told in its failure: it is too large, or nests too deep", failed.message_id)
+    return failed, codec.encode(failed)
 
 
 def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:

@@ -223,7 +223,7 @@ class Stepper:
             self._commit(lane, pending, self._units.kept(lane, pending), "stepped")
             return
         # It waits in the inbox, to be taken by code that listens for it, or to be skipped.
-        reason = f"its child {failed.child} has {failed.status}: {failed.reason}"
+        reason = f"its child {failed.child} has {failed.status}: {failed.error}"
         self._commit(lane, pending, self._units.faulted(lane, pending, reason), "suspended")
 
     def _refuse_child(self, lane: Lane, pending: Pending) -> None:

@@ -88,7 +88,7 @@ class Orders(Workflow[Input, Ordered, Output]):
             case PlaceOrder(order_id, amount, parts=parts):
                 return [FanOut([ChargeCard(f"{order_id}-{n}", amount) for n in range(parts)], into=AllCharged)]
             case AllCharged(results, failures):
-                return [Fail(failures[0].reason)] if failures else [Complete(results[-1])]
+                return [Fail(failures[0].error)] if failures else [Complete(results[-1])]
             case CardCharged(order_id):
                 return [Publish(OrderPaid(order_id, state.callback)), Complete(CardCharged(order_id))]
             case SendFailed(_, _, error, attempts, definite):

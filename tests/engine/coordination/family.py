@@ -127,7 +127,7 @@ class Leg(Workflow[LegInput, Booking, LegBooked | BookLeg]):
                 raise ZeroDivisionError("broken on purpose")
             case GoOn() | LegBooked():
                 return [Complete(LegBooked(state.leg_id))]
-            case ChildFailed(_, _, reason):
+            case ChildFailed(error=reason):
                 return [Fail(reason)]
 
 
