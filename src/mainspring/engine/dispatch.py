@@ -15,7 +15,7 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, carrying, fired, may_be_of
+from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, carrying, fired, letter_of, may_be_of
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -473,21 +473,7 @@ class Dispatcher:
 
     def letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int = 0) -> DeadLetter:
         """Return an output as the dead letter that it becomes."""
-        return DeadLetter(
-            workflow=claim.workflow,
-            instance=claim.instance,
-            message_id=f"{claim.workflow}/{claim.instance}/{claim.output.version}",
-            kind=claim.kind,
-            type=claim.type,
-            type_version=claim.type_version,
-            body=claim.body,
-            time_us=self._store.now_us(),
-            context=claim.context,
-            reason=reason,
-            error=error,
-            attempts=attempts,
-            output=claim.output,
-        )
+        return letter_of(claim, reason, error, attempts, self._store.now_us())
 
 
 def _nobody_hears(_: OutputKey) -> None:

@@ -161,3 +161,22 @@ def fired(claim: OutputClaim, message: Any, now_us: int) -> Pending:
         settles=claim.output,
         timer_key=read_detail(claim.detail).key,
     )
+
+
+def letter_of(claim: OutputClaim, reason: str, error: str | None, attempts: int, now_us: int) -> records.DeadLetter:
+    """Return an output as the dead letter that it becomes."""
+    return records.DeadLetter(
+        workflow=claim.workflow,
+        instance=claim.instance,
+        message_id=f"{claim.workflow}/{claim.instance}/{claim.output.version}",
+        kind=claim.kind,
+        type=claim.type,
+        type_version=claim.type_version,
+        body=claim.body,
+        time_us=now_us,
+        context=claim.context,
+        reason=reason,
+        error=error,
+        attempts=attempts,
+        output=claim.output,
+    )
