@@ -98,9 +98,9 @@ def fence_of(finished: Sample, waiting: int) -> Fence | None:
     """Return the fence for a state, or None where too few stays have finished.
 
     >>> sample = Sample()
-    >>> sample.values.extend(range(9_000_000, 11_000_000, 50_000))
+    >>> sample.values.extend(range(90_000_000, 110_000_000, 500_000))
     >>> fence = fence_of(sample, waiting=1)
-    >>> 11 < fence.limit_us / 1e6 < 14
+    >>> 110 < fence.limit_us / 1e6 < 140
     True
     """
     stays = len(finished)
