@@ -25,7 +25,8 @@ from mainspring.errors import (
 )
 from mainspring.errors.kinds import CANDIDATES, kind_in, kind_of
 from mainspring.logs import Quoted, discretion, logger
-from mainspring.port.records import Ref
+from mainspring.port.attempts import Attempt
+from mainspring.port.records import Ref, Unit
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from tests.proof.secrets.vault import Child, Do, Open, Opened, Ring, Vault, Work, add_all
 from tests.support.postgres.server import postgres_url
@@ -170,6 +171,31 @@ def test_its_text_is_read_with_the_key_and_its_kind_without(tmp_path: Path) -> N
             assert (await app.instance(Vault, "v").row()).error == "ValueError (what it says was erased)"
             assert [row.id for row in await app.instances(error="ValueError")] == ["v"]
             assert await app.instances(error=CARD) == []
+
+    run(main)
+
+
+def test_what_a_failed_attempt_says_is_sealed_and_erased_with_its_instance(tmp_path: Path) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def kept(seal: Seal | None) -> str | None:
+        async with make(tmp_path, seal) as app:
+            (one,) = await app.engine.store.attempts(Ref("Vault", "v"), 10)
+            return one.error
+
+    async def main() -> None:
+        async with make(tmp_path, seal) as app:
+            await app.send(Open("v", CARD))
+            key = (await app.instance(Vault, "v").row()).key
+            made = Attempt(key, 3, 1, "host:4711", 1, 2, SAID)
+            await app.engine.committer.commit(Unit("Vault", "v", attempts=(made,)))
+            assert await app.instance(Vault, "v").attempts() == [made]
+        bare = await kept(None) or ""
+        assert bare.startswith("ValueError")
+        assert CARD not in bare
+        keys.destroy("v")
+        assert await kept(seal) == "ValueError (what it says was erased)"
 
     run(main)
 

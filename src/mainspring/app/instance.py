@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
-from mainspring.core.execution import Execution, execution_log, unbegun
+from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
@@ -23,6 +23,7 @@ from mainspring.errors import (
     OperationError,
     WaitTimeoutError,
 )
+from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import Value
 from mainspring.port.ids import shown
 from mainspring.port.records import InputRow, InstanceRow, OutputClaim, Ref
@@ -117,8 +118,18 @@ class Instance(Generic[In, State, Out]):
 
     async def log(self) -> list[Execution]:
         """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""
-        lines = execution_log(await self.stream())
-        return lines or await log_before_its_stream(self._app.engine.store, await self.row())
+        store = self._app.engine.store
+        if lines := execution_log(await self.stream()):
+            return with_attempts(lines, await log_of_attempts(store, self._ref))
+        return await log_before_its_stream(store, await self.row())
+
+    async def attempts(self) -> list[Attempt]:
+        """Return the attempts at what it sent that failed: who made each, when, how long it took, and the error.
+
+        Of one command the latest 20 are kept, of all 1,000. Those of a fan-out's commands stand in the fan-out.
+        """
+        await self.row()
+        return await self._app.engine.store.attempts(self._ref, ATTEMPTS_OF_INSTANCE)
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end. Return the result, or raise if it failed, was cancelled, or is suspended."""
@@ -242,6 +253,23 @@ class Receipt(Instance[Any, Any, Out]):
         if self.status == "dead letter":
             await self.row()  # or nobody has begun it, and this message did not
         return await super().result(timeout)
+
+
+async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None = None) -> list[Execution]:
+    """Return the lines of the attempts that failed, at what was sent behind one position and up to another."""
+    return [
+        Execution(
+            one.version,
+            "Attempted",
+            moment(one.ended_us),
+            one.error or "",
+            actor=one.worker,
+            attempt=one.number,
+            duration=None if one.duration_us is None else timedelta(microseconds=one.duration_us),
+        )
+        for one in await store.attempts(ref, ATTEMPTS_OF_INSTANCE)
+        if after < one.version and (to is None or one.version <= to)
+    ]
 
 
 async def log_before_its_stream(store: Store, row: InstanceRow) -> list[Execution]:

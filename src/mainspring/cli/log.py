@@ -14,7 +14,7 @@ from mainspring.core.execution import Execution
 from mainspring.core.story import duration
 
 COLUMNS = ("position", "time (UTC)", "what", "about", "state", "actor", "attempt", "took")
-STYLES = {"Faulted": "red", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
+STYLES = {"Faulted": "red", "Attempted": "yellow", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
 
 
 @click.command(epilog=examples("mainspring log o-1", "mainspring log OrderFulfilment/o-1 --json"))
@@ -25,7 +25,7 @@ def log(identity: str, as_json: bool, address: str) -> None:
     """Show what happened to an instance, who did it, and how long it took.
 
     Started, Stepped, Faulted, Suspended, Resumed, Completed and so on, with the handler's attempt and duration for a
-    result.
+    result. Attempts that failed are Attempted, at the position of what was sent, with their worker, duration and error.
     """
 
     async def use(app: Mainspring) -> None:

@@ -34,6 +34,7 @@ What: TypeAlias = Literal[
     "Started",
     "Stepped",
     "Faulted",
+    "Attempted",
     "Suspended",
     "Resumed",
     "Skipped",
@@ -55,7 +56,8 @@ class Execution(Struct, frozen=True, gc=False):
     """One line of the log. `about` is the type of the message, or the reason.
 
     `actor` is who sent the message or operated the instance. Where the message is a handler's result, `attempt` says at
-    which attempt it was given, and `duration` how long that one took.
+    which attempt it was given, and `duration` how long that one took. An attempt that failed is a line of its own,
+    Attempted, at the position of what was sent; its `actor` is the worker, and `about` the error.
 
     >>> Execution(2, "Started", None, "PlaceOrder").what
     'Started'
@@ -97,6 +99,16 @@ def execution_log(entries: Iterable[Entry]) -> list[Execution]:
                 )
             )
     return log
+
+
+def with_attempts(lines: Iterable[Execution], attempts: Iterable[Execution]) -> list[Execution]:
+    """Return a log with the attempts that failed, each behind the lines up to its position.
+
+    >>> lines = [Execution(2, "Started", None), Execution(5, "Stepped", None)]
+    >>> [(line.version, line.what) for line in with_attempts(lines, [Execution(3, "Attempted", None)])]
+    [(2, 'Started'), (3, 'Attempted'), (5, 'Stepped')]
+    """
+    return sorted([*lines, *attempts], key=lambda line: line.version)
 
 
 def unbegun(status: str, time: datetime, reason: str | None, state: str | None, *, waits: bool) -> list[Execution]:

@@ -15,7 +15,17 @@ from mainspring.engine.committer import Committer
 from mainspring.engine.ends import Ends
 from mainspring.engine.handlers import Handler
 from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import MICROSECONDS, NEVER_US, Job, business_keys, carrying, fired, letter_of, may_be_of
+from mainspring.engine.jobs import (
+    MICROSECONDS,
+    NEVER_US,
+    Job,
+    business_keys,
+    carrying,
+    fired,
+    letter_of,
+    may_be_of,
+    result_of,
+)
 from mainspring.engine.observer import about
 from mainspring.engine.parts import PartDone
 from mainspring.engine.pending import Pending, input_of, read_context
@@ -31,6 +41,7 @@ from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import error_text
 from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
 from mainspring.logs import Quoted, logger
+from mainspring.port.attempts import Attempt
 from mainspring.port.ids import MARK
 from mainspring.port.lending import Loan
 from mainspring.port.records import (
@@ -84,6 +95,8 @@ class Dispatcher:
         self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
         self.ends = Ends(store, registry, intake, runtime, self)
         self.pools: frozenset[str] | None = None
+        self.worker = ""
+        """The name of this worker."""
         # By destinations: the queue, or an empty text where it is not for this worker.
         self._queue_at: dict[str, str] = {}
         self._promised: Counter[str] = Counter()
@@ -341,27 +354,7 @@ class Dispatcher:
         await self._committer.commit(Unit("", "", remembers=(result,)))
 
     def _result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
-        own, claim = job.id, job.claim
-        encoded = self._registry.codec.encode(message)
-        context = read_context(claim.context)
-        trace = context.trace if job.observed is None else job.observed.trace
-        return Pending(
-            ref=job.ref,
-            message=message,
-            type=encoded.name,
-            type_version=encoded.version,
-            body=encoded.body,
-            id=f"{own}/{part}",  # as `answer_id` has it
-            kind=Kind.RESULT,
-            context=Context(context.correlation_id, own, None, None, trace),
-            time_us=self._store.now_us(),
-            mark=MARK,
-            cause=claim.output.version,
-            settles=claim.output,
-            attempt=claim.attempts + 1,
-            duration_us=duration_us,
-            undoes=undone_by(claim),
-        )
+        return result_of(self._registry.codec.encode(message), job, message, part, duration_us, self._store.now_us())
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         # timedelta.max says "for ever", and is more than a database can count.
@@ -401,7 +394,7 @@ class Dispatcher:
             delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
             what, said = "%s failed at attempt %d, again in %.1f s: %s", about(job, attempts)
             log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
-            self.retry(job.claim, attempts, delay_us, job.own(error_text(error)))
+            self.retry(job.claim, attempts, delay_us, job.own(error_text(error)), job.started_us or None)
         else:
             self.give_up(job, error)
 
@@ -411,11 +404,21 @@ class Dispatcher:
             self._observer.attempted(handler.name, job, "cancelled", self._store.now_us())
         self.settle(job.claim)
 
-    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
+    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str, began_us: int | None = None) -> None:
         """Let an output be carried out again after a while from now, whenever that is committed, by any worker."""
         now_us = self._store.now_us()
-        unit = Unit(claim.workflow, claim.instance, retries=(Retry(claim.output, attempts, delay_us, error, now_us),))
+        unit = Unit(
+            claim.workflow,
+            claim.instance,
+            retries=(Retry(claim.output, attempts, delay_us, error, now_us),),
+            # Who only had to wait has tried nothing.
+            attempts=(self._attempt(claim, attempts, began_us, error),) if attempts > claim.attempts else (),
+        )
         self._committer.persist(unit, lambda _: self._due_at(now_us + delay_us))
+
+    def _attempt(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> Attempt:
+        instance, version = claim.output.instance, claim.output.version
+        return Attempt(instance, version, number, self.worker, began_us, self._store.now_us(), error)
 
     def leave(self, claim: OutputClaim, error: NewerTypeError) -> None:
         """Leave an output to a worker that can read all of it. That is no attempt."""
@@ -427,6 +430,8 @@ class Dispatcher:
         text = job.own(error_text(error))
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
         letter = self.letter(job.claim, reason, text, attempts)
+        last = self._attempt(job.claim, attempts, job.started_us or None, text)
+        self._committer.persist(Unit(job.claim.workflow, job.claim.instance, attempts=(last,)))
         self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
     def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:

@@ -89,7 +89,7 @@ class Engine:
         self.runtime.hung.quiet = False
         self.dispatcher.pools = pools
         self.dispatcher.closing = not work
-        self._name = name
+        self._name = self.dispatcher.worker = name
         self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
             self.runtime.watch.start()

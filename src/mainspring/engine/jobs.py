@@ -15,6 +15,7 @@ from mainspring.engine.handlers import Context, Handler
 from mainspring.engine.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recorder import answer_id
 from mainspring.engine.registry import is_internal
+from mainspring.engine.sagas import undone_by
 from mainspring.errors import CodecError
 from mainspring.errors.kinds import kind_in
 from mainspring.errors.reading import UNREADABLE
@@ -179,4 +180,28 @@ def letter_of(claim: OutputClaim, reason: str, error: str | None, attempts: int,
         error=error,
         attempts=attempts,
         output=claim.output,
+    )
+
+
+def result_of(encoded: Encoded, job: Job, message: Any, part: int, duration_us: int, now_us: int) -> Pending:
+    """Return a handler's result as the input that it becomes."""
+    own, claim = job.id, job.claim
+    context = read_context(claim.context)
+    trace = context.trace if job.observed is None else job.observed.trace
+    return Pending(
+        ref=job.ref,
+        message=message,
+        type=encoded.name,
+        type_version=encoded.version,
+        body=encoded.body,
+        id=f"{own}/{part}",  # as `answer_id` has it
+        kind=Kind.RESULT,
+        context=records.Context(context.correlation_id, own, None, None, trace),
+        time_us=now_us,
+        mark=MARK,
+        cause=claim.output.version,
+        settles=claim.output,
+        attempt=claim.attempts + 1,
+        duration_us=duration_us,
+        undoes=undone_by(claim),
     )

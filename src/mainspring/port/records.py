@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.tasks import Refused, TaskWork
@@ -278,6 +279,7 @@ class Unit(Struct, frozen=True, gc=False):
     releases: tuple[int, ...] = ()
     settles: tuple[OutputKey, ...] = ()
     retries: tuple[Retry, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
     accepts: tuple[InputRow, ...] = ()
     dead_letters: tuple[DeadLetter, ...] = ()
     discards: tuple[int, ...] = ()

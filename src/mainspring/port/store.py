@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol, TypeAlias
 
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.leaving import NOTHING, Leaves, Waiting
 from mainspring.port.lending import Loan
@@ -180,6 +181,13 @@ class Store(Protocol):
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         """Return the inputs that wait for an instance, in order."""
+        ...
+
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        """Return attempts at what an instance sent that failed, by the positions of what was sent, then by time.
+
+        Of one command the latest `ATTEMPTS_KEPT` are kept, of an instance the latest `ATTEMPTS_OF_INSTANCE`.
+        """
         ...
 
     async def waiting(self, before_us: int) -> list[Waiting]:

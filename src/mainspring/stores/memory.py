@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.digests import same_message
@@ -42,18 +43,18 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.searching import AttributeName, Found
-from mainspring.port.store import Tally, TaskSpot
+from mainspring.port.store import Tally
 from mainspring.port.suspects import Alone, Suspect
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.port.tasks import Refused
 from mainspring.stores import memory_tables
 from mainspring.stores.memory_lending import NothingToLend
 from mainspring.stores.memory_projections import ProjectionTables
 from mainspring.stores.memory_tables import ASIDE, Input, Instance, Output, cancels, matches, outline, place, urgency
-from mainspring.stores.memory_tasks import MemoryTasks
+from mainspring.stores.memory_tasks import TaskVerbs
 from mainspring.stores.memory_workers import WorkerTables
 
 
-class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
+class MemoryStore(WorkerTables, TaskVerbs, ProjectionTables, NothingToLend):
     """A store that forgets everything with its process.
 
     >>> from mainspring.testing.clock import VirtualClock
@@ -72,7 +73,6 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
         # A dead letter keeps the outbox row that it was, so that it can become one again.
         self._dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         self._remembered: dict[str, Remembered] = {}
-        self._tasks = MemoryTasks()
         self._inputs_accepted = self._letters_died = self._events_fed = 0
 
     async def open(self) -> None:
@@ -172,6 +172,7 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
             if (waiting := instance.inbox.get(position)) and waiting.owner == worker:
                 waiting.give_back()
                 self._news.set()
+        instance.note(unit.attempts)
         for retry in unit.retries:
             output = self._outbox[retry.output]
             output.lost = 0 if retry.attempts > output.attempts else output.lost
@@ -417,6 +418,9 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
         wanted.sort(key=lambda item: item[1].due_us)
         return [self._claimed(*item) for item in wanted[:limit]]
 
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        return sorted(self._at(ref).attempts, key=lambda one: (one.version, one.ended_us, one.number))[:limit]
+
     async def waiting(self, before_us: int) -> list[Waiting]:
         free = (one.row for one in self._inbox.values() if one.owner is None)
         mine = (row for row in free if not self._at(Ref(row.workflow, row.instance)).suspended)
@@ -429,18 +433,6 @@ class MemoryStore(WorkerTables, ProjectionTables, NothingToLend):
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         behind = (one for one, _ in self._dead.values() if one.id > after and (ids is None or one.id in ids))
         return list(islice(behind, limit))
-
-    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
-        return self._tasks.list(where, limit, after)
-
-    async def task(self, ref: Ref, version: int) -> TaskRow | None:
-        return self._tasks.get(ref, version)
-
-    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
-        return self._tasks.hand(ref, version, hand, self.now_us())
-
-    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
-        return self._tasks.pick(role, actor, limit, self.now_us())
 
     async def tally(self) -> Tally:
         return memory_tables.tally_of(row for ref in self._begun if (row := self._at(ref).row))

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline
@@ -81,6 +82,7 @@ class Instance:
     ended_us: int | None = None
     snapshot: Snapshot | None = None
     attributes: tuple[AttributeRow, ...] = ()
+    attempts: list[Attempt] = field(default_factory=list[Attempt])
     events: dict[int, EventRow] = field(default_factory=dict[int, EventRow])
     taken: dict[str, EventRow] = field(default_factory=dict[str, EventRow])
     inbox: dict[int, Input] = field(default_factory=dict[int, Input])
@@ -111,6 +113,13 @@ class Instance:
             if event and event.message_id is None and event.actor is None and version not in needed:
                 del self.events[version]
 
+    def note(self, attempts: Iterable[Attempt]) -> None:
+        """Keep failed attempts: the latest of each command, and of all."""
+        for attempt in attempts:
+            own = [old for old in self.attempts if old.version == attempt.version]
+            gone = own[0] if len(own) == ATTEMPTS_KEPT else None
+            self.attempts = [*(old for old in self.attempts if old is not gone), attempt][-ATTEMPTS_OF_INSTANCE:]
+
     def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
         """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""
         waiting = (i.row for i in self.inbox.values() if i.row.message_id == message_id and i.row.position != besides)
@@ -134,6 +143,7 @@ class Instance:
             self.row = replace(self.row, state=None, error=None, context=b"{}", purged_us=now_us)
         self.snapshot = None
         self.attributes = ()
+        self.attempts.clear()
         self.taken.clear()
 
 

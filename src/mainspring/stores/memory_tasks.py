@@ -125,3 +125,26 @@ def _matches(where: TaskFilter, task: TaskRow) -> bool:
     if person is None and not where.roles:
         return True
     return task.role in where.roles or (person is not None and person in (task.person, task.claimed_by))
+
+
+class TaskVerbs:
+    """The verbs of a store about tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tasks = MemoryTasks()
+
+    def now_us(self) -> int:
+        raise NotImplementedError
+
+    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
+        return self._tasks.list(where, limit, after)
+
+    async def task(self, ref: Ref, version: int) -> TaskRow | None:
+        return self._tasks.get(ref, version)
+
+    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
+        return self._tasks.hand(ref, version, hand, self.now_us())
+
+    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
+        return self._tasks.pick(role, actor, limit, self.now_us())

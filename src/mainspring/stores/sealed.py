@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from mainspring.errors import ERASED_TYPE, FaultyUnitError, LendingError, MainspringError, StoreError, told
 from mainspring.errors.kinds import kind_in
 from mainspring.logs import discretion, logger
+from mainspring.port.attempts import Attempt
 from mainspring.port.digests import same_message
 from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Connection, Loan, accepting
@@ -163,6 +164,8 @@ class SealedStore:
             changes["error"] = self._closed_error(unit.error, about)
         if unit.retries and unit.instance:
             changes["retries"] = tuple(replace(r, error=self._closed_error(r.error, about)) for r in unit.retries)
+        if unit.attempts:
+            changes["attempts"] = tuple(replace(a, error=self._closed_error(a.error, about)) for a in unit.attempts)
         if unit.tasks is not None and unit.tasks.opens:
             opens = tuple(replace(task, data=self._seal.close(task.data, about)) for task in unit.tasks.opens)
             changes["tasks"] = replace(unit.tasks, opens=opens)
@@ -289,6 +292,11 @@ class SealedStore:
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         found = await self._store.outputs(ref, timers, limit)
         return self._held(found) if ref is None else self._opened(found)
+
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        about = about_of(ref.workflow, ref.id)
+        found = await self._store.attempts(ref, limit)
+        return [replace(one, error=self._opened_error(one.error, about)) for one in found]
 
     async def timers(self, limit: int) -> list[OutputClaim]:
         return self._held(await self._store.timers(limit))

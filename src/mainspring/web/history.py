@@ -17,9 +17,9 @@ from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.app.given import checked_place
-from mainspring.app.instance import log_before_its_stream
+from mainspring.app.instance import log_before_its_stream, log_of_attempts
 from mainspring.app.states import entry_of
-from mainspring.core.execution import Execution, execution_log
+from mainspring.core.execution import Execution, execution_log, with_attempts
 from mainspring.engine.loader import readable
 from mainspring.engine.pending import moment
 from mainspring.engine.registry import is_internal
@@ -35,7 +35,7 @@ from mainspring.web.served import PAGE, Id, Limit, Served, Workflow, answer, rou
 EVENTS_PER_READ: Final = 1_000
 LINES: Final = "application/x-ndjson"
 # Lines of the log that are about a reason, in which an error may quote anything; others are about a type.
-REASONED: Final = ("Faulted", "Suspended", "Reset", "Failed", "Cancelled", "Compensating", "Terminated")
+REASONED: Final = ("Faulted", "Attempted", "Suspended", "Reset", "Failed", "Cancelled", "Compensating", "Terminated")
 
 After = Annotated[int, Query(ge=0, description="The position behind which to begin.")]
 
@@ -66,6 +66,8 @@ def _looking(router: APIRouter, served: Served) -> None:
         recorder = readable(known, found).recorder
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
         lines = execution_log([recorder.entry(ref, row) for row in rows])
+        if rows:
+            lines = with_attempts(lines, await log_of_attempts(app.engine.store, ref, after, rows[-1].version))
         lines = lines or await log_before_its_stream(app.engine.store, found.row)
         more = len(rows) == limit and rows[-1].version < found.row.version
         return answer({"items": [_line(served, line) for line in lines], "next": rows[-1].version if more else None})

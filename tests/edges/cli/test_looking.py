@@ -1,10 +1,14 @@
+import asyncio
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from mainspring import Mainspring
 from tests.edges.cli.conftest import Run, call, order
+from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
+from tests.support.waiting import until
 
 SHOWN = """\
 Orders/o-1: running, position 4, workflow version 1
@@ -209,3 +213,28 @@ def test_log_tells_what_happened(run: Run) -> None:
     assert ran.code == 0
     assert re.search(r"^2 +2026-01-01 00:00:00\.000 +Started +PlaceOrder +AwaitingPayment", ran.text, re.MULTILINE)
     assert [line["what"] for line in run("log", "o-1", "--json").documents] == ["Started"]
+
+
+def test_log_tells_of_attempts_that_failed(run: Run, folder: Path) -> None:
+    async def refuse(command: Work) -> Done:
+        raise ConnectionError("refused")
+
+    async def use() -> None:
+        async with job(Mainspring(f"sqlite:///{folder / 'tried.db'}"), refuse, retry=QUICK) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+
+    asyncio.run(use())
+    (folder / "tried.py").write_text(
+        "from mainspring import Mainspring\nfrom tests.engine.jobs import Job, Work\n"
+        "app = Mainspring('sqlite:///tried.db')\napp.add(Job())\napp.external(Work)\n"
+    )
+    ran = run("log", "j-1", "--app", "tried:app", "--json")
+
+    told = [(line["version"], line["attempt"], line["about"]) for line in ran.documents if line["what"] == "Attempted"]
+    assert told == [(3, number, "ConnectionError: refused") for number in (1, 2, 3)]
+    assert re.search(
+        r"^3 +\S+ \S+ +Attempted +ConnectionError: refused +\S+",
+        run("log", "j-1", "--app", "tried:app").text,
+        re.MULTILINE,
+    )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple, replace
 
+from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
     ARMED,
@@ -97,6 +98,7 @@ class Changes:
         self.renewed: dict[int, tuple[int, bytes]] = {}
         self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
         self._trimmed: dict[int, tuple[int, int]] = {}
+        self.attempts: list[Attempt] = []
 
     # ---- collecting
 
@@ -196,6 +198,8 @@ class Changes:
             await transaction.rows("replace_snapshots", *_columns(snapshots))
         if self.attributes:
             await self._write_attributes(transaction)
+        if self.attempts:
+            await self._write_attempts(transaction)
         if self.results:
             await transaction.rows("sweep_results", self.now_us)
             # In the order of their names, so that two batches never wait for each other.
@@ -210,6 +214,15 @@ class Changes:
         await transaction.rows("delete_attributes", sorted(self.attributes))
         if rows := [(key, *astuple(row)) for key, rows in sorted(self.attributes.items()) for row in rows]:
             await transaction.rows("insert_attributes", *_columns(rows))
+
+    async def _write_attempts(self, transaction: Transaction) -> None:
+        rows = sorted(
+            (a.instance, a.version, a.number, a.began_us, a.ended_us, clean(a.worker), clean(a.error))
+            for a in self.attempts
+        )
+        await transaction.rows("insert_attempts", *_columns(rows))
+        instances = sorted({row[0] for row in rows})
+        await transaction.rows("forget_attempts", instances, ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE)
 
     async def _take_away(self, transaction: Transaction) -> None:
         if self._cancelled_keys or any(self._cancelled.values()):

@@ -173,6 +173,7 @@ class Judge:
         if unit.releases:
             known.released |= frozenset(unit.releases)
             changes.release(known, unit.releases)
+        changes.attempts += unit.attempts
         for retry in unit.retries:
             changes.retry(retry)
         if unit.cancels or unit.cancel_all:

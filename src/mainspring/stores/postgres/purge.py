@@ -31,6 +31,7 @@ async def purge(transaction: Transaction, found: Sequence[Purgeable], events: in
     await transaction.rows("delete_snapshots", buried)
     await transaction.rows("delete_tasks", buried)
     await transaction.rows("delete_attributes", buried)
+    await transaction.rows("delete_attempts", buried)
     gone = [key for (key,) in await transaction.rows("tombstones", locked)]
     ((removed, position),) = await transaction.rows("purge_events", gone, events)
     left = {key for (key,) in await transaction.rows("with_events", gone)}

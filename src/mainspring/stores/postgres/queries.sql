@@ -478,6 +478,40 @@ DELETE FROM mainspring.attributes WHERE ctid = ANY (ARRAY(
     CROSS JOIN LATERAL (SELECT ctid FROM mainspring.attributes WHERE instance = n.instance OFFSET 0) AS a
 ));
 
+-- name: insert_attempts
+-- Attempts that failed.
+INSERT INTO mainspring.attempts (instance, version, number, began_us, ended_us, worker, error)
+SELECT * FROM unnest(
+    $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::text[], $7::text[]
+)
+ON CONFLICT DO NOTHING;
+
+-- name: forget_attempts
+-- Of these instances: all attempts but the latest so many of each command, and of all together.
+DELETE FROM mainspring.attempts WHERE ctid = ANY (ARRAY(
+    SELECT r.at FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (
+        SELECT
+            ctid AS at,
+            row_number() OVER (PARTITION BY version ORDER BY ended_us DESC, number DESC) AS of_command,
+            row_number() OVER (ORDER BY ended_us DESC, version DESC, number DESC) AS of_instance
+        FROM mainspring.attempts WHERE instance = n.instance OFFSET 0
+    ) AS r
+    WHERE r.of_command > $2::bigint OR r.of_instance > $3::bigint
+));
+
+-- name: delete_attempts
+-- Purged with their instances.
+DELETE FROM mainspring.attempts WHERE ctid = ANY (ARRAY(
+    SELECT a.ctid FROM unnest($1::bigint[]) AS n (instance)
+    CROSS JOIN LATERAL (SELECT ctid FROM mainspring.attempts WHERE instance = n.instance OFFSET 0) AS a
+));
+
+-- name: attempts
+-- By what was sent, then by time.
+SELECT instance, version, number, worker, began_us, ended_us, error FROM mainspring.attempts
+WHERE instance = (SELECT key FROM mainspring.instances WHERE name = $1) ORDER BY version, ended_us, number LIMIT $2;
+
 -- name: insert_attributes
 -- What instances have from now on.
 INSERT INTO mainspring.attributes (instance, name, kind, text, number)

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias, cast
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline, OutlineSpot
@@ -124,6 +125,11 @@ async def instances(ask: Ask, where: InstanceFilter, limit: int, after: int) -> 
 async def attributes(ask: Ask, ref: Ref) -> list[AttributeRow]:
     """Return what an instance can be found by."""
     return [AttributeRow(*row) for row in await ask("attributes", name_of(ref.workflow, ref.id))]
+
+
+async def attempts(ask: Ask, ref: Ref, limit: int) -> list[Attempt]:
+    """Return attempts at what an instance sent that failed."""
+    return [Attempt(*row) for row in await ask("attempts", name_of(ref.workflow, ref.id), limit)]
 
 
 async def outputs(ask: Ask, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:

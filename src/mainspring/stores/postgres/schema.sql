@@ -1,3 +1,15 @@
+CREATE TABLE mainspring.attempts (
+    instance bigint NOT NULL,
+    version bigint NOT NULL,
+    number bigint NOT NULL,
+    began_us bigint,
+    ended_us bigint NOT NULL,
+    worker text COLLATE "C" NOT NULL,
+    error text COLLATE "C"
+);
+
+CREATE UNIQUE INDEX attempts_pkey ON mainspring.attempts USING btree (instance, version, ended_us, number);
+
 CREATE TABLE mainspring.attributes (
     instance bigint NOT NULL,
     number double precision,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
@@ -276,6 +277,9 @@ class PostgresStore:
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await reads.outputs(self._ask, ref, timers, limit)
+
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        return await reads.attempts(self._ask, ref, limit)
 
     async def waiting(self, before_us: int) -> list[Waiting]:
         return await reads.waiting(self._ask, before_us)

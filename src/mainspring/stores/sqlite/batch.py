@@ -222,6 +222,7 @@ class Segment:
         if unit.releases:
             changes.release(unit.releases, worker)
             known.released = self._delicate = True
+        changes.attempts += unit.attempts
         for retry in unit.retries:
             spot = (retry.output.instance, retry.output.version)
             changes.retry(retry, self._facts.outputs.get(spot, ()), damaged=spot in self._facts.damaged)

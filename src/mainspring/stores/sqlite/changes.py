@@ -8,6 +8,7 @@ from typing import Any, Final
 import apsw
 from msgspec.structs import astuple
 
+from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
     ARMED,
@@ -45,6 +46,7 @@ _INPUTS: Final = Ladder(QUERIES["insert_inputs"])
 _DEAD_LETTERS: Final = Ladder(QUERIES["insert_dead_letters"])
 _RESULTS: Final = Ladder(QUERIES["replace_results"])
 _ATTRIBUTES: Final = Ladder(QUERIES["insert_attributes"])
+_ATTEMPTS: Final = Ladder(QUERIES["replace_attempts"])
 _SNAPSHOTS: Final = Ladder(QUERIES["replace_snapshots"])
 
 # Places in an outbox row.
@@ -85,6 +87,7 @@ class Changes:
         self._trimmed: dict[int, tuple[int, int]] = {}
         self.tasks = TaskChanges()
         self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
+        self.attempts: list[Attempt] = []
 
     def output(self, key: int, row: OutputRow, owner: int | None) -> None:
         due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
@@ -203,6 +206,10 @@ class Changes:
         _DEAD_LETTERS.insert(connection, _flat(self._dead_letters))
         _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
         self.tasks.write(connection, self.now_us)
+        if self.attempts:
+            _ATTEMPTS.insert(connection, _flat(astuple(attempt) for attempt in self.attempts))
+            instances = packed([*{attempt.instance for attempt in self.attempts}])
+            change(connection, "forget_attempts", instances, ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE)
         if self.attributes:
             change(connection, "delete_attributes", packed(list(self.attributes)))
             _ATTRIBUTES.insert(

@@ -32,6 +32,7 @@ def purge(transaction: Transaction, found: Sequence[Purgeable], events: int) -> 
     change(connection, "delete_snapshots", packed(buried))
     change(connection, "delete_tasks", packed(buried))
     change(connection, "delete_attributes", packed(buried))
+    change(connection, "delete_attempts", packed(buried))
     gone = [key for (key,) in rows(connection, "tombstones", packed([one.key for one in found]))]
     change(connection, "purge_events", packed(gone), events)
     removed = connection.changes()

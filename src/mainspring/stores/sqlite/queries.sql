@@ -273,6 +273,34 @@ DELETE FROM results WHERE key IN (SELECT key FROM results WHERE expires_us <= ?1
 -- Of instances: they have others now, or were purged.
 DELETE FROM attributes WHERE instance IN (SELECT value FROM json_each(?1));
 
+-- name: replace_attempts
+-- Attempts that failed.
+INSERT OR REPLACE INTO attempts (instance, version, number, worker, began_us, ended_us, error) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: forget_attempts
+-- Of instances: all attempts but the latest so many of each command, and of all together.
+DELETE FROM attempts WHERE (instance, version, ended_us, number) IN (
+    SELECT instance, version, ended_us, number
+    FROM (
+        SELECT
+            instance, version, ended_us, number,
+            row_number() OVER (PARTITION BY instance, version ORDER BY ended_us DESC, number DESC) AS of_command,
+            row_number() OVER (PARTITION BY instance ORDER BY ended_us DESC, version DESC, number DESC) AS of_instance
+        FROM attempts WHERE instance IN (SELECT value FROM json_each(?1))
+    )
+    WHERE of_command > ?2 OR of_instance > ?3
+);
+
+-- name: delete_attempts
+-- Of instances: purged with them.
+DELETE FROM attempts WHERE instance IN (SELECT value FROM json_each(?1));
+
+-- name: attempts
+-- By what was sent, then by time.
+SELECT a.instance, a.version, a.number, a.worker, a.began_us, a.ended_us, a.error
+FROM instances AS i CROSS JOIN attempts AS a ON a.instance = i.key
+WHERE i.workflow = ?1 AND i.id = ?2 ORDER BY a.version, a.ended_us, a.number LIMIT ?3;
+
 -- name: insert_attributes
 -- What instances have from now on.
 INSERT INTO attributes (instance, name, kind, text, number) VALUES (?, ?, ?, ?, ?);

@@ -9,6 +9,7 @@ import apsw
 from msgspec.structs import astuple
 
 from mainspring.errors import DamagedRecordError
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline, OutlineSpot
@@ -127,6 +128,11 @@ def _instances(
 def attributes(connection: apsw.Connection, ref: Ref) -> list[AttributeRow]:
     """Return what an instance can be found by."""
     return [AttributeRow(*row) for row in rows(connection, "attributes", ref.workflow, ref.id)]
+
+
+def attempts(connection: apsw.Connection, ref: Ref, limit: int) -> list[Attempt]:
+    """Return attempts at what an instance sent that failed."""
+    return [Attempt(*row) for row in rows(connection, "attempts", ref.workflow, ref.id, limit)]
 
 
 def outputs(connection: apsw.Connection, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:

@@ -1,3 +1,14 @@
+CREATE TABLE attempts (
+    instance INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    began_us INTEGER,
+    ended_us INTEGER NOT NULL,
+    error TEXT,
+    PRIMARY KEY (instance, version, ended_us, number)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE attributes (
     instance INTEGER NOT NULL,
     name TEXT NOT NULL,

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import apsw
 
 from mainspring.errors import StoreClosedError
+from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
@@ -219,6 +220,9 @@ class SqliteStore:
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return await self._read(lambda connection: reads.outputs(connection, ref, timers, limit))
+
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        return await self._read(lambda connection: reads.attempts(connection, ref, limit))
 
     async def waiting(self, before_us: int) -> list[Waiting]:
         return await self._read(lambda connection: reads.waiting(connection, before_us))

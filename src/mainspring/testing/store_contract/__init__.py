@@ -12,6 +12,7 @@ call `pytest.register_assert_rewrite("mainspring.testing.store_contract")` befor
 
 from __future__ import annotations
 
+from mainspring.testing.store_contract.attempts import AttemptTests
 from mainspring.testing.store_contract.claims import ClaimTests
 from mainspring.testing.store_contract.commits import CommitTests
 from mainspring.testing.store_contract.dead_letters import DeadLetterTests
@@ -49,6 +50,7 @@ class StoreContract(
     WorkerTests,
     SuspectTests,
     DeadLetterTests,
+    AttemptTests,
     ReadingTests,
     SearchTests,
     OutlineTests,
