@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit
+from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit, Retry
 from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.errors import WiringError
+from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import QUICK, fail_once
 from tests.support.apps import MakeApp
@@ -98,6 +99,30 @@ def test_a_subscriber_that_ends_in_an_odd_way_is_tried_again_and_buried(
             await until(lambda: idle(app))
             [letter] = await app.dead_letters()
             assert "gave up" in letter.reason
+
+    run(main)
+
+
+def test_attempts_at_a_publication_that_failed_are_kept(make_app: MakeApp) -> None:
+    clock = VirtualClock()
+
+    async def main() -> None:
+        app = make_app(clock)
+
+        @app.subscribe(retry=Retry(max_attempts=2, first=timedelta(0), cap=timedelta(0)), name="deaf")
+        async def deaf(event: News) -> None:
+            clock.advance(3)
+            raise ConnectionError("down")
+
+        async with app:
+            await app.publish(News("n-1"))
+            await until(lambda: idle(app))
+            store = app.engine.store
+            [letter] = await store.dead_letters(10)
+            made = await store.attempts(Ref(letter.workflow, letter.instance), 10)
+            assert [(one.number, one.duration_us, one.error) for one in made] == [
+                (number, 3_000_000, "deaf: ConnectionError: down") for number in (1, 2)
+            ]
 
     run(main)
 

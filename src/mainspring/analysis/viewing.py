@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from mainspring.analysis.redaction import Redaction
+from mainspring.port.attempts import Attempt
 from mainspring.port.pages import Page
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref
 from mainspring.port.searching import Found
@@ -53,6 +54,9 @@ class ViewedStore:
 
     async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
         return [self._shown(claim) for claim in await self._store.outputs(ref, timers, limit)]
+
+    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
+        return [self._shown(one) for one in await self._store.attempts(ref, limit)]
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         found = await self._store.dead_letters(limit, after, ids)

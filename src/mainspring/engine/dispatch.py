@@ -416,6 +416,11 @@ class Dispatcher:
         )
         self._committer.persist(unit, lambda _: self._due_at(now_us + delay_us))
 
+    def tried(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> None:
+        """Keep the last attempt, behind which there is no retry."""
+        last = self._attempt(claim, number, began_us, error)
+        self._committer.persist(Unit(claim.workflow, claim.instance, attempts=(last,)))
+
     def _attempt(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> Attempt:
         instance, version = claim.output.instance, claim.output.version
         return Attempt(instance, version, number, self.worker, began_us, self._store.now_us(), error)
@@ -430,8 +435,7 @@ class Dispatcher:
         text = job.own(error_text(error))
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
         letter = self.letter(job.claim, reason, text, attempts)
-        last = self._attempt(job.claim, attempts, job.started_us or None, text)
-        self._committer.persist(Unit(job.claim.workflow, job.claim.instance, attempts=(last,)))
+        self.tried(job.claim, attempts, job.started_us or None, text)
         self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
     def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:

@@ -143,7 +143,7 @@ class Subscriptions:
 
     async def _tell(self, publication: Publication) -> None:
         """Call the subscribers. Whatever happens, the message is settled, tried again or buried."""
-        job = publication.job
+        job, began_us = publication.job, self._store.now_us()
         try:
             failures: list[tuple[Handler, Exception]] = []
             held = ""
@@ -156,9 +156,9 @@ class Subscriptions:
                     failures.append((handler, error))
             if held:
                 attempts = job.claim.attempts + bool(failures)
-                self._dispatcher.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang")
+                self._dispatcher.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
             elif failures:
-                self._again_or_bury(job.claim, failures)
+                self._again_or_bury(job.claim, failures, began_us)
             else:
                 self._settle(job.claim, job.message, publication.targets, ())
         except Exception as error:
@@ -198,13 +198,15 @@ class Subscriptions:
         finally:
             self._observer.attempted(handler.name, job, outcome, self._store.now_us())
 
-    def _again_or_bury(self, claim: OutputClaim, failures: list[tuple[Handler, Exception]]) -> None:
+    def _again_or_bury(self, claim: OutputClaim, failures: list[tuple[Handler, Exception]], began_us: int) -> None:
         attempts = claim.attempts + 1
         for handler, error in failures:
             if handler.options.retry.wants_another(error, attempts):
                 delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
-                self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}")
+                self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
                 return
+        last, error = failures[0]
+        self._dispatcher.tried(claim, attempts, began_us, f"{last.name}: {error_text(error)}")
         names = ", ".join(handler.name for handler, _ in failures)
         self._dispatcher.bury(claim, f"{names} gave up", failures[0][1])
 

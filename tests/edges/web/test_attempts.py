@@ -4,8 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from mainspring import Context, Mainspring
+from mainspring.analysis.redaction import Redaction
+from mainspring.analysis.viewing import viewed
+from mainspring.port.attempts import Attempt
+from mainspring.port.records import EventRow, Ref, Unit
+from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
 from tests.edges.web.support import served
 from tests.engine.jobs import QUICK, Done, Job, Start, Work, job
 from tests.support.running import run
@@ -58,5 +65,17 @@ def test_an_attempt_is_in_the_page_of_what_was_sent(tmp_path: Path) -> None:
             ]
             log = await app.instance(Job, "j-1").log()
             assert [(line.version, line.what) for line in log] == seen
+
+    run(main)
+
+
+def test_whoever_may_not_see_errors_sees_kinds_of_them_in_attempts() -> None:
+    async def main() -> None:
+        store = MemoryStore(VirtualClock())
+        await store.commit(0, [Unit("Job", "j-1", expected_version=0, events=(EventRow(1, "Began", 0),))])
+        made = Attempt(1, 3, 1, "host:4711", 1, 2, "ConnectionError: 4111 was refused")
+        await store.commit(0, [Unit("Job", "j-1", attempts=(made,))])
+        (seen,) = await viewed(store, Redaction(payloads=True, fields=["card"])).attempts(Ref("Job", "j-1"), 10)
+        assert seen == replace(made, error="ConnectionError")
 
     run(main)
