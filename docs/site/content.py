@@ -39,6 +39,7 @@ NAME: Final = Holding("names, ids, keys, people", "readable by design", "the sam
 NONE: Final = Holding("no content: numbers, times, statuses, checksums", "the same", "the same")
 
 COLUMNS: Final[dict[str, dict[Holding, str]]] = {
+    "attempts": {ERROR: "error", NAME: "worker", NONE: "instance version number began_us ended_us"},
     "attributes": {ATTRIBUTE: "text number", NAME: "name", NONE: "instance kind"},
     "checkpoints": {KIND: "error", NAME: "name", NONE: "generation version status position updated_us"},
     "dead_letters": {
