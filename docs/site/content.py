@@ -303,7 +303,10 @@ SENDERS: Final[dict[str, tuple[str, Holding]]] = {
     "brokers/sink.py": ("to brokers: what goes to a sink, and replies to who asked through a broker", SENT),
     "remote/service.py": ("to handlers elsewhere: the commands that they carry out", SENT),
     "remote/webhooks.py": ("to webhooks: what they want to hear of", SENT),
-    "remote/client.py": ("by HTTP: for handlers elsewhere and webhooks", Holding("what they give it", "opened", "not redacted")),
+    "remote/client.py": (
+        "by HTTP: for handlers elsewhere and webhooks",
+        Holding("what they give it", "opened", "not redacted"),
+    ),
     **{
         f"brokers/{broker}{part}.py": ("by the protocol of a broker", CARRIED)
         for broker, parts in {

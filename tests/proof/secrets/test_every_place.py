@@ -228,7 +228,7 @@ UNCALLED: Final = {
         "the vault has no schedules, whose messages are written in code",
     ),
     "migrate": "the vault has one version",
-    "dead-letters edit": "it opens an editor; what it prints is what `dead-letters retry` prints",
+    "dead-letters edit": "it carries a message out that was corrected, and prints what `dead-letters retry` prints",
     "new": "it asks no database",
     **dict.fromkeys(("worker", "studio", "demo"), "they run until they are stopped; they print their log"),
 }
