@@ -21,16 +21,19 @@ import pytest
 
 from docs.site import content, places
 from mainspring import Mainspring
+from mainspring.brokers import Brokers
+from mainspring.brokers.memory import MemoryBroker
 from mainspring.telemetry import logs
 from mainspring.web.api import api
 from tests.edges.cli.conftest import call
 from tests.edges.telemetry.spans import Spans
 from tests.edges.web.support import asked, bearer
 from tests.proof.secrets.looking import columns_of_file, columns_of_server, in_bytes, in_server, in_tables
-from tests.proof.secrets.test_shown_bytes import EDITED, looked_at, made, with_groups
-from tests.proof.secrets.vault import Do, add_all, go, secret
+from tests.proof.secrets.test_shown_bytes import EDITED, SEALS, looked_at, made, with_groups
+from tests.proof.secrets.vault import Do, Open, Told, add_all, go, secret
 from tests.support.postgres.server import postgres_url
 from tests.support.running import run
+from tests.support.waiting import until
 
 CONTENT: Final = {content.BODY, content.ERROR, content.KIND}
 # Content is there only where today's code goes otherwise than what was recorded: `test_what_if_counts_…` sees it.
@@ -163,6 +166,8 @@ def test_content_is_shown_on_the_routes_of_content_and_on_no_others(tmp_path: Pa
 
 APP: Final = """
 from mainspring import Mainspring
+from mainspring.brokers import Brokers
+from mainspring.brokers.memory import MemoryBroker
 from tests.proof.secrets.vault import add_all
 app = Mainspring("sqlite:///vault.db")
 add_all(app)
@@ -298,6 +303,26 @@ def test_spans_tell_content_by_the_attributes_of_content_and_by_no_others(tmp_pa
     assert {name for name, _ in told} - set(said) == set()
     found = {name for name, value in told if in_bytes(str(value).encode())}
     assert found == holding(said, content.SAID)
+
+
+# ---- what is sent to others
+
+
+def test_what_goes_to_a_broker_is_opened_there() -> None:
+    async def main() -> None:
+        app, broker = Mainspring("memory://", seal=SEALS["sealed"]), MemoryBroker()
+        add_all(app)
+        brokers = Brokers(app, "vault")
+        brokers.add("main", broker)
+        brokers.endpoint("told", "main", "told")
+        brokers.publish(Told, to="told")
+        async with app:
+            await app.send(Open("publishes", secret("opens")))
+            await app.send(Do("publishes", "publishes", secret("publishes")))
+            (message,) = await until(lambda: broker.log("told"))
+        assert in_bytes(message.body) == {secret("publishes")}
+
+    run(main)
 
 
 # ---- completeness
