@@ -103,6 +103,6 @@ async def _run(settings: Settings) -> Figures:
             raise NotDoneError(f"{expected} was to come out of {receipt}, and it is {summed}")
         while (await app.stats()).outbox:  # noqa: ASYNC110  nobody signals this: rows are asked
             await asyncio.sleep(POLL_SECONDS)
-        await all_completed(app, settings.n + 2)
+        await all_completed(app, settings.n + 1)
         committed = {"units": app.engine.committer.committed, "batches": app.engine.committer.batches}
     return {**meter.figures(settings.n), **committed, "rss_mb": rss_mb()}

@@ -151,6 +151,7 @@ ROUTES: Final[dict[Holding, str]] = {
         GET /api/workflows/{name}/documentation
         GET /api/analytics
         GET /api/metrics
+        GET /api/openapi.json
         GET /api/workflows
         GET /api/workers
         GET /api/schedules
@@ -284,6 +285,10 @@ FILES: Final[dict[str, tuple[str, Holding]]] = {
     "analysis/files.py": ("diagrams and documentation, and their part files", WRITTEN),
     "analysis/ocel.py": ("objects of an export to OCEL, in the folder for temporary files until it ends", NAMES),
     "analysis/old_code.py": ("older code, in the folder for temporary files until `what-if --against` ends", NAMES),
+    "analysis/old_process.py": (
+        "no file: states that older code comes to, through a pipe to the `what-if` that asked",
+        Holding("content", "opened", "not redacted: whoever runs it has the database"),
+    ),
     "app/archive.py": ("the archive of a purge", Holding("content", "sealed", "as it is")),
     "app/histories.py": ("golden histories", RECORDED),
     "cli/demo.py": ("the database of the demo, until it ends", Holding("made up", "not sealed", "as it is")),
@@ -297,16 +302,44 @@ FILES: Final[dict[str, tuple[str, Holding]]] = {
     "stores/sqlite/workers.py": ("lock files of workers", Holding("no content", "empty", "never shown")),
 }
 
+# ---- what is sent to others, by the module that does it
+SENT: Final = Holding("content, with its envelope", "opened", "not redacted: they are to read it")
+CARRIED: Final = Holding("what the sink gives it", "opened", "not redacted")
+SENDERS: Final[dict[str, tuple[str, Holding]]] = {
+    "brokers/sink.py": ("to brokers: what goes to a sink, and replies to who asked through a broker", SENT),
+    "remote/service.py": ("to handlers elsewhere: the commands that they carry out", SENT),
+    "remote/webhooks.py": ("to webhooks: what they want to hear of", SENT),
+    "remote/client.py": (
+        "by HTTP: for handlers elsewhere and webhooks",
+        Holding("what they give it", "opened", "not redacted"),
+    ),
+    **{
+        f"brokers/{broker}{part}.py": ("by the protocol of a broker", CARRIED)
+        for broker, parts in {
+            "kafka": ("", "_subscription"),
+            "nats": ("", "_publishing", "_subscription", "_turn"),
+            "rabbitmq": ("", "_subscription"),
+            "redis": ("", "_subscription"),
+        }.items()
+        for part in parts
+    },
+}
+
 HEAD = """\
 # Where content is
 
 <!-- Written by `make docs` from the code; what is changed here is lost. -->
 
-Every place where something of a message, a state, a result or an error is kept or shown, and what a
+Every place where mainspring keeps, shows or sends something of a message, a state, a result or an error, and what a
 [seal](../how-to/protect-data.md) that hides, and [`redact`](../how-to/http.md), make of it. Which places there are,
-the code says, and one that nobody has said a word about fails the tests. The words are tried with marked secrets that
-go every way: without a seal they are found in the places of content and in no others; with one, in no column, log, span
-or archive; with `redact`, on no route.
+the code says, and one that nobody has said a word about fails the tests. Modules that write files or send are known by
+the calls and libraries that they use.
+
+The words about columns, routes, commands and spans are tried with marked secrets that go every way: without a seal they
+are found in those of content and in no others; with one, in no column, log, span or archive; with `redact`, on no
+route. Routes and commands that this does not reach are named, with the reason, in
+[the test](../../tests/proof/secrets/test_every_place.py). That the other fields of the log, the labels of metrics and
+the live `stats` have no content is said from their code; nothing searches them without a seal.
 
 Put no secret into what is *readable by design*: names, ids, keys, attributes, titles, roles, people. Tables of your own
 projections are yours, and so is what your handlers log, send and write. What is refused may quote what was asked for,
@@ -334,7 +367,9 @@ def page() -> str:
         "\n## Told by spans\n\n"
         + _table("attributes", {"status": SAID} | said("span attributes", SPANS, places.all_span_attributes())),
         "\n## Told by metrics\n\n" + _table("labels", said("metric labels", LABELS, places.all_labels())),
-        "\n## Written to files\n\n" + _files(),
+        "\n## Sent to others\n\n" + _by_module("senders", SENDERS, places.all_senders(), "what is sent", "sent by"),
+        "\n## Written to files\n\n"
+        + _by_module("writers of files", FILES, places.all_writers(), "files", "written by"),
     ]
     return "".join(parts)
 
@@ -398,11 +433,13 @@ def _table(what: str, held: Mapping[str, Holding]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _files() -> str:
-    known = [(module, holding) for module, (_, holding) in FILES.items()]
-    held = _whole("writers of files", known, places.all_writers())
-    lines = [f"| files | {HOLD} | written by |", "|---|---|---|---|---|"]
-    for module, holding in held.items():
-        by = f"[`{module}`](../../src/mainspring/{module})"
-        lines.append(f"| {FILES[module][0]} | {' | '.join(holding)} | {by} |")
+def _by_module(
+    what: str, words: Mapping[str, tuple[str, Holding]], there: Iterable[str], column: str, done_by: str
+) -> str:
+    held = _whole(what, [(module, holding) for module, (_, holding) in words.items()], list(there))
+    rows: dict[tuple[str, Holding], list[str]] = {}
+    for module in held:
+        rows.setdefault(words[module], []).append(f"[`{module}`](../../src/mainspring/{module})")
+    lines = [f"| {column} | {HOLD} | {done_by} |", "|---|---|---|---|---|"]
+    lines += [f"| {text} | {' | '.join(holding)} | {' · '.join(by)} |" for (text, holding), by in rows.items()]
     return "\n".join(lines) + "\n"

@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import click
 
 from docs.site import routes, tables
+from mainspring import Mainspring
 from mainspring.cli.group import commands
 from mainspring.telemetry.instruments import Instruments
+from mainspring.web import api
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src/mainspring"
+# Libraries by which one speaks with somebody else's server.
+CLIENTS = (
+    *("aio_pika", "aiohttp", "aiokafka", "aiormq", "http.client", "httpcore", "httpx", "nats", "redis", "requests"),
+    *("smtplib", "urllib.request", "websockets"),
+)
+# What makes envelopes of messages, and writes them.
+ENVELOPING = {"envelope_of", "written"}
+WRITERS = (
+    *("write_text", "write_bytes", ".touch", "mkstemp", "mkdtemp", "TemporaryDirectory", "TemporaryFile"),
+    *("FileHandler", ".backup", "shutil.copy", "shutil.copy2", "shutil.copyfile", "shutil.copytree", "shutil.move"),
+    *("shutil.copyfileobj", "shutil.make_archive"),
+)
+# They write if their mode says so.
+OPENERS = ("open", "fdopen", "ZipFile")
+# Reading one word of each call is cheap; writing each out as text is not.
+MAY_WRITE = (*(name.rpartition(".")[2] for name in WRITERS), *OPENERS, "Connection")
 
 
 def all_columns() -> list[str]:
@@ -31,10 +50,10 @@ def columns_of(store: str) -> list[str]:
     return [f"{table}.{name}" for table in sorted(schema) for name in schema[table]]
 
 
+@cache
 def all_routes() -> list[str]:
     """Return all routes, as in `GET /api/timers`."""
-    paths = routes.document()["paths"]
-    return [f"{method.upper()} {path}" for path, methods in paths.items() for method in methods]
+    return [route.replace(":path}", "}") for route in routes.listed(api(Mainspring("memory://")).routes)]
 
 
 def all_commands() -> list[str]:
@@ -61,23 +80,69 @@ def all_labels() -> list[str]:
     return sorted({label for instrument in Instruments() for label in instrument.definition.labels})
 
 
+@cache
 def all_writers() -> list[str]:
     """Return the modules that write files, as far as their code shows it."""
-    return [
-        path.relative_to(SOURCE).as_posix()
-        for path in sorted(SOURCE.rglob("*.py"))
-        if any(_writes(node) for node in ast.walk(ast.parse(path.read_text())))
-    ]
+    return [name for name, module in _modules().items() if writes(module)]
+
+
+@cache
+def all_senders() -> list[str]:
+    """Return the modules that make envelopes for others, or speak with the server of somebody else.
+
+    The database is none: what is kept there, its columns tell. Spans and metrics go where their provider sends them.
+    """
+    return [name for name, module in _modules().items() if sends(module)]
+
+
+@cache
+def _modules() -> dict[str, ast.Module]:
+    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+
+
+def sends(module: ast.AST) -> bool:
+    """Tell whether a module sends something elsewhere.
+
+    >>> sends(ast.parse("from nats.aio.client import Client")), sends(ast.parse("import socket"))
+    (True, False)
+    """
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import) and any(_is_client(each.name) for each in node.names):
+            return True
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            named = {each.name for each in node.names}
+            if _is_client(node.module) or (node.module == "mainspring.codec.wire" and named & ENVELOPING):
+                return True
+    return False
+
+
+def _is_client(library: str) -> bool:
+    return any(library == each or library.startswith(f"{each}.") for each in CLIENTS)
+
+
+def writes(module: ast.AST) -> bool:
+    """Tell whether a module writes a file.
+
+    >>> writes(ast.parse("path.open(mode='w')")), writes(ast.parse("path.open()"))
+    (True, False)
+    """
+    return any(_writes(node) for node in ast.walk(module))
 
 
 def _writes(node: ast.AST) -> bool:
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and "VACUUM INTO" in node.value
     if not isinstance(node, ast.Call):
         return False
-    called, told = ast.unparse(node.func), ", ".join(ast.unparse(each) for each in node.args)
-    if called.endswith(("write_text", "write_bytes", "mkstemp", "TemporaryDirectory", "TemporaryFile")):
+    last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if not last.endswith(MAY_WRITE):
+        return False
+    called = ast.unparse(node.func)
+    told = ", ".join(ast.unparse(each) for each in [*node.args, *(each.value for each in node.keywords)])
+    if called.endswith(WRITERS):
         return True
     if called == "apsw.Connection":
-        return not any("READONLY" in ast.unparse(each.value) for each in node.keywords)
+        return "READONLY" not in told
     if called == "os.open":
         return "O_CREAT" in told
-    return called.rpartition(".")[2] == "open" and re.search(r"'[rb]*[wax+]", told) is not None
+    return called.rpartition(".")[2] in OPENERS and re.search(r"'[rb]*[wax+]", told) is not None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from fastapi.routing import APIRoute
 
 from mainspring import Mainspring
 from mainspring.web import api
@@ -21,6 +24,17 @@ def document() -> dict[str, Any]:
     True
     """
     return api(Mainspring("memory://")).openapi()
+
+
+def listed(routes: Sequence[Any], prefix: str = "") -> list[str]:
+    """Return the routes of an app as it serves them, as in `GET /api/timers`: also those that it does not describe."""
+    found: list[str] = []
+    for route in routes:
+        if isinstance(route, APIRoute):
+            found += [f"{method} {prefix}{route.path}" for method in sorted(route.methods or ())]
+        else:  # what is neither a route nor a router has to be told here what it is
+            found += listed(route.original_router.routes, prefix + route.include_context.prefix)
+    return found
 
 
 def written() -> str:

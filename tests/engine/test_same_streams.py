@@ -111,7 +111,10 @@ def test_the_same_inputs_give_the_same_streams_on_every_store(
         app = TimeGoesOn(url, runtime=Runtime(clock), store=own)
         stores.append(await told(app, clock, script))
 
+    run(lambda: on("memory", "memory://"))
+    run(lambda: on("sqlite", f"sqlite:///{folder / 'test.db'}"))
+    assert stores[1] == stores[0]
+    # Last: where there is no server it is skipped.
     with clean_schema() as schema:
-        for name, url in (("memory", "memory://"), ("sqlite", f"sqlite:///{folder / 'test.db'}"), ("postgres", schema)):
-            run(lambda name=name, url=url: on(name, url))
-    assert all(found == stores[0] for found in stores[1:])
+        run(lambda: on("postgres", schema))
+    assert stores[2] == stores[0]

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.runtime import Runtime
+from mainspring.engine.runtime import Runtime, SystemClock
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, EVENTS_FROM_END
 from mainspring.errors import (
     DamagedRecordError,
@@ -317,6 +317,22 @@ def test_who_stopped_waiting_for_a_reason_of_its_own_leaves_no_error_behind(
             assert left_behind == []
 
     run(main)
+
+
+class OwnSleep(SystemClock):
+    """The machine's clock, but for its sleep."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(0)
+
+
+def test_who_waits_by_a_clock_that_sleeps_otherwise_sleeps_as_it_does() -> None:
+    async def main() -> None:
+        future = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout(30):
+            assert not await Runtime(OwnSleep()).wait(future, DAY.total_seconds())
+
+    asyncio.run(main())
 
 
 def test_who_waits_by_the_machines_clock_waits_so_long_at_most_and_ends_nothing() -> None:

@@ -48,5 +48,6 @@ def test_a_dead_letter_that_was_erased_and_died_again_is_called_erased_once(tmp_
         (erased,) = await store.dead_letters(10)
         await store.commit(0, [Unit("Job", "ann", dead_letters=(replace(erased, id=0, message_id="m-2"),))])
         assert [each.type for each in await store.dead_letters(10)] == ["erased:Work"] * 2
+        await store.close()
 
     asyncio.run(main())

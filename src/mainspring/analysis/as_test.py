@@ -8,7 +8,7 @@ then     what was decided, and the state after it
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, cast
 
@@ -146,6 +146,8 @@ class _Writer:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         self._imports: dict[str, set[str]] = {}
+        # The names that are hidden in the message or state that is being written.
+        self._hidden: Collection[str] | None = None
 
     def uses(self, module: str, name: str) -> None:
         if module != _BUILT_IN:
@@ -180,7 +182,7 @@ class _Writer:
             return f"{self.name(type(value))}.{value.name}"
         fields = fields_of(value)
         if fields is not None:
-            return self._record(value, self.name(cast("type[Any]", type(value))), fields)
+            return self._content(value, self.name(cast("type[Any]", type(value))), fields)
         if isinstance(value, list | tuple) and type(cast("object", value)) in (list, tuple):
             return self._sequence(cast("Sequence[Any]", value))
         if isinstance(value, Mapping) and type(cast("object", value)) is dict:
@@ -193,7 +195,8 @@ class _Writer:
         return self._plain(value)
 
     def _item(self, key: Any, value: Any) -> str:
-        return f"{self.value(key)}: {self.value(MARKER if self._redaction.hides('', key) else value)}"
+        hidden = self._redaction.within("", None) if self._hidden is None else self._hidden
+        return f"{self.value(key)}: {self.value(MARKER if key in hidden else value)}"
 
     def call(self, function: str, arguments: Sequence[str]) -> str:
         """Return a call in one line, or in one for each argument."""
@@ -203,10 +206,21 @@ class _Writer:
         inside = "".join(f"\n{_INDENT}{_shifted(argument)}," for argument in arguments)
         return f"{function}({inside}\n)"
 
+    def _content(self, value: Any, name: str, fields: Mapping[str, Any]) -> str:
+        """Return a message, a state or a part of one: what is hidden in it is hidden in all its parts."""
+        outer = self._hidden
+        self._hidden = self._redaction.within(type_of(cast("type[Any]", type(value))).name, outer)
+        try:
+            return self._record(value, name, fields)
+        finally:
+            self._hidden = outer
+
     def _record(self, value: Any, name: str, fields: Mapping[str, Any]) -> str:
         type_name = type_of(cast("type[Any]", type(value))).name
         told = [
-            f"{field}={MARKER!r}" if self._redaction.hides(type_name, field) else f"{field}={self.value(each)}"
+            f"{field}={MARKER!r}"
+            if self._redaction.hides(type_name, field, self._hidden)
+            else f"{field}={self.value(each)}"
             for field, each in fields.items()
         ]
         return self.call(name, told)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, cast
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
+from mainspring.codec.naming import WHOLE, naming_of
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import Registry
@@ -56,6 +57,7 @@ class Redaction:
     """What is left out. Without `payloads` no message leaves; with them, all but the `fields`.
 
     A field is named alone, `card`, wherever it stands; or with the type of its message, `PlaceOrder.card`.
+    `check` makes the types of an app known: without it, names are taken as they are.
 
     >>> redaction = Redaction(payloads=True, fields=["card"])
     >>> redaction.outgoing(EventRow(2, "Received", 0, "PlaceOrder", 1, b'{"order_id":"o-1","card":"4111"}')).body
@@ -66,33 +68,62 @@ class Redaction:
         self.payloads = payloads
         self.fields = tuple(dict.fromkeys(fields))
         self._anywhere = {field for field in self.fields if "." not in field}
-        self._of_type: dict[str, set[str]] = {}
+        self._scoped: dict[str, set[str]] = {}
         for field in self.fields:
             type, dot, name = field.rpartition(".")
             if not name or (dot and not type):
                 raise SettingError("redact", field, "Name fields as in card or PlaceOrder.card.")
             if dot:
-                self._of_type.setdefault(type, set()).add(name)
-        names = self._anywhere.union(*self._of_type.values())
-        # Most messages hold none of them, and need not be read. What failures say is hidden with any field.
-        self._marks = [name.encode() for name in (*names, *chain(*_FAILURES.values()))] if names else []
-        told = "|".join(re.escape(name) for name in sorted(names))
-        self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if names else None
+                self._scoped.setdefault(type, set()).add(name)
+        self._registry: Registry | None = None
+        self._size = 0
+        self._hidden: dict[str, set[str]] = {}
+        self._hide({type: self._anywhere | names for type, names in self._scoped.items()})
 
     def check(self, registry: Registry) -> None:
-        """Refuse a field of a type that an app does not have: it would hide nothing, and nobody would know.
+        """Know the types of an app, and refuse a field of one that it does not have: that would hide nothing.
 
-        One that has had other names is hidden under all of them.
+        A field is hidden under all names that it has in code and in storage, and so is one of a type that has had other
+        names. Where a type stands within another, its fields are hidden in that one; and where nobody knows of what
+        type something is, those of all types are.
         """
-        codecs = [registry.codec, *(registry.codec.states(entry.workflow.__class__) for entry in registry.entries())]
-        for type, names in list(self._of_type.items()):
-            found = {name for codec in codecs for name in codec.names_of(type)}
-            if registry.workflows and not found:
+        if not self.fields:
+            return
+        self._registry = registry
+        found = self._read(registry)
+        for type, names in self._scoped.items():
+            if registry.workflows and type not in found:
                 own = min(names)
                 fix = f"Name a type of message or state; {own} alone is hidden wherever it stands, in parts too."
                 raise SettingError("redact", f"{type}.{own}", fix)
-            for name in found:
-                self._of_type.setdefault(name, set()).update(names)
+
+    def _read(self, registry: Registry) -> dict[str, set[str]]:
+        """Read the types of an app, and return what is hidden in each."""
+        codecs = [registry.codec, *(registry.codec.states(entry.workflow.__class__) for entry in registry.entries())]
+        found: dict[str, set[str]] = {}
+        unsaid: list[str] = []
+        for name, cls in ((name, cls) for codec in codecs for name, cls in codec.classes().items()):
+            naming = naming_of(cls)
+            fields = self._anywhere.union(*(self._scoped[type] for type in naming.types & self._scoped.keys()))
+            # States of several workflows may have one name.
+            found.setdefault(name, set()).update(naming.names(fields))
+            if naming.open:
+                unsaid.append(name)
+        everything = self._anywhere.union(*self._scoped.values(), *found.values()) - {WHOLE}
+        for name in unsaid:
+            found[name] |= everything
+        self._hide(found)
+        self._size = _size(registry)
+        return found
+
+    def _hide(self, hidden: dict[str, set[str]]) -> None:
+        everything = self._anywhere.union(*self._scoped.values(), *hidden.values()) - {WHOLE}
+        self._everything = everything
+        # Most messages hold none of them, and need not be read. What failures say is hidden with any field.
+        self._marks = [name.encode() for name in (*everything, *chain(*_FAILURES.values()))] if everything else []
+        told = "|".join(re.escape(name) for name in sorted(everything))
+        self._told = re.compile(rf"\b({told})(['\"]?\s*[=:]\s*){_QUOTED}") if everything else None
+        self._hidden = hidden
 
     def outgoing(self, row: EventRow) -> Outgoing:
         """Return what may be said of an event."""
@@ -111,17 +142,20 @@ class Redaction:
         redacted = (shown, detail) != (body, row.detail) and gone is None
         return Outgoing(type, shown, detail, gone, redacted)
 
-    def hides(self, type: str, field: str) -> bool:
-        """Tell whether a field of a type of message is redacted."""
-        return field in self._names(type) or bool(self.fields and (type, field) in _SAID)
+    def hides(self, type: str, field: str, outer: Collection[str] | None = None) -> bool:
+        """Tell whether a field of a type is redacted, within another where `outer` are."""
+        return field in self.within(type, outer) or bool(self.fields and (type, field) in _SAID)
 
     def body(self, type: str, body: bytes) -> bytes:
         """Return the body of a message with the marker in place of what is redacted."""
+        names = self._names(type)
+        if WHOLE in names:
+            return json.encode(MARKER)
         # A name may be written with escapes, which only reading shows.
         if not self._marks or (b"\\" not in body and not any(mark in body for mark in self._marks)):
             return body
         decoded: Any = json.decode(body)
-        shown = self._value(decoded, self._names(type), _HOLDERS.get(type))
+        shown = self._value(decoded, names, _HOLDERS.get(type))
         return body if shown == decoded else json.encode(shown)
 
     def restored(self, type: str, given: bytes, stored: bytes) -> bytes:
@@ -135,7 +169,8 @@ class Redaction:
             known = json.decode(stored)
         except UNREADABLE:
             known = None
-        return json.encode(self._restored(json.decode(given), known, self._names(type)))
+        names, decoded = self._names(type), json.decode(given)
+        return json.encode(known if WHOLE in names and decoded == MARKER else self._restored(decoded, known, names))
 
     def data(self, data: Any) -> Any:
         """Return data that has no type of its own, with the marker in place of what is redacted.
@@ -143,7 +178,7 @@ class Redaction:
         >>> Redaction(payloads=True, fields=["card"]).data({"order": {"card": "4111", "amount": 7}})
         {'order': {'card': '[redacted]', 'amount': 7}}
         """
-        return self._value(data, self._anywhere)
+        return self._value(data, self._everything)
 
     def error(self, text: str) -> str:
         """Return what may be told of an error: where anything is redacted its kind, for it may quote that in any way.
@@ -172,13 +207,26 @@ class Redaction:
         """
         return text if self._told is None else self._told.sub(rf"\1\2{MARKER}", text)
 
+    def within(self, type: str, outer: Collection[str] | None) -> Collection[str]:
+        """Return which names are hidden in a type that stands in another where `outer` are; None: it stands alone.
+
+        >>> sorted(Redaction(fields=["Order.card", "note"]).within("Line", {"card"}))
+        ['card']
+        """
+        return self._names(type) if outer is None else {*outer, *self._hidden.get(type, ())}
+
     def _names(self, type: str) -> set[str]:
-        return self._anywhere | self._of_type.get(type, set())
+        hidden = self._hidden.get(type)
+        if hidden is None and type and self._registry is not None and _size(self._registry) != self._size:
+            hidden = self._read(self._registry).get(type)  # added since
+        if hidden is not None:
+            return hidden
+        return self._everything if self._registry is not None or not type else self._anywhere
 
     def _names_in(self, fields: Mapping[str, Any], names: set[str]) -> set[str]:
         tag = fields.get("$type")
         said = chain(*(said for shape, said in _FAILURES.items() if self.fields and shape <= fields.keys()))
-        return (names | self._names(tag) if isinstance(tag, str) else names).union(said)
+        return (names | self._hidden.get(tag, set()) if isinstance(tag, str) else names).union(said)
 
     def _value(self, value: Any, names: set[str], holder: str | None = None) -> Any:
         if isinstance(value, dict):
@@ -241,6 +289,11 @@ class Redaction:
         if packed is None:
             return None
         return Packed(packed.type, packed.version, Raw(self.body(packed.type, bytes(packed.body))))
+
+
+def _size(registry: Registry) -> int:
+    """Return a number that grows with what is added to an app."""
+    return len(registry.codec.versions()) + sum(1 for _ in registry.entries())
 
 
 def _unmarked(name: str, value: Any, stored: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.replaying import envelope_of
-from mainspring.errors import told
+from mainspring.errors import ErasedError, told
 from mainspring.port.records import EventRow, Ref
 from mainspring.port.store import Store
 
@@ -77,7 +77,7 @@ class Moment(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
-    """Why nothing can be told from a version on: today's code cannot read or fold its event.
+    """Why nothing can be told from a version on: today's code cannot read or fold its event, or it was `erased`.
 
     >>> Stopped(7, "cannot be folded: ZeroDivisionError: division by zero").version
     7
@@ -85,6 +85,7 @@ class Stopped(Struct, frozen=True):
 
     version: int
     problem: str
+    erased: ErasedError | None = None
 
 
 class Turns(Struct, frozen=True):
@@ -152,7 +153,8 @@ class Journey:
         try:
             entry = self._entry.recorder.entry(self._ref, row)
         except Exception as error:  # noqa: BLE001  an upcaster may raise anything; it is the answer
-            self.stopped = Stopped(row.version, f"cannot be read: {told(error)}")
+            erased = error if isinstance(error, ErasedError) else None
+            self.stopped = Stopped(row.version, f"cannot be read: {told(error)}", erased)
             return self._close()
         goes_on = self._envelope is not None and belongs(entry.event, behind=self._open[-1][0].event)
         over = None if goes_on else self._close()

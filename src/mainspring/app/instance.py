@@ -104,7 +104,7 @@ class Instance(Generic[In, State, Out]):
         return await present_state(engine.store, entry, loaded, engine.committer.lull)
 
     async def stream(self, after: int = 0) -> list[Entry]:
-        """Return the whole story behind a position."""
+        """Return the whole story behind a position. `NotKept` stands for a message that was erased."""
         engine = self._app.engine
         entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, checked_place(after))
@@ -114,7 +114,7 @@ class Instance(Generic[In, State, Out]):
             rows = await whole_stream(engine.store, self._ref, after)
         if len(entry.versions) > 1:
             entry = entry.at((await self.row()).definition_version) or entry
-        return [entry.recorder.entry(self._ref, row) for row in rows]
+        return [entry.recorder.entry(self._ref, row, told=True) for row in rows]
 
     async def log(self) -> list[Execution]:
         """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""

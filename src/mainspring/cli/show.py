@@ -204,7 +204,7 @@ def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]
 def _told(ref: Ref, entry: WorkflowEntry | None, row: EventRow) -> Row:
     if entry is not None:
         try:
-            return tell([entry.recorder.entry(ref, row)])[0]
+            return tell([entry.recorder.entry(ref, row, told=True)])[0]
         except CodecError:
             pass
     direction = direction_of(row)

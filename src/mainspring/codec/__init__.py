@@ -9,6 +9,7 @@
     checks      the shape as one generated function that tells whether a value will come back
     sameness    the proof by reading back, for classes that compute something when they are made
     models      pydantic
+    naming      under which names the fields of a type are known, in code and in what is stored
     versions    upcasters
     strict      the scan of bytes from outside
     wire        the envelope in which messages travel to other services and back, and its JSON Schema

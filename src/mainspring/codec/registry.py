@@ -142,14 +142,13 @@ class Codec:
         """
         return {name: entry.version for name, entry in self._by_name.items()}
 
-    def names_of(self, name: str) -> tuple[str, ...]:
-        """Return all names that a type has or has had, if one of them is this.
+    def classes(self) -> dict[str, type[Any]]:
+        """Return all classes by the names that they have or have had.
 
-        >>> Codec().names_of("Count")
-        ()
+        >>> Codec().classes()
+        {}
         """
-        entry = self._by_name.get(name)
-        return () if entry is None else (entry.name, *entry.declared.aliases)
+        return {name: entry.cls for name, entry in self._by_name.items()}
 
     def encode(self, value: object) -> Encoded:
         """Write a value, or raise an EncodeError if it would not come back as it is.

@@ -132,21 +132,21 @@ def _told(entry: Entry) -> tuple[What | None, str]:
             # Nobody did it: an input or a handler failed.
             return "Faulted" if entry.actor is None else "Suspended", reason
         case Skipped(message):
-            return "Skipped", type(message).__name__
+            return "Skipped", _type(message)
         case Kept(message):
-            return "Kept", type(message).__name__
+            return "Kept", _type(message)
         case Resumed():
             return "Resumed", ""
         case Retried(version):
             return "Retried", f"position {version}"
         case Resent(message):
-            return "Resent", type(message).__name__
+            return "Resent", _type(message)
         case Reset(version, reason):
             return "Reset", f"to {version}: {reason}"
         case Migrated(version):
             return "Migrated", f"to workflow version {version}"
         case Completed(result):
-            return "Completed", "" if result is None else type(result).__name__
+            return "Completed", "" if result is None else _type(result)
         case Failed(reason):
             return "Failed", reason
         case Cancelled(reason):
@@ -154,7 +154,7 @@ def _told(entry: Entry) -> tuple[What | None, str]:
         case Compensating(reason):
             return "Compensating", reason
         case Compensated(message):
-            return "Compensated", type(message).__name__
+            return "Compensated", _type(message)
         case Terminated(reason):
             return "Terminated", reason
         case _:

@@ -36,6 +36,7 @@ from mainspring.core.events import (
     Terminated,
 )
 from mainspring.core.messages import Kind
+from mainspring.core.unkept import NotKept
 
 COLUMNS: Final = ("position", "kind", "direction", "event", "message")
 
@@ -153,10 +154,14 @@ def _message(event: StreamEvent[Any, Any]) -> str:
             return repr(message)
         case ChildStarted(message):
             return repr(message)
+        case FannedOut((NotKept() as gone,)) | Scheduled(NotKept() as gone):
+            return repr(gone)
         case FannedOut(messages, into):
             return f"{len(messages):,} of {_kinds(messages)} into {into}"
         case Skipped(message) | Kept(message) | Resent(message) | Compensated(message):
             return repr(message)
+        case Asked("", title):  # erased, and all that it said
+            return repr(title)
         case Asked(key, title):
             return f"{title!r} for {_asked_of(event)} ({key})"
         case TaskClosed(text) | ScheduleCancelled(text) | Failed(text) | Suspended(text) | Cancelled(text):

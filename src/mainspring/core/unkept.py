@@ -14,7 +14,7 @@ _DECIDED: Final = {ChildStarted: "StartChild", FannedOut: "FanOut", Compensating
 
 
 class NotKept(Struct, frozen=True, gc=False):
-    """Stands in a stream for a message of which only the identity is kept.
+    """Stands in a stream for a message of which only the identity is kept, or that was erased: `erased:PlaceOrder`.
 
     >>> NotKept("PlaceOrder")
     NotKept(type='PlaceOrder')

@@ -47,7 +47,7 @@ from mainspring.core.unkept import NotKept
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
-from mainspring.errors import BodyTooLargeError, DamagedRecordError, NewerTypeError
+from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError, NewerTypeError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested
 from mainspring.port.ids import plain
@@ -89,6 +89,8 @@ _FOLDED: Final = frozenset(
 _BESIDE: Final = frozenset(
     cls.__name__ for cls in (Suspended, Resumed, Cancelled, Terminated, Skipped, Kept, Reset, Migrated, Retried, Resent)
 )
+
+_ERASED: Final = encode_detail(Detail(reason="erased", title="erased"))
 
 _SEND_FAILED: Final = type_of(SendFailed).name
 
@@ -227,6 +229,19 @@ class Recorder:
         except (*UNREADABLE, AttributeError, OverflowError) as error:
             raise DamagedRecordError("events", f"version {row.version}, {row.event}: {error}") from error
 
+    def told(self, row: EventRow) -> StreamEvent[Any, Any]:
+        """Return the event of a row for people: where its message was erased, with what stands for it."""
+        if row.detail is not None and read_detail(row.detail).erased:
+            row = replace(row, detail=_ERASED)
+        try:
+            return self.event(row)
+        except ErasedError:
+            gone = NotKept(row.type or "")
+        if row.event == "FannedOut":
+            return FannedOut((gone,), "", "")
+        carrier = _CARRIERS.get(row.event)
+        return self._detailed(row, gone) if carrier is None else carrier(gone)
+
     def _detailed(self, row: EventRow, message: Any) -> StreamEvent[Any, Any]:
         """Return an event that says more than its message."""
         detail = read_detail(row.detail)
@@ -296,12 +311,12 @@ class Recorder:
                 raise _unknown(row)
         return folded
 
-    def entry(self, ref: Ref, row: EventRow) -> Entry:
-        """Return a row as a line of the stream that people read."""
+    def entry(self, ref: Ref, row: EventRow, *, told: bool = False) -> Entry:
+        """Return a row as a line of the stream; `told`, for people: an erased message does not keep it from them."""
         kind = None if row.kind is None else read_kind(row.kind)
         return Entry(
             row.version,
-            self.event(row),
+            self.told(row) if told else self.event(row),
             kind,
             message_id_of(ref, row),
             moment(row.time_us),

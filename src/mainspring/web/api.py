@@ -102,6 +102,7 @@ def api(
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         if start:
             await app.start(work=work)
+        served.redaction.check(app.registry)  # workflows may have been added since
         try:
             yield
         finally:

@@ -65,7 +65,7 @@ def _looking(router: APIRouter, served: Served) -> None:
             raise OperationError(str(ref), f"cannot be read: this app has no {workflow}", "Serve an app that has it.")
         recorder = readable(known, found).recorder
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
-        lines = execution_log([recorder.entry(ref, row) for row in rows])
+        lines = execution_log([recorder.entry(ref, row, told=True) for row in rows])
         if rows:
             lines = with_attempts(lines, await log_of_attempts(app.engine.store, ref, after, rows[-1].version))
         lines = lines or await log_before_its_stream(app.engine.store, found.row)
@@ -164,6 +164,8 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
     moments: list[Moment] = []
     async for each in travel(served.app.engine.store, found.entry, found.ref, 1, at):
         if isinstance(each, Stopped):
+            if each.erased is not None:
+                raise each.erased
             problem = f"stops at position {each.version}: {served.error(each.problem)}"
             raise OperationError(str(found.ref), problem, "Mend the code.")
         moments.append(each)

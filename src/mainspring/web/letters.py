@@ -75,7 +75,7 @@ def routes(served: Served) -> APIRouter:
         A command whose instance has ended, was compensated or has taken its failure is refused unless it is forced.
         """
         found = await _letter(served, id)
-        body = served.restored(found.type, await request.body(), _stored(found))
+        body = served.restored(_shown_as(found), await request.body(), _stored(found))
         message = app.registry.codec.decode_outside(found.type, found.type_version, body) if body else None
         await app.retry_dead_letter(id, message, actor=actor, force=force)
         return answer({"id": id, "left": bool(await app.engine.store.dead_letters(1, 0, [id]))})
@@ -103,11 +103,16 @@ def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
             document["message"] = Raw(json.encode(MARKER))
         hides = served.redaction.hides
         document["headers"] = {
-            name: MARKER if hides(letter.type, name.removeprefix("ce-")) else value
+            name: MARKER if hides(_shown_as(letter), name.removeprefix("ce-")) else value
             for name, value in came.headers.items()
         }
     # Of its error, the store has told no more than may be shown; its reason is a rule of ours.
-    return served.shown(document, texts=())
+    return document | {"message": served.body(_shown_as(letter), bytes(document["message"]))}
+
+
+def _shown_as(letter: DeadLetter) -> str:
+    """Return the type by which something is hidden: none where it came from outside, whatever it calls itself."""
+    return "" if letter.workflow == EDGE else letter.type
 
 
 def _stored(letter: DeadLetter) -> bytes:

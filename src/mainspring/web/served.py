@@ -163,7 +163,7 @@ class Served:
         """Return a body that somebody sends back corrected, with what was not shown to them as it is stored."""
         if not self.redaction.fields or MARKER.encode() not in given:
             return given
-        scan(type, given)  # before a lenient reader makes something plain of what is doubtful
+        scan(type or "The body", given)  # before a lenient reader makes something plain of what is doubtful
         return self.redaction.restored(type, given, stored)
 
     @property

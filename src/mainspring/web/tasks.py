@@ -194,7 +194,9 @@ def _form(served: Served, form: Form) -> dict[str, Any]:
     """Return a form. What is known and not shown is filled in here, when the answer leaves it out."""
     document: dict[str, Any] = to_builtins(form)
     for field in document["fields"]:
-        if field["value"] is not None and served.redaction.hides(form.answer, field["name"]):
+        # It is of the task's data, and hidden whole if any of it is: nobody could send a part of it back.
+        known = {field["name"]: field["value"]}
+        if field["value"] is not None and served.redaction.data(known) != known:
             field["value"] = MARKER
     return document
 

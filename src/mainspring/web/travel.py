@@ -244,6 +244,8 @@ async def _explained(served: Served, found: Opened, at: int | None) -> dict[str,
     walker = await _walked(served, found, at - 1, 1, explained=True)
     stopped = walker.journey.stopped
     if not walker.found and stopped is not None:
+        if stopped.erased is not None:
+            raise stopped.erased
         problem = f"stops at position {stopped.version}: {served.error(stopped.problem)}"
         raise OperationError(str(found.ref), problem, "Mend the code.")
     if not walker.found or walker.found[0]["explanation"] is None:

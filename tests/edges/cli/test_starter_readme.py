@@ -1,4 +1,7 @@
-"""What the README of a new project tells to type is typed, line by line, and does what it says."""
+"""What the README of a new project tells to type is typed, line by line, and does what it says.
+
+In each run all but an installation, and a second server with those who ask it: a soak types these too.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +134,7 @@ def environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("leave_out", [IN_A_SOAK, pytest.param(NEVER, marks=pytest.mark.soak)], ids=["most", "all"])
-def test_every_command_of_a_new_projects_readme_works(leave_out: set[str], tmp_path: Path) -> None:
+def test_what_a_new_projects_readme_tells_to_type_works(leave_out: set[str], tmp_path: Path) -> None:
     project = made(tmp_path)
     with ExitStack() as servers:
         found = environment()

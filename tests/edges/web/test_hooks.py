@@ -355,7 +355,7 @@ def test_a_request_is_not_blamed_for_a_database_in_trouble(tmp_path: Path, monke
         body = b'{"counters":["a"]}'
         async with app:
             with monkeypatch.context() as patch:
-                patch.setattr(app, "publish", busy)
+                patch.setattr(app.engine.intake, "answered", busy)
                 with pytest.raises(StoreBusyError):
                     await hook.take(signed(app, body), body)
             assert await app.dead_letters() == []

@@ -6,6 +6,7 @@ import difflib
 import os
 import re
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,16 +37,21 @@ class Newcomer:
     programs: Path
     differences: list[str] = field(default_factory=list[str])
 
-    def follow(self, page: Path) -> str:
-        """Do what a page says. Return it with what was really printed; what differs is remembered."""
+    def follow(self, page: Path, only: Collection[str] | None = None) -> str:
+        """Do what a page says. Return it with what was really printed; what differs is remembered.
+
+        All that is written is written; of what is typed perhaps `only` some.
+        """
         text = page.read_text()
         moved = 0
         for block in blocks(text):
             match block:
                 case Written():
                     self._write(block)
+                case Typed(command) if only is not None and command not in only:
+                    pass
                 case Typed(command, printed, (start, end)):
-                    seen = self._type(command)
+                    seen = self.type(command)
                     self._compare(f"{page.name}: {command}", printed, seen)
                     text = text[: start + moved] + seen + text[end + moved :]
                     moved += len(seen) - len(printed)
@@ -55,7 +61,8 @@ class Newcomer:
         path = self.folder / block.name
         path.write_text(merged(path.read_text(), block.text) if block.changed else block.text)
 
-    def _type(self, command: str) -> str:
+    def type(self, command: str) -> str:
+        """Type a command, and return what it prints."""
         # A handler that pretends to work for a second gives a reader time to kill its worker. A machine that is held up
         # for that second would kill it too late, so it has all the time there; and none where nobody is waiting for it.
         self._pretend_to_work(seconds=60 if "kill -9" in command else 0.01)

@@ -18,8 +18,9 @@ from tests.project.newcomer.pages import CHAPTERS, ROOT, Written, blocks
 EXAMPLE = ROOT / "examples/group_checkout/workflow.py"
 # The chapter behind which the workflow is the example; the last one changes it once more.
 COMPLETE_AFTER = "5-time.md"
-# What is written and run; a soak goes on to time, kills and changes.
+# What is written and typed; a soak goes on to time, kills and changes.
 IN_EACH_RUN = 4
+TESTS = "python -m pytest -q"
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +68,16 @@ def test_a_newcomer_with_the_wheel_alone_sees_what_the_tutorial_says(
         newcomer.follow(chapter)
 
     assert newcomer.differences == [], "\n\n".join(newcomer.differences)
+
+
+def test_what_is_written_in_the_later_chapters_runs(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path, Path(sys.executable).parent)
+
+    for chapter in CHAPTERS:
+        newcomer.follow(chapter, only={TESTS} if chapter.name == COMPLETE_AFTER else ())
+
+    assert newcomer.differences == [], "\n\n".join(newcomer.differences)
+    assert newcomer.type("python hotel.py && echo It ran.").endswith("It ran.\n")
 
 
 def test_the_newcomer_has_nothing_of_the_source_tree(clean: Path, tmp_path: Path) -> None:

@@ -27,7 +27,9 @@ Victim = Literal["worker", "broker"] | Point
 
 # So many parcels are under way at most: at a kill there are some at every station.
 UNDER_WAY_SHARE: Final = 5
+# So many are posted at once at most, and never all that are left when somebody is doomed.
 POSTS_AT_ONCE: Final = 50
+POSTS_SHARE: Final = 6
 COLLECTOR: Final = "collector"
 PREFETCH: Final = 500
 WAIT_SECONDS: Final = 0.2
@@ -124,12 +126,13 @@ class Drill:
     async def _post(self) -> None:
         """Send each parcel until the broker has confirmed it, and not too many ahead of what comes out."""
         ahead = len(self._parcels) // UNDER_WAY_SHARE
-        for begin in range(0, len(self._parcels), POSTS_AT_ONCE):
+        at_once = max(1, min(POSTS_AT_ONCE, len(self._parcels) // POSTS_SHARE))
+        for begin in range(0, len(self._parcels), at_once):
             while begin - len(self._ids) > ahead:  # noqa: ASYNC110  what it waits for is counted elsewhere
                 await asyncio.sleep(0.01)
             # A note is sent when the one before it is confirmed: else it could overtake it when that is sent again.
             for number in range(NOTES + 1):
-                await self._send([_message(parcel, number) for parcel in self._parcels[begin : begin + POSTS_AT_ONCE]])
+                await self._send([_message(parcel, number) for parcel in self._parcels[begin : begin + at_once]])
 
     async def _send(self, left: list[Outgoing]) -> None:
         while left:

@@ -12,6 +12,6 @@
       judge       the kill loop's checker (`tests.proof.crash`) reads ledger, tables and effects with plain SQL; and
                   streams, letters, effects and what else the scenario names must be as in the reference
 
-`python -m tests.proof.crash_points --store sqlite` does all of it; `test_crash_points` does a spread sample on each
-store, and shows that a planted bug is found (`plants`).
+`python -m tests.proof.crash_points --store sqlite` does all of it; `test_crash_points` kills each scenario at a chosen
+point, and shows that a planted bug is found (`plants`).
 """

@@ -21,6 +21,8 @@ from mainspring.stores.sqlite.connection import Place as SqlitePlace
 Point: TypeAlias = int | str
 
 NEVER: Final = 0
+OPENED: Final = "after register_worker"
+"""Behind it work is done; before it a database is opened, and brought up to date if it is an older one."""
 STATEMENT_CHARACTERS: Final = 80
 VERBS: Final = (
     *("open", "register_worker", "heartbeat", "release_worker", "relieve", "commit", "lend", "claim", "restore_output"),
@@ -30,21 +32,31 @@ VERBS: Final = (
 
 
 class Points:
-    """Counts crash points, and kills this process at one: by its number, or at the first whose name begins so."""
+    """Counts crash points, and kills this process at one: by its number, or by how its name begins.
+
+    By a name it is killed at the first behind the opening, which has statements of the same names.
+    """
 
     def __init__(self, last: Point, note: Path) -> None:
         self._last = last
         self._note = note
         self._passed: list[str] = []
+        self._is_opened = False
         self._one = threading.Lock()  # the store has a thread of its own
 
     def reach(self, what: str) -> None:
         """Be at the next crash point. At the last one, write down what it is, and die."""
         with self._one:
             self._passed.append(what)
-            if what.startswith(self._last) if isinstance(self._last, str) else len(self._passed) == self._last:
+            self._is_opened = self._is_opened or what == OPENED
+            if self._is_here(what):
                 self.write_down()
                 os.kill(os.getpid(), signal.SIGKILL)
+
+    def _is_here(self, what: str) -> bool:
+        if isinstance(self._last, str):
+            return self._is_opened and what.startswith(self._last)
+        return len(self._passed) == self._last
 
     def write_down(self) -> None:
         """Say which points were passed, one a line."""

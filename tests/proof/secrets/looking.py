@@ -47,6 +47,31 @@ def in_tables(file: Path) -> dict[str, set[str]]:
     return found
 
 
+def columns_of_file(file: Path) -> set[str]:
+    """Return the columns of a SQLite file, as in `events.body`."""
+    connection = apsw.Connection(str(file), apsw.SQLITE_OPEN_READONLY)
+    rows = connection.execute(
+        "SELECT t.name, c.name FROM sqlite_schema AS t, pragma_table_info(t.name) AS c "
+        "WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite%'"
+    ).fetchall()
+    connection.close()
+    return {f"{table}.{name}" for table, name in rows}
+
+
+async def columns_of_server(url: str) -> set[str]:
+    """Return the columns of a schema, as in `events.body`."""
+    address, _, schema = url.partition("schema=")
+    library: Any = asyncpg
+    connection = await library.connect(address.rstrip("?&"))
+    try:
+        rows = await connection.fetch(
+            "SELECT c.table_name, c.column_name FROM information_schema.columns AS c WHERE c.table_schema = $1", schema
+        )
+        return {f"{table}.{name}" for table, name in rows}
+    finally:
+        await connection.close()
+
+
 def _in_columns(table: str, rows: list[dict[str, Any]]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for row in rows:

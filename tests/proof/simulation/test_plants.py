@@ -20,6 +20,7 @@ SAMPLE: Final = (
     "chosen-id-swallows-a-derived-one",
     "stepped-by-any-version",
     "redelivery-taken-anew",
+    "acknowledged-before-it-is-kept",
 )
 
 

@@ -19,9 +19,9 @@ from tests.proof.store_faults.calls import Fault
 from tests.proof.store_faults.life import LEVELS
 from tests.proof.store_faults.plants import PLANTS
 from tests.proof.store_faults.runner import PATIENCE_SECONDS, FaultRunner
+from tests.support.postgres.server import MEMORY, in_memory
 
 EVERY: Final = 50
-MEMORY: Final = Path("/dev/shm")  # noqa: S108  folders of its own are made in it
 WRONG_CHARACTERS: Final = 2_000
 
 
@@ -30,8 +30,8 @@ def main() -> int:
     # Whoever ends it ends its server too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # What a disk does is judged by none of it: the calls that fail are told so by us.
-    if asked.memory.is_dir():
-        tempfile.tempdir = str(asked.memory)
+    if (memory := in_memory(asked.memory)) is not None:
+        tempfile.tempdir = str(memory)
     began = time.monotonic()
     injected: Counter[tuple[str, str]] = Counter()
     broken: Counter[tuple[str, str]] = Counter()
@@ -94,7 +94,7 @@ def _parsed() -> argparse.Namespace:
     parser.add_argument("--call", help="this call only, as COMMIT#3")
     parser.add_argument("--stride", type=int, default=1, help="every so-many-th fault")
     parser.add_argument("--patience", type=float, default=PATIENCE_SECONDS, help="seconds until a wait is in vain")
-    parser.add_argument("--memory", type=Path, default=MEMORY, help="where databases lie, if it is there")
+    parser.add_argument("--memory", type=Path, default=MEMORY, help="where databases lie, if it is there and has room")
     parser.add_argument("--plant", choices=tuple(PLANTS), help="let every process have this bug: it must be found")
     return parser.parse_args()
 

@@ -35,7 +35,7 @@ def fits(kind: str, call: str) -> bool:
 def stands_for(kind: str, call: str) -> str:
     """Return the kind that is tried in place of another, because no code of ours can tell the two apart at that call.
 
-    `test_kinds_that_stand_for_each_other_are_told_apart_by_nobody` shows it by what the store's code names.
+    `test_kinds_that_stand_for_each_other_are_named_by_the_same_modules` shows it by what the store's code names.
     """
     error, undone = kind.removesuffix(UNDONE), kind[len(kind.removesuffix(UNDONE)) :]
     if error == "no memory" or (error == "interrupted" and not call.startswith(INSIDE)):

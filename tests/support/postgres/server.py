@@ -32,6 +32,7 @@ from tests.support.ports import free_port
 VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
 INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
 START_SECONDS: Final = 60
+MEMORY: Final = Path("/dev/shm")  # noqa: S108  directories of one's own are made in it
 MEMORY_BYTES: Final = 4 * 1024**3
 """As much must be free where files are kept in memory: each worker of a test run has a server there."""
 _RUN: Final = uuid4().hex[:8]
@@ -73,15 +74,14 @@ def own_schema(server: str, tmp: Path) -> str:
 def shared_server(version: int = 18) -> Server:
     # It has no certificate: to ask every time would cost a fifth of what a connection does, here and in all processes.
     os.environ.setdefault("PGSSLMODE", "disable")
-    server = Server(version, settings={"fsync": "off", "max_wal_size": "128MB"}, parent=_in_memory())
+    server = Server(version, settings={"fsync": "off", "max_wal_size": "128MB"}, parent=in_memory())
     atexit.register(server.remove)
     server.start()
     return server
 
 
-def _in_memory() -> Path | None:
-    """Return where files cost nothing, if there is such a place: what this server forgets, nobody asks for again."""
-    memory = Path("/dev/shm")  # noqa: S108  the directory in it has a name of its own
+def in_memory(memory: Path = MEMORY) -> Path | None:
+    """Return where files cost nothing, if there is such a place and room in it."""
     return memory if memory.is_dir() and shutil.disk_usage(memory).free >= MEMORY_BYTES else None
 
 

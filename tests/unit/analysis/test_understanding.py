@@ -8,8 +8,15 @@ from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Mainspring, NotKept
+from mainspring.codec import Codec
+from mainspring.core.story import tell
+from mainspring.engine.recorder import Recorder
+from mainspring.port.records import EventRow, Ref
 from mainspring.sealing import Encrypted, FileKeys
+from mainspring.sealing.seals import ERASED
+from mainspring.web.api import api
+from tests.edges.web.support import asked
 from tests.support.running import run
 from tests.unit.analysis import claims
 from tests.unit.analysis.claims import Claim, Claims, Count, Note, Shift
@@ -92,6 +99,59 @@ def test_an_instance_of_which_the_key_was_destroyed_is_told_as_erased(
 
     assert ran.code == 1
     assert "erased" in ran.out + ran.err
+
+
+def test_an_instance_of_which_the_key_was_destroyed_is_shown_by_names(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = FileKeys(here / "keys")
+    sealed = Mainspring("sqlite:///sealed.db", seal=Encrypted(keys, subject=lambda about, _: about.instance))
+    sealed.add(Claims())
+    sealed.external(claims.Review, claims.Pay)
+    monkeypatch.setattr(claims, "app", sealed)
+
+    async def body() -> None:
+        async with sealed:
+            await sealed.send(Claim("c-1", 50))
+            await quiet(sealed)
+        keys.destroy("c-1")
+
+    async def asks() -> None:
+        async with sealed, asked(api(sealed, start=False)) as client:
+            told = (await client.get("/api/log/Claims/c-1")).json()["items"]
+            assert told[0]["about"] == "erased:Claim"
+            assert NotKept("erased:Claim") in [
+                getattr(entry.event, "message", None) for entry in await sealed.instance_at("Claims/c-1").stream()
+            ]
+            for path in ("explanations", "tests"):
+                refused = await client.get(f"/api/{path}/Claims/c-1", params={"at": 2})
+                assert (refused.status_code, "Mend the code" in refused.text) == (410, False), path
+
+    run(body)
+    log, show = call(("log",), "Claims/c-1"), call(("show",), "Claims/c-1")
+
+    assert (log.code, "erased:Claim" in log.out) == (0, True), log.err
+    assert (show.code, "NotKept(type='erased:Claim')" in show.out) == (0, True), show.err
+    run(asks)
+
+
+@pytest.mark.parametrize(
+    "event",
+    ["InitiatedBy", "Sent", "Resent", "Scheduled", "FannedOut", "ChildStarted", "Compensated", "Became", "Skipped"],
+)
+def test_every_event_is_told_though_all_of_it_was_erased(event: str) -> None:
+    row = EventRow(2, event, 0, "erased:Claim", 1, ERASED, ERASED if event not in ("Became", "Skipped") else None)
+
+    entry = Recorder(Codec(), Codec()).entry(Ref("Claims", "c-1"), row, told=True)
+
+    assert tell([entry])[0].message == "NotKept(type='erased:Claim')"
+
+
+@pytest.mark.parametrize("event", ["Asked", "Failed", "Suspended", "Compensating", "Terminated"])
+def test_what_was_said_and_erased_is_told_as_such(event: str) -> None:
+    entry = Recorder(Codec(), Codec()).entry(Ref("Claims", "c-1"), EventRow(2, event, 0, detail=ERASED), told=True)
+
+    assert tell([entry])[0].message == "'erased'"
 
 
 @pytest.mark.parametrize("command", [("replay", "--at", "9"), ("replay", "--from", "9"), ("explain", "--at", "9")])
