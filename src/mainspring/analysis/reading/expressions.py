@@ -218,7 +218,12 @@ def _either(reader: Reading, node: ast.BoolOp, frame: Frame) -> Value:
 
 def _comparison(reader: Reading, node: ast.Compare, frame: Frame) -> Value:
     left = reader.evaluate(node.left, frame)
-    rights = [reader.evaluate(each, frame) for each in node.comparators]
+    # A set that is written down behind `in` is only looked into; elsewhere it may be changed, which is not followed.
+    listed = [
+        ast.Tuple(each.elts, ast.Load()) if isinstance(each, ast.Set) and isinstance(op, ast.In | ast.NotIn) else each
+        for op, each in zip(node.ops, node.comparators, strict=True)
+    ]
+    rights = [reader.evaluate(each, frame) for each in listed]
     if len(rights) == 1:
         op, holds = _OPERATORS[type(node.ops[0])]
         return Test(op, left, rights[0], holds)
