@@ -227,6 +227,8 @@ def verdict(report: Report) -> str:
 
     >>> verdict(Report(instances=2, in_flight=2))
     'No difference was found in what was compared, for 2 instances in flight.'
+    >>> verdict(Report(instances=5, in_flight=2, differing=3))
+    'Of 2 instances in flight none differs in what was compared; 3 ended ones do.'
     """
     flight, unchecked = report.in_flight, report.unchecked_in_flight
     but = f" {unchecked:,} in flight could not be checked, or not to the end." if unchecked else ""
@@ -237,7 +239,8 @@ def verdict(report: Report) -> str:
     if report.differing and not flight:
         return f"No instance is in flight; {report.differing:,} ended ones differ.{but}"
     if report.differing:
-        return f"Of {counted(flight, 'instance')} in flight none differs; {report.differing:,} ended ones do.{but}"
+        none = f"Of {counted(flight, 'instance')} in flight none differs in what was compared"
+        return f"{none}; {report.differing:,} ended ones do.{but}"
     if unchecked:
         return f"No difference was found in what could be checked.{but}"
     if not flight:
