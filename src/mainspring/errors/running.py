@@ -152,6 +152,8 @@ class PositionConflictError(MainspringError):
 
     >>> str(PositionConflictError("Drafts/d-1", 7, 9, waiting=False))
     'Drafts/d-1 is at position 9 and not at 7. Read it again, and decide again on what it is now.'
+    >>> str(PositionConflictError("Drafts/d-2", 7, 0, waiting=False)).partition(". ")[0]
+    'Drafts/d-2 has no stream, and was expected at position 7'
     """
 
     def __init__(self, instance: str, expected: int, actual: int, *, waiting: bool) -> None:
@@ -160,7 +162,10 @@ class PositionConflictError(MainspringError):
         self.actual = actual
         self.waiting = waiting
         there = f"is at position {actual}" if actual else "has no stream"
-        if actual != expected:
+        if actual != expected and not actual:
+            problem = f"{there}, and was expected at position {expected}"
+            fix = "Check its id; position 0 is that of an instance which nobody has begun"
+        elif actual != expected:
             problem, fix = f"{there} and not at {expected}", "Read it again, and decide again on what it is now"
         else:
             problem = f"{there} as expected, but inputs wait that it has not taken"

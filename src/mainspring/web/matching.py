@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, TypedDict
 
 from fastapi import Depends, Header, Query
+from fastapi.routing import APIRoute
 
 from mainspring.errors import SettingError
 
 _TAG: Final = re.compile(r'"(0|[1-9][0-9]{0,17})"', re.ASCII)
+
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+CONDITIONS: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 
 # What OpenAPI is told of an answer that has it.
 ETAG: Final[dict[str, Any]] = {
@@ -71,3 +76,23 @@ async def _condition(
 
 
 Conditions = Annotated[Condition, Depends(_condition)]
+
+
+def unknown_conditions(route: APIRoute) -> tuple[str, ...]:
+    """Return the conditions that a route which changes something does not judge."""
+    if SAFE.issuperset(route.methods or ()):
+        return ()
+    judged = any(each.call is _condition for each in route.dependant.dependencies)
+    return CONDITIONS[1:] if judged else CONDITIONS
+
+
+def refuse_conditions(headers: Mapping[str, str], unknown: Iterable[str]) -> None:
+    """Refuse a request with a condition that would not be judged: its sender would believe that it was.
+
+    >>> refuse_conditions({"If-Match": '"7"'}, CONDITIONS)
+    Traceback (most recent call last):
+    mainspring.errors.running.SettingError: If-Match is '"7"'. This route judges no such condition: leave it out.
+    """
+    for name in unknown:
+        if name in headers:
+            raise SettingError(name, headers[name], "This route judges no such condition: leave it out.")

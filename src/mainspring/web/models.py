@@ -40,6 +40,7 @@ class Problem(BaseModel):
     status: int = Field(examples=[404])
     detail: str = Field(examples=["There is no instance Orders/o-1. Check the id, or send a message that begins it."])
     position: int | None = Field(default=None, description="Of 412: where the instance's stream ends; 0 if nowhere.")
+    waiting: bool | None = Field(default=None, description="Of 412: whether inputs wait that will move it.")
 
 
 class Taken(Document):

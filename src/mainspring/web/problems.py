@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from mainspring import errors
 from mainspring.web.asgi import Send
+from mainspring.web.matching import ETAG, etag
 
 MEDIA_TYPE: Final = "application/problem+json"
 URN: Final = "urn:mainspring:error:"
@@ -22,7 +24,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.NotFromOutsideError, 403, "not from outside"),
     (errors.TaskRefusedError, 409, "refused"),
     (errors.DuplicateIdError, 409, "id used before"),
-    (errors.PositionConflictError, 412, "moved on"),
+    (errors.PositionConflictError, 412, "not as expected"),
     (errors.OperationError, 409, "not possible now"),
     (errors.InstanceFailedError, 409, "failed"),
     (errors.InstanceSuspendedError, 409, "suspended"),
@@ -48,7 +50,9 @@ DETAIL_CHARACTERS: Final = 10_000
 
 
 class Problem(Struct, frozen=True):
-    """One of them. `name` is the error's own, `position` where an instance is that somebody expected elsewhere.
+    """One of them. `name` is the error's own, `position` where an instance is that somebody expected otherwise.
+
+    `waiting` says whether inputs wait there, which will move it.
 
     >>> Problem(404, "no such instance", "There is none.", "NoSuchInstanceError").document()["type"]
     'urn:mainspring:error:NoSuchInstanceError'
@@ -59,11 +63,12 @@ class Problem(Struct, frozen=True):
     detail: str
     name: str
     position: int | None = None
+    waiting: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return it as it goes over the line."""
         said = {"type": f"{URN}{self.name}", "title": self.title, "status": self.status, "detail": _told(self.detail)}
-        return said if self.position is None else {**said, "position": self.position}
+        return said if self.position is None else {**said, "position": self.position, "waiting": self.waiting}
 
     @property
     def headers(self) -> dict[str, str]:
@@ -73,6 +78,8 @@ class Problem(Struct, frozen=True):
             headers["retry-after"] = str(RETRY_SECONDS)
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if self.position:  # at 0 there is nothing to have a tag
+            headers |= etag(self.position)
         return headers
 
     @property
@@ -117,8 +124,10 @@ def problem_of(error: Exception) -> Problem:
     """
     for kind, status, title in STATUSES:
         if isinstance(error, kind):
-            position = error.actual if isinstance(error, errors.PositionConflictError) else None
-            return Problem(status, title, str(error), type(error).__name__, position)
+            problem = Problem(status, title, str(error), type(error).__name__)
+            if isinstance(error, errors.PositionConflictError):
+                return replace(problem, position=error.actual, waiting=error.waiting)
+            return problem
     return Problem(500, "failed", "The server could not do it; its log says why.", "InternalError")
 
 
@@ -138,7 +147,8 @@ def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     }
     for _, status, title in STATUSES:
         described[status] = f"{described[status]}; {title}" if status in described else title
-    schema = {"$ref": "#/components/schemas/Problem"}
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    headers: dict[int, dict[str, Any]] = {412: {"headers": ETAG}}
     return {
-        status: {"description": described[status], "content": {MEDIA_TYPE: {"schema": schema}}} for status in statuses
+        status: {"description": described[status], "content": content, **headers.get(status, {})} for status in statuses
     }

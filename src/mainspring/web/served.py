@@ -41,6 +41,7 @@ from mainspring.port.store import Store
 from mainspring.web.access import Access, Permission, Who
 from mainspring.web.asgi import headers_of
 from mainspring.web.live import Live
+from mainspring.web.matching import refuse_conditions, unknown_conditions
 from mainspring.web.problems import Problem, Refusal, problem_of
 from mainspring.web.slow import Slow
 
@@ -107,16 +108,21 @@ class Needed:
 
 
 class Checked(APIRoute):
-    """A route that asks who comes before it reads anything: FastAPI would read the body, and its JSON, first."""
+    """A route that asks who comes before it reads anything: FastAPI would read the body, and its JSON, first.
+
+    What it is not to do but on a condition that it does not know, it does not do.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request, behind what lets it in."""
         answered = super().get_route_handler()
         needed = [each.dependency for each in self.dependencies if isinstance(each.dependency, Needed)]
+        unknown = unknown_conditions(self)
 
         async def checked(request: Request) -> Response:
             for each in needed:
                 each.check(request)
+            refuse_conditions(request.headers, unknown)
             return await answered(request)
 
         return checked

@@ -52,10 +52,63 @@ def test_what_matches_is_taken_and_what_does_not_is_told_where_the_instance_is(t
         problem = refused.json()
         now = (await client.get("/api/instances/Counter/c-1")).json()["version"]
         assert problem["type"] == "urn:mainspring:error:PositionConflictError"
-        assert (problem["status"], problem["title"], problem["position"]) == (412, "moved on", now)
+        assert (problem["status"], problem["title"], problem["position"]) == (412, "not as expected", now)
+        assert (problem["waiting"], refused.headers["etag"]) == (False, f'"{now}"')
         assert "Read it again" in problem["detail"]
         again = await count(client, query="?id=m-1", if_match=seen)
         assert (again.status_code, again.json()["status"]) == (200, "duplicate")
+
+    serve(tmp_path, use)
+
+
+def test_one_at_which_inputs_wait_says_so_and_where_it_is(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        seen = (await client.post("/api/operations/suspend/Counter/c-1", json={})).headers["etag"]
+        assert (await count(client, if_match=seen)).json()["status"] == "suspended"
+        refused = await count(client, if_match=seen)
+        assert (refused.status_code, refused.headers["etag"]) == (412, seen)
+        assert (refused.json()["position"], refused.json()["waiting"]) == (int(seen.strip('"')), True)
+
+    serve(tmp_path, use)
+
+
+def test_one_that_was_expected_and_is_not_there_has_no_tag(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        refused = await count(client, if_match='"3"')
+        assert (refused.status_code, refused.json()["position"]) == (412, 0)
+        assert "etag" not in refused.headers
+        told = "Counter/c-1 has no stream, and was expected at position 3. Check its id"
+        assert refused.json()["detail"].startswith(told)
+
+    serve(tmp_path, use)
+
+
+def test_a_condition_is_refused_where_nobody_would_judge_it(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        await count(client)
+        begun = (await client.get("/api/instances/Counter/c-1")).json()
+        for condition in ({"If-Match": '"1"'}, {"If-Match": "*"}, {"If-None-Match": "*"}, {"if-unmodified-since": "x"}):
+            for route in ("operations/terminate/Counter/c-1", "operations/resume/Counter/c-1", "events/Count"):
+                refused = await client.post(f"/api/{route}", json={"counter": "c-1"}, headers=condition)
+                assert (refused.status_code, refused.json()["title"]) == (422, "not understood"), (route, condition)
+                assert "judges no such condition" in refused.json()["detail"]
+        assert (await count(client, If_None_Match="*")).status_code == 422
+        assert (await client.get("/api/instances/Counter/c-1", headers={"If-Match": '"1"'})).json() == begun
+
+    serve(tmp_path, use)
+
+
+def test_every_route_that_changes_something_judges_if_match_or_refuses_it(tmp_path: Path) -> None:
+    async def use(client: Client) -> None:
+        paths = described(api(counters(tmp_path)))["paths"]
+        changing = [(way, path) for path, ways in paths.items() for way in ways if way != "get"]
+        assert changing
+        for way, path in changing:
+            headers = {parameter["name"].lower() for parameter in paths[path][way].get("parameters", ())}
+            answered = await client.request(way, path, json={}, headers={"if-match": '"1"'})
+            refused = "judges no such condition" in answered.json()["detail"]
+            assert refused is ("if-match" not in headers), (way, path, answered.json())
 
     serve(tmp_path, use)
 
@@ -100,4 +153,6 @@ def test_the_description_says_so(tmp_path: Path) -> None:
         post = paths[path]["post"]
         names = {parameter["name"].lower(): parameter["in"] for parameter in post["parameters"]}
         assert (names["if-match"], names["must_exist"]) == ("header", "query")
-        assert "moved on" in post["responses"]["412"]["description"]
+        conflict = post["responses"]["412"]
+        assert "not as expected" in conflict["description"]
+        assert conflict["headers"]["ETag"]
