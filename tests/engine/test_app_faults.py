@@ -15,6 +15,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.errors import (
     InstanceSuspendedError,
     InvalidIdError,
+    NoSuchInstanceError,
     OperationError,
     StoreUnreachableError,
     WiringError,
@@ -81,7 +82,7 @@ def test_two_requests_with_one_id_at_once_both_get_the_reply(make_app: MakeApp) 
 def test_a_request_that_no_instance_takes_fails_at_once(make_app: MakeApp) -> None:
     async def main() -> None:
         async with closed_shop(make_app()) as app:
-            with pytest.raises(OperationError, match="was not taken by Shop/o-9 and is a dead letter"):
+            with pytest.raises(NoSuchInstanceError, match="There is no instance Shop/o-9"):
                 await app.request(AskTotal("o-9"))
 
     run(main)
