@@ -355,7 +355,10 @@ class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):
 
 
 class Kept(Recorded, Generic[In_co], frozen=True, gc=False):
-    """A result that came after the end, or that is no declared input: kept, not stepped. Outside the fold.
+    """An input that was recorded and not stepped, so nobody took it. Outside the fold.
+
+    It is an answer or a published event that came after the end, an answer that came while the instance was being
+    compensated, or what is no declared input.
 
     >>> Kept("too late").folded
     False

@@ -33,8 +33,12 @@ class FeedEntry(Struct, frozen=True):
 
     @property
     def input(self) -> Any:
-        """The message that this instance took; None where the event is none of an input."""
-        return getattr(self.event, "message", None) if self.event.direction == "input" else None
+        """The message that this instance took; None where the event is none of an input, or it was not taken.
+
+        What came after the end, and what an operator skipped, is recorded outside the fold, and so it is outside yours.
+        """
+        taken = self.event.direction == "input" and self.event.folded
+        return getattr(self.event, "message", None) if taken else None
 
     @property
     def output(self) -> Any:

@@ -286,10 +286,10 @@ class Units:
 
     def kept(self, lane: Lane, pending: Pending) -> Unit:
         """Return the unit that records an input without stepping it."""
-        before = lane.version
-        row = lane.entry.recorder.input_row("Kept", before + 1, self._store.now_us(), pending, None)
+        before, recorder = lane.version, lane.entry.recorder
+        row = recorder.input_row("Kept", before + 1, self._store.now_us(), pending, None)
         lane.version += 1
-        return self._moved(lane, pending, before, (row,))
+        return self._moved(lane, pending, before, (recorder.unkept(row) if lane.trims else row,))
 
     def suspended(self, lane: Lane, pending: Pending, reason: str) -> Unit:
         """Return the unit of a command that failed for good in a workflow that does not listen."""

@@ -20,6 +20,7 @@ from mainspring import (
     Workflow,
     message,
 )
+from mainspring.core.events import Kept
 from mainspring.errors import (
     DuplicateIdError,
 )
@@ -185,6 +186,25 @@ def test_of_a_message_from_outside_only_its_identity_stays(make_app: MakeApp) ->
             assert [(line.what, line.about) for line in log[:2]] == [("Started", "Install"), ("Stepped", "Read")]
             stored = await app.engine.store.stream(METER, 0, 100)
             assert not any(b'"units"' in (row.body or b"") for row in stored)
+
+    run(main)
+
+
+def test_of_an_event_that_comes_after_the_end_only_its_identity_stays(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with metering(make_app(), StateMeter()) as app:
+            await app.send(Install("m-1"))
+            await app.send(Remove("m-1"))
+            for status in ("kept", "duplicate"):
+                assert [each.status for each in await app.publish(Read("m-1", 7), id="late")] == [status]
+            with pytest.raises(DuplicateIdError):
+                await app.publish(Read("m-1", 8), id="late")
+            entry = (await app.instance(StateMeter, "m-1").stream())[-1]
+            assert [entry.event, entry.message_id] == [Kept(NotKept("Read")), "late"]
+            line = (await app.instance(StateMeter, "m-1").log())[-1]
+            assert (line.what, line.about) == ("Kept", "Read")
+            stored = await app.engine.store.stream(METER, 0, 100)
+            assert not any(b'"units"' in (row.body or b"") for row in stored if row.event == "Kept")
 
     run(main)
 
