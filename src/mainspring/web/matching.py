@@ -50,10 +50,9 @@ def condition(if_match: str | None, must_exist: bool) -> Condition:
     Traceback (most recent call last):
     mainspring.errors.running.SettingError: If-Match is 'W/"7"'. Use one ETag as it was given, or *; no weak one.
     """
-    text = (if_match or "").strip()
-    if not text or text == "*":
-        return Condition(must_exist=must_exist or bool(text), expected_position=None)
-    found = _TAG.fullmatch(text)
+    if if_match is None or if_match.strip() == "*":
+        return Condition(must_exist=must_exist or if_match is not None, expected_position=None)
+    found = _TAG.fullmatch(if_match.strip())
     if found is None:
         fix = "Use one ETag as it was given, or *; no weak one."
         raise SettingError("If-Match", if_match, fix)

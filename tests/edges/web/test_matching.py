@@ -128,7 +128,7 @@ def test_nobody_who_must_be_there_is_404_and_nothing_is_begun(tmp_path: Path) ->
 
 def test_a_tag_that_was_never_given_is_not_understood(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
-        for tag in ('W/"2"', "2", '"two"', '"2", "3"', '"' + 30 * "9" + '"'):
+        for tag in ("", " ", 'W/"2"', "2", '"two"', '"2", "3"', '"' + 30 * "9" + '"'):
             refused = await count(client, if_match=tag)
             assert (refused.status_code, refused.json()["type"]) == (422, "urn:mainspring:error:SettingError"), tag
         both = await count(client, query="?must_exist=true", if_match='"0"')
