@@ -11,6 +11,7 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Workflow
 from mainspring.app import Receipt
+from mainspring.engine import intake
 from mainspring.errors import (
     DuplicateIdError,
     InstancePurgedError,
@@ -145,9 +146,25 @@ def test_in_a_batch_the_first_that_nobody_has_is_told_and_the_others_are_taken(m
             batch = [Edit("d-1", "a"), Edit("nobody"), Edit("d-2", "b"), Edit("no one")]
             with pytest.raises(NoSuchInstanceError, match="nobody"):
                 await app.send_many(batch, must_exist=True)
-            await until(lambda: is_text(app, "d-2", "b"))
+            assert await app.instance(Drafts, "d-2").state() == Text("b")
             assert await app.instance(Drafts, "d-1").state() == Text("a")
             assert await app.dead_letters() == []
+
+    run(main)
+
+
+def test_a_refusal_in_a_long_batch_comes_when_the_others_are_durable(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "INPUTS_IN_FLIGHT", 5)
+
+    async def main() -> None:
+        async with drafts(make_app()) as app:
+            await app.send(Open("d-1"))
+            batch = [Edit("nobody"), *(Edit("d-1", f"{number}") for number in range(20)), Edit("no one")]
+            with pytest.raises(NoSuchInstanceError, match="nobody"):
+                await app.send_many(batch, must_exist=True)
+            assert await app.instance(Drafts, "d-1").state() == Text("19")
 
     run(main)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from mainspring.codec import Codec
@@ -274,13 +274,33 @@ class Intake(Envelopes):
         await self.room()
         return await self._answer(self._enter(pending))
 
-    async def all_answered(self, pendings: list[Pending]) -> None:
-        """Submit inputs and wait until all are durable; the first that failed tells why."""
+    async def all_answered(self, pendings: Sequence[Pending]) -> None:
+        """Submit inputs and wait until each is durable or failed; then the first that failed tells why."""
+        first: Exception | None = None
+
+        def note(outcome: ReceiptStatus | Exception) -> None:
+            nonlocal first
+            if first is None and isinstance(outcome, Exception):
+                first = outcome
+
+        await self._answers(pendings, note)
+        if first is not None:
+            raise first
+
+    async def each_answered(self, pendings: Sequence[Pending]) -> list[ReceiptStatus | Exception]:
+        """Submit inputs in their order and wait until each is durable. Return what became of each, or why it failed."""
+        outcomes: list[ReceiptStatus | Exception] = []
+        await self._answers(pendings, outcomes.append)
+        return outcomes
+
+    async def _answers(self, pendings: Sequence[Pending], take: Callable[[ReceiptStatus | Exception], None]) -> None:
+        """Submit inputs in their order, and give away what became of each: nobody holds more than are in flight."""
         entered: deque[Answer] = deque()
         try:
             for number, pending in enumerate(pendings, 1):
+                # Whoever waited at the door while it has places could wait for itself.
                 while entered and self._in_flight >= INPUTS_IN_FLIGHT:
-                    await self._answer(entered.popleft())
+                    take(await self._outcome(entered.popleft()))
                 if self._in_flight < INPUTS_IN_FLIGHT:
                     self._in_flight += 1
                 else:
@@ -289,36 +309,10 @@ class Intake(Envelopes):
                 if number % INPUTS_PER_TURN == 0:
                     await self.rest()
             while entered:
-                await self._answer(entered.popleft())
+                take(await self._outcome(entered.popleft()))
         finally:
-            self._abandon(entered)
-
-    async def each_answered(self, pendings: Sequence[Pending]) -> list[ReceiptStatus | Exception]:
-        """Submit inputs in their order and wait until each is durable. Return what became of each, or why it failed."""
-        entered: deque[Answer] = deque()
-        outcomes: list[ReceiptStatus | Exception] = []
-        try:
-            for number, pending in enumerate(pendings, 1):
-                # Whoever waited at the door while it has places could wait for itself.
-                while entered and self._in_flight >= INPUTS_IN_FLIGHT:
-                    outcomes.append(await self._outcome(entered.popleft()))
-                await self.room()
-                entered.append(self._enter(pending))
-                if number % INPUTS_PER_TURN == 0:
-                    await self.rest()
-            while entered:
-                outcomes.append(await self._outcome(entered.popleft()))
-            return outcomes
-        finally:
-            self._abandon(entered)
-
-    def _abandon(self, entered: Iterable[Answer]) -> None:
-        """Wait no longer for inputs that were handed over."""
-        for answer in entered:
-            self._awaited.discard(answer)
-            self.leave()
-            if self._observer is not None:
-                self._observer.sent(answer)
+            for answer in entered:
+                self._left(answer)
 
     def give_up(self, error: Exception) -> None:
         """Let nobody wait any longer for what became of an input: nobody here will hear of it."""
@@ -328,9 +322,11 @@ class Intake(Envelopes):
 
     async def _outcome(self, answer: Answer) -> ReceiptStatus | Exception:
         try:
-            return await self._answer(answer)
+            return await answer.wait()
         except Exception as error:  # noqa: BLE001  it is what became of the input
             return error
+        finally:
+            self._left(answer)
 
     def _enter(self, pending: Pending) -> Answer:
         answer = pending.answer = pending.answer or Answer()
@@ -346,10 +342,14 @@ class Intake(Envelopes):
         try:
             return await answer.wait()
         finally:
-            self._awaited.discard(answer)
-            self.leave()
-            if self._observer is not None:
-                self._observer.sent(answer)
+            self._left(answer)
+
+    def _left(self, answer: Answer) -> None:
+        """Wait no longer for an input that was handed over."""
+        self._awaited.discard(answer)
+        self.leave()
+        if self._observer is not None:
+            self._observer.sent(answer)
 
 
 def read_message(codec: Codec, row: InputRow) -> tuple[Any, Exception | None]:
