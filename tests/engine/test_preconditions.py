@@ -260,7 +260,7 @@ def test_at_0_a_message_begins_or_is_a_conflict(make_app: MakeApp) -> None:
             sends = [process.send(Open("d-1"), expected_position=0) for process in (app, other, app, other)]
             outcomes = await asyncio.gather(*sends, return_exceptions=True)
             assert len([outcome for outcome in outcomes if isinstance(outcome, PositionConflictError)]) == 3
-            with pytest.raises(PositionConflictError, match="has no stream and not at 3") as raised:
+            with pytest.raises(PositionConflictError, match="has no stream, and was expected at position 3") as raised:
                 await app.send(Edit("nobody"), expected_position=3)
             assert raised.value.actual == 0
 

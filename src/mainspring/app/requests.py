@@ -83,8 +83,10 @@ async def _awaited(
     """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
     while not future.done():
+        # Also whoever has no more time is told why none comes: the look for all may not have been since the end.
+        over = engine.store.now_us() >= deadline_us
         # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
-        in_vain = await _in_vain(engine, pending) if stands else None
+        in_vain = await _in_vain(engine, pending) if stands or over else None
         if look or stands:
             known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
             if known:
@@ -92,10 +94,10 @@ async def _awaited(
         if in_vain is not None:
             raise in_vain
         look = True
-        left = (deadline_us - engine.store.now_us()) / 1e6
-        if left <= 0:
+        if over:
             standing = await Instance[Any, Any, Any](app, pending.ref).standing()
             raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
+        left = max((deadline_us - engine.store.now_us()) / 1e6, 0.0)
         sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
         end = engine.end_of(pending.ref)
         try:

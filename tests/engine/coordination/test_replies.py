@@ -148,24 +148,31 @@ class Shut:
     counter: str
 
 
-class Counter(Workflow[Begin | Question | Breaks | Shut, Asked, Answer]):
+@dataclass(frozen=True)
+class Passing:
+    counter: str
+
+
+class Counter(Workflow[Begin | Question | Breaks | Shut | Passing, Asked, Answer]):
     """Takes questions and answers none of them, unless it is shut."""
 
-    begins = (Begin,)
+    begins = (Begin, Passing)
     initial_state = Asked()
 
-    def route(self, message: Begin | Question | Breaks | Shut) -> str:
+    def route(self, message: Begin | Question | Breaks | Shut | Passing) -> str:
         return message.counter
 
     def evolve(self, state: Asked, event: Event[Any, Any]) -> None:
         return None
 
-    def decide(self, message: Begin | Question | Breaks | Shut, state: Asked) -> Decisions[Any, Answer]:
+    def decide(self, message: Begin | Question | Breaks | Shut | Passing, state: Asked) -> Decisions[Any, Answer]:
         match message:
             case Breaks():
                 raise ValueError("broken")
             case Shut():
                 return [Reply(Answer("shut")), Complete()]
+            case Passing():
+                return [Complete()]
             case _:
                 return []
 
@@ -339,20 +346,49 @@ def test_a_request_to_an_instance_that_ends_without_a_reply_says_so_at_once(make
     run(main)
 
 
-def counters(make_app: MakeApp) -> Mainspring:
-    app = make_app()
+def test_whoever_has_no_time_to_look_again_is_told_that_no_reply_comes(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with counters(make_app) as app:
+            with pytest.raises(NoReplyError, match="has completed"):
+                await app.request(Passing("c-1"), timeout=timedelta(milliseconds=1))
+
+    run(main)
+
+
+def test_whoever_has_no_time_to_look_again_is_told_that_it_is_suspended(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        client, app = counters(make_app, clock), counters(make_app, clock)
+        await client.start(work=False)
+        async with app:
+            waiting = await asking(app, client, "c-1", timedelta(milliseconds=100))
+            await until(client.engine.waiting.anybody.is_set)  # its time counts
+            await app.send(Breaks("c-1"))
+            clock.advance(0.1)
+            await until(waiting.done)
+            with pytest.raises(InstanceSuspendedError, match="broken"):
+                waiting.result()
+        await client.stop()
+
+    run(main)
+
+
+def counters(make_app: MakeApp, clock: VirtualClock | None = None) -> Mainspring:
+    app = make_app(clock)
     app.add(Counter())
     return app
 
 
-async def asking(app: Mainspring, asked: Mainspring, id: str) -> asyncio.Task[Any]:
-    """Return a request that is taken, and would wait for a day."""
+async def asking(
+    app: Mainspring, asked: Mainspring, id: str, timeout: timedelta = timedelta(days=1)
+) -> asyncio.Task[Any]:
+    """Return a request that is taken, and waits for its reply."""
 
     async def is_taken() -> bool:
         return any(row.type == "Question" for row in await app.engine.store.stream(Ref("Counter", id), 0, 100))
 
     await app.send(Begin(id))
-    waiting = asyncio.create_task(asked.request(Question(id), id="q", timeout=timedelta(days=1)))
+    waiting = asyncio.create_task(asked.request(Question(id), id="q", timeout=timeout))
     await until(is_taken)
     return waiting
 
