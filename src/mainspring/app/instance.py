@@ -235,15 +235,20 @@ class Receipt(Instance[Any, Any, Out]):
     >>> app.add(Counter())
     >>> async def main() -> None:
     ...     async with app:
-    ...         print((await app.send(Count("c-1"), id="m-1")).status, (await app.send(Count("c-1"), id="m-1")).status)
+    ...         for _ in range(2):
+    ...             print(repr(await app.send(Count("c-1"), id="m-1")))
     >>> asyncio.run(main())
-    stepped duplicate
+    Receipt('Counter/c-1', message_id='m-1', status='stepped')
+    Receipt('Counter/c-1', message_id='m-1', status='duplicate')
     """
 
     def __init__(self, app: Mainspring, pending: Pending) -> None:
         super().__init__(app, pending.ref)
         self.message_id = pending.id
         self.status: ReceiptStatus = pending.answer.status if pending.answer is not None else "stepped"
+
+    def __repr__(self) -> str:
+        return f"Receipt({str(self)!r}, message_id={self.message_id!r}, status={self.status!r})"
 
     async def result(self, timeout: timedelta = RESULT_TIMEOUT) -> Out | None:
         """Wait for the end, as an instance does; not for that of what was never sent."""

@@ -52,7 +52,7 @@ log = logger("mainspring.tasks")
 
 
 class Tasks:
-    """What people are asked to do. A task's id is the text `workflow/instance/version`.
+    """What people are asked to do. A task's id is the text `workflow/instance/position`.
 
     Who acts is for the caller to know: `actor` is whoever is signed in, `roles` are theirs at this moment. Both are
     checked against the task inside the transaction that changes it.

@@ -102,7 +102,7 @@ class Transaction:
         must_exist: bool = False,
         expected_position: int | None = None,
     ) -> Receipt[Any]:
-        """Send a message to the one workflow that takes it, if the transaction commits.
+        """Send a message to the one workflow that takes it, if the transaction commits. It is not awaited.
 
         What is wrong with the message is raised here; an id that was used for another message, and an instance that is
         not as `must_exist` or `expected_position` asks, when the block is left: then nothing was written.

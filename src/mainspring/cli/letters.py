@@ -126,11 +126,11 @@ def retry_letters(
     code 1 says that some were refused, or are dead letters still.
     """
 
-    async def again(app: Mainspring, id: int) -> bool:
+    async def again(app: Mainspring, id: int) -> str | None:
         await app.retry_dead_letter(id, actor=actor, force=force)
-        return not await app.engine.store.dead_letters(1, 0, [id])
+        return await _still(app, id)
 
-    return _each(address, ids, everything, as_json, ("retried", "is a dead letter still"), again)
+    return _each(address, ids, everything, as_json, "retried", again)
 
 
 @dead_letters.command(
@@ -159,13 +159,13 @@ def edit_letter(id: int, body: str, force: bool, actor: str | None, as_json: boo
         text = given(body)
         message = app.registry.codec.decode_outside(letter.type, letter.type_version, text)
         await app.retry_dead_letter(id, message, actor=actor, force=force)
-        left = bool(await app.engine.store.dead_letters(1, 0, [id]))
-        outcome = "is a dead letter still" if left else "corrected and retried"
+        still = await _still(app, id)
+        outcome = still or "corrected and retried"
         if as_json:
-            write_json({"id": id, "done": not left, "outcome": outcome})
+            write_json({"id": id, "done": still is None, "outcome": outcome})
         else:
-            click.echo(f"dead letter {id}: {outcome}")
-        return REFUSED if left else 0
+            click.echo(f"dead letter {id}: {visible(outcome)}")
+        return REFUSED if still else 0
 
     return with_app(address, use)
 
@@ -181,11 +181,10 @@ def discard_letters(ids: tuple[int, ...], everything: bool, yes: bool, as_json: 
     if everything and not yes:
         raise click.UsageError("This removes all dead letters for good. Add --yes if that is meant.")
 
-    async def away(app: Mainspring, id: int) -> bool:
+    async def away(app: Mainspring, id: int) -> None:
         await app.discard_dead_letter(id)
-        return True
 
-    return _each(address, ids, everything, as_json, ("discarded", "is there still"), away)
+    return _each(address, ids, everything, as_json, "discarded", away)
 
 
 def _each(
@@ -193,10 +192,10 @@ def _each(
     ids: tuple[int, ...],
     everything: bool,
     as_json: bool,
-    words: tuple[str, str],
-    act: Callable[[Mainspring, int], Awaitable[bool]],
+    word: str,
+    act: Callable[[Mainspring, int], Awaitable[str | None]],
 ) -> int:
-    """Do something to dead letters, one by one, and say how each went. Return the exit code."""
+    """Do something to dead letters, one by one, and say how each went: `act` tells what failed. Return the code."""
     if bool(ids) == everything:
         raise click.UsageError("Name dead letters by their ids, or write --all.")
 
@@ -204,29 +203,35 @@ def _each(
         chosen = await _all_ids(app) if everything else [(await _letter(app, id)).id for id in dict.fromkeys(ids)]
         failed = 0
         hidden = len(chosen) < BAR_FROM or not sys.stderr.isatty()
-        with click.progressbar(chosen, label=words[0], file=sys.stderr, hidden=hidden) as bar:
+        with click.progressbar(chosen, label=word, file=sys.stderr, hidden=hidden) as bar:
             for id in bar:
                 problem = await _problem(app, id, act)
                 failed += problem is not None
-                outcome = words[0] if problem is None else problem or words[1]
+                outcome = problem or word
                 if as_json:
                     write_json({"id": id, "done": problem is None, "outcome": outcome})
                 elif not everything or problem is not None:
                     click.echo(f"dead letter {id}: {visible(outcome)}")
         if everything and not as_json:
             left = f", {failed:,} not" if failed else ""
-            click.echo(f"{counted(len(chosen) - failed, 'dead letter')} {words[0]}{left}")
+            click.echo(f"{counted(len(chosen) - failed, 'dead letter')} {word}{left}")
         return REFUSED if failed else 0
 
     return with_app(address, use)
 
 
-async def _problem(app: Mainspring, id: int, act: Callable[[Mainspring, int], Awaitable[bool]]) -> str | None:
+async def _problem(app: Mainspring, id: int, act: Callable[[Mainspring, int], Awaitable[str | None]]) -> str | None:
     """Return None when it went well, else why not; one that cannot be helped does not keep the others waiting."""
     try:
-        return None if await act(app, id) else ""
+        return await act(app, id)
     except MainspringError as error:
         return str(error)
+
+
+async def _still(app: Mainspring, id: int) -> str | None:
+    """Return that nobody has taken what was retried, and why it is kept; None if somebody has."""
+    left = await app.engine.store.dead_letters(1, 0, [id])
+    return f"is a dead letter still. It became one because: {left[0].reason}" if left else None
 
 
 async def _all_ids(app: Mainspring) -> list[int]:

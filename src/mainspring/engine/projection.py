@@ -122,12 +122,18 @@ def _document_types(function: Callable[..., Any], name: str) -> list[type[Any]]:
         raise WiringError(
             f"The annotations of {name} cannot be read: {error}", "Import the names at run time."
         ) from None
-    members = [member for member in union_members(hint) if member is not type(None)]
-    if not members or not all(isinstance(member, type) for member in members) or hint is Any:
+    members = [member for member in union_members(hint) if member not in (type(None), None)]
+    if not members or Any in members:
         raise WiringError(
             f"{name} does not say which documents it keeps",
             f"Annotate it, as in `def {name}(document: OpenOrder | None, entry: FeedEntry) -> OpenOrder | None`.",
         )
+    for member in members:
+        if not isinstance(member, type):
+            raise WiringError(
+                f"{name} keeps documents of {member}, which is no class",
+                "Use a frozen dataclass, Struct or pydantic model with such a field; or a plain type, as int or str.",
+            )
     return members
 
 

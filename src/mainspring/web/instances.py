@@ -40,7 +40,7 @@ class Order(Asked):
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
 
     reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
-    to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset: the version to go back to.")
+    to: int | None = Field(default=None, ge=1, le=LARGEST, description="For reset: the position to go back to.")
 
 
 def routes(served: Served) -> APIRouter:

@@ -44,7 +44,7 @@ def test_one_is_shown_whole(run: Run) -> None:
 def test_one_that_is_still_not_taken_stays_and_the_exit_code_says_so(run: Run) -> None:
     ran = run("dead-letters", "retry", "1")
 
-    assert (ran.code, ran.out) == (1, "dead letter 1: is a dead letter still\n")
+    assert (ran.code, ran.out) == (1, f"dead letter 1: is a dead letter still. It became one because: {REASON}\n")
 
 
 def test_one_that_is_named_twice_is_discarded_once(run: Run) -> None:
@@ -100,5 +100,5 @@ def test_one_is_corrected_and_carried_out(run: Run) -> None:
     assert wrong.code == 1
     assert "order_id" in wrong.err
     assert (strange.code, "UTF-8" in strange.err) == (1, True)
-    assert (still.code, still.out) == (1, "dead letter 1: is a dead letter still\n")
+    assert (still.code, still.out) == (1, f"dead letter 1: is a dead letter still. It became one because: {REASON}\n")
     assert (done.code, done.document["done"]) == (0, True)

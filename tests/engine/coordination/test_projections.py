@@ -26,6 +26,10 @@ def untyped(document: Any, entry: Any) -> Any:
     return document if entry else None
 
 
+def of_names(document: tuple[str, ...] | None, entry: FeedEntry) -> tuple[str, ...]:
+    return (*(document or ()), entry.instance)
+
+
 async def busy(app: Mainspring, seed: int, count: int = 60) -> None:
     """Send what comes to some orders, in a random order."""
     chance = random.Random(seed)  # noqa: S311  no secret
@@ -305,6 +309,7 @@ def test_an_app_without_projections_has_no_task_and_no_query_for_them(make_app: 
         ({}, fold, r"async def fold\(entry, connection\)"),
         ({"key": by_order}, lambda *_: None, "cannot be shown"),
         ({"key": by_order, "name": "a"}, untyped, "which documents it keeps"),
+        ({"key": by_order}, of_names, r"of tuple\[str, ...\], which is no class. Use a frozen dataclass"),
         ({"key": by_order, "workflows": [7]}, fold, "7 is not a workflow"),
         ({"key": by_order, "transaction": timedelta(hours=1)}, fold, "transaction="),
     ],
