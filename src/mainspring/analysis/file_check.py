@@ -115,6 +115,11 @@ def matches(where: InstanceFilter, row: InstanceRow) -> bool:
 
     >>> matches(InstanceFilter(status="running"), InstanceRow(7, "W", "i", 1, "failed", None, None, 1, b"{}", 0, 0))
     False
+
+    An archive does not say under which version of its workflow an instance ran, so that is asked of exports alone.
+
+    >>> matches(InstanceFilter(workflow_version=2), InstanceRow(7, "W", "i", 1, "failed", None, None, 1, b"{}", 0, 0))
+    False
     """
     return all(_conditions(where, row))
 
@@ -123,6 +128,7 @@ def _conditions(where: InstanceFilter, row: InstanceRow) -> Iterator[bool]:
     yield where.workflow in (None, row.workflow)
     yield where.status in (None, row.status)
     yield where.state in (None, row.state)
+    yield where.workflow_version in (None, row.definition_version or where.workflow_version)
     yield row.id.startswith(where.id_prefix or "")
     yield (where.error or "") in (row.error or "")
     yield where.created_from_us is None or row.created_us >= where.created_from_us

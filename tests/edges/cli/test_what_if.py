@@ -62,6 +62,8 @@ def test_an_export_is_checked_without_a_database(run: Run, folder: Path, monkeyp
     monkeypatch.setattr("shop.HANGS", 7)
     assert run("what-if", "--from", "streams.jsonl.gz", "--prefix", "o-1").code == 0
     assert run("what-if", "--from", "streams.jsonl.gz", "--in-flight").code == 1
+    for version, code in (("1", 1), ("2", 0)):
+        assert run("what-if", "--from", "streams.jsonl.gz", "--workflow-version", version).code == code
     assert not (folder / "orders.db").exists()
 
 

@@ -6,12 +6,15 @@ import json
 import re
 import sys
 from importlib import import_module
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mainspring.analysis.lint import RULES, Finding, Report, lint
+from mainspring.analysis.lint.check import once
+from mainspring.analysis.lint.findings import finding
 from mainspring.analysis.model import Place
 from mainspring.cli.group import commands
 from tests.support.paths import ROOT
@@ -84,6 +87,16 @@ def witness(name: str) -> list[tuple[str, ...] | None]:
 )
 def test_a_finding_names_the_fewest_inputs_that_lead_there(name: str, inputs: list[tuple[str, ...] | None]) -> None:
     assert witness(name) == inputs
+
+
+@pytest.mark.parametrize("unknown", [(), None])
+def test_inputs_that_are_known_to_lead_there_stay_beside_unknown_ones(unknown: tuple[str, ...] | None) -> None:
+    long, short, none = (
+        finding("MS203", "Shop", Place("shop.py", 1), "it waits", "Paying", witness=inputs)
+        for inputs in (("Place", "Place"), ("Place",), unknown)
+    )
+    for found in permutations((long, short, none)):
+        assert [each.witness for each in once(found)] == [("Place",)]
 
 
 def test_every_finding_about_a_state_has_a_witness() -> None:

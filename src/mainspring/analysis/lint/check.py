@@ -49,7 +49,7 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
         files |= _files(type(own), machine)
         data = (*entry.definition.inputs, *entry.definition.states, *entry.definition.outputs)
         classes |= {cls.__name__: name for cls in (*data, *type(own).__mro__)}
-    left, intended = sift(_once(found), files, classes)
+    left, intended = sift(once(found), files, classes)
     chosen = [name for name in world.entries if workflow in (None, name)]
     return Report(
         tuple(chosen),
@@ -58,15 +58,20 @@ def lint(app: Mainspring, workflow: str | None = None) -> Report:
     )
 
 
-def _once(found: Iterable[Finding]) -> list[Finding]:
-    """Return each finding once, in order, with the fewest inputs that lead to it."""
+def once(found: Iterable[Finding]) -> list[Finding]:
+    """Return each finding once, in order, with the fewest inputs that are known to lead to it."""
     kept: dict[Finding, Finding] = {}
     for each in found:
         key = replace(each, witness=None)
         known = kept.get(key)
-        if known is None or len(each.witness or ()) < len(known.witness or ()) or not known.witness:
+        if known is None or _fewest(each) < _fewest(known):
             kept[key] = each
     return [kept[key] for key in sorted(kept)]
+
+
+def _fewest(found: Finding) -> tuple[bool, int]:
+    """Order findings by their witness: what has none, or one that is not known, comes behind what has one."""
+    return not found.witness, len(found.witness or ())
 
 
 def check_workflow(workflow: Workflow[Any, Any, Any], machine: Machine, world: World) -> Iterator[Finding]:
