@@ -112,6 +112,8 @@ async def _awaited(
 async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
     """Return why nobody need wait for a reply any longer; None while one may be on its way."""
     ref, store = pending.ref, engine.store
+    # The inbox before the row: if the request has left it by then, the row is the one that the request has left.
+    inbox = await store.inbox(ref, INPUTS)
     [loaded] = await store.load([ref], 0)
     if loaded is None or loaded.row.status not in STANDING:
         return None
@@ -121,7 +123,7 @@ async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
     row = loaded.row
     if row.status == "suspended":
         return InstanceSuspendedError(str(ref), row.error)
-    if any(plain(waiting.message_id) == pending.id for waiting in await store.inbox(ref, INPUTS)):
+    if len(inbox) == INPUTS or any(plain(waiting.message_id) == pending.id for waiting in inbox):
         return None  # it may begin anew by it, or bury it
     return _ended(pending, row)
 
