@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from msgspec import Raw, Struct, field, json
+from msgspec import Raw, Struct, json
 
 from mainspring.core.decisions import Value
 
@@ -67,7 +67,6 @@ class Detail(Struct, frozen=True, omit_defaults=True):
     failed: int | None = None
     cancelled: bool = False
     unkept: str | None = None
-    erased: bool = field(name="$erased", default=False)
 
 
 encode_detail = json.Encoder().encode

@@ -52,6 +52,7 @@ from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested
 from mainspring.port.ids import plain
 from mainspring.port.records import EventRow, Ref, Snapshot
+from mainspring.sealing.seals import ERASED
 
 PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
 """Of the messages of one fan-out together: in its event they are text inside a text, which takes more."""
@@ -231,7 +232,7 @@ class Recorder:
 
     def told(self, row: EventRow) -> StreamEvent[Any, Any]:
         """Return the event of a row for people: where its message was erased, with what stands for it."""
-        if row.detail is not None and read_detail(row.detail).erased:
+        if row.detail == ERASED:
             row = replace(row, detail=_ERASED)
         try:
             return self.event(row)
