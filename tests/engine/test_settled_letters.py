@@ -1,11 +1,14 @@
 """Dead letters: one that is retried lets go on what waits for nothing else, shows its message, and is no late event."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from mainspring import DoNotRetryError, Mainspring
-from mainspring.errors import DefinitionError
+from mainspring.errors import DefinitionError, OperationError
+from mainspring.port.records import Unit
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -115,6 +118,141 @@ def test_a_correction_that_is_refused_leaves_its_instance_suspended(make_app: Ma
             with pytest.raises(Exception, match="cannot become Done"):
                 await app.retry_dead_letter(letter.id, Done("j-1", 0))
             assert await has_status(app, "j-1", "suspended")
+
+    run(main)
+
+
+def before_it_is_gone(app: Mainspring, monkeypatch: pytest.MonkeyPatch, do: Callable[[], Awaitable[object]]) -> None:
+    """Do something each time that a dead letter is about to go, as it is or corrected."""
+    store, committer = app.engine.store, app.engine.committer
+    restore, original = store.restore_output, committer.commit
+
+    async def restore_output(id: int, expected_version: int | None = None) -> bool:
+        await do()
+        return await restore(id, expected_version)
+
+    async def commit(unit: Unit) -> Any:
+        if unit.discards:
+            await do()
+        return await original(unit)
+
+    monkeypatch.setattr(store, "restore_output", restore_output)
+    monkeypatch.setattr(committer, "commit", commit)
+
+
+@pytest.mark.parametrize("corrected", [0, 1, 2])
+def test_an_instance_goes_on_whose_letters_are_retried_at_once(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, corrected: int
+) -> None:
+    async def main() -> None:
+        mended: list[int] = []
+        async with mendable(make_app(), mended) as app:
+            await app.send(Start("j-1", times=2))
+            await until(lambda: _letters(app, 2))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            letters = await app.dead_letters()
+            mended += [0, 1]
+            came, both = list[None](), asyncio.Event()
+
+            async def meet() -> None:
+                came.append(None)
+                if len(came) == 2:
+                    both.set()
+                await both.wait()
+
+            before_it_is_gone(app, monkeypatch, meet)
+            messages = [Work("j-1", 100 + n) if n < corrected else None for n in range(2)]
+            await asyncio.gather(
+                *(app.retry_dead_letter(each.id, message) for each, message in zip(letters, messages, strict=True))
+            )
+            assert (await has_status(app, "j-1", "suspended"), await app.dead_letters()) == (False, [])
+            await until(lambda: _ended(app))
+
+    run(main)
+
+
+@pytest.mark.parametrize("correction", [None, Work("j-1", 100)])
+def test_an_instance_does_not_go_on_for_a_retry_that_is_refused(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, correction: Work | None
+) -> None:
+    async def main() -> None:
+        async with mendable(make_app(), []) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            [letter] = await app.dead_letters()
+            instance, found = app.instance(Job, "j-1"), list[str]()
+
+            async def terminate() -> None:
+                found.append((await instance.row()).status)
+                await instance.terminate("meanwhile")
+
+            before_it_is_gone(app, monkeypatch, terminate)
+            with pytest.raises(OperationError, match="has terminated"):
+                await app.retry_dead_letter(letter.id, correction)
+            assert (found, await app.dead_letters()) == (["suspended"], [letter])
+            assert "Resumed" not in [line.what for line in await instance.log()]
+
+    run(main)
+
+
+def test_a_retry_does_not_undo_what_a_person_has_done_meanwhile(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        tried, hold = list[Work](), asyncio.Event()
+
+        async def work(command: Work) -> Done:
+            tried.append(command)
+            if len(tried) == 1:
+                raise DoNotRetryError("broken")
+            await hold.wait()  # only people move the instance until then
+            return Done(command.id, command.part)
+
+        async with job(make_app(), work) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            [letter] = await app.dead_letters()
+            instance, committer = app.instance(Job, "j-1"), app.engine.committer
+            original, came = committer.commit, list[None]()
+
+            async def commit(unit: Unit) -> Any:
+                if not came and [event.event for event in unit.events] == ["Resumed"]:
+                    came.append(None)
+                    await instance.resume(actor="bob")
+                    await instance.suspend("do not touch", actor="ann")
+                return await original(unit)
+
+            monkeypatch.setattr(committer, "commit", commit)
+            await app.retry_dead_letter(letter.id, actor="carl")
+            last = (await instance.stream())[-1]
+            hold.set()
+            assert came
+            assert (type(last.event).__name__, last.actor) == ("Suspended", "ann")
+
+    run(main)
+
+
+def test_an_instance_whose_retried_command_fails_again_stays_suspended(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with mendable(make_app(), []) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+            [letter] = await app.dead_letters()
+            store = app.engine.store
+            restore = store.restore_output
+
+            async def restore_output(id: int, expected_version: int | None = None) -> bool:
+                restored = await restore(id, expected_version)
+                app.engine.due_at(0)
+                await until(lambda: _letters(app, 1))
+                return restored
+
+            monkeypatch.setattr(store, "restore_output", restore_output)
+            await app.retry_dead_letter(letter.id)
+            assert await has_status(app, "j-1", "suspended")
+            assert "Resumed" not in [line.what for line in await app.instance(Job, "j-1").log()]
 
     run(main)
 

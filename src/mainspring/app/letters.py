@@ -104,12 +104,16 @@ def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
 
 
 async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, force: bool) -> None:
-    """Let a worker carry it out, if nothing has happened to its instance since that was found to be right."""
+    """Let a worker carry it out, if nothing has happened to its instance since that was found to be right.
+
+    Then its instance goes on, and not before: what is refused at last has not let it take what waits.
+    """
     since = _since(engine, letter)
     for _ in range(CONFLICTS):
         version = None if force else await refuse(engine.store, letter, since)
         await Operations(engine).before_retry(letter, actor, edited=False, force=force)
         if await engine.store.restore_output(letter.id, version):
+            await Operations(engine).after_retry(letter, actor)
             return
         if not await engine.store.dead_letters(1, 0, [letter.id]):
             return  # somebody else was first
@@ -138,7 +142,6 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
     since = _since(engine, letter)
     if not force:
         await refuse(engine.store, letter, since)
-    # Behind all that could refuse it: it may let the instance go on.
     await Operations(engine).before_retry(letter, actor, edited=True, force=force)
     compensation = await _compensation(engine, entry, letter)
     for _ in range(CONFLICTS):
@@ -169,6 +172,7 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
         outcome = await engine.committer.commit(unit)
         engine.stepper.forget(ref)
         if isinstance(outcome, Committed):
+            await Operations(engine).after_retry(letter, actor)
             return
     raise _restless(ref)
 

@@ -181,9 +181,9 @@ class Operations:
         self._engine.tell_end(ref, "terminated", reason)
 
     async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool, force: bool = False) -> None:
-        """Refuse to carry out again what was undone, and let go on what stands still for this failure alone.
+        """Refuse to carry out again what was undone. After a failed compensation, let the rest be undone.
 
-        After a failed compensation, the rest is undone. A compensation that was dropped is armed before anything is
+        A compensation that was dropped is armed before anything is
         done that it may have to undo.
         """
         ref, engine = Ref(letter.workflow, letter.instance), self._engine
@@ -202,20 +202,34 @@ class Operations:
                 what = f"Dead letter {letter.id}"
                 raise OperationError(what, "is a compensation, and cannot be changed", "Retry it as it is, or skip it.")
             await self.resume(ref, actor, mended=True)
-        elif await waits_for_it_alone(engine.store, letter):
-            await self._let_go_on(suspended_by(letter)[0], actor)
         if version in ledger.dropped and not edited and (await self._loaded(ref)).row.status not in ENDED:
             await self._arm_again(ref, version, actor)
 
-    async def _let_go_on(self, ref: Ref, actor: str | None) -> None:
-        """Resume an instance, unless somebody else has done so meanwhile."""
+    async def after_retry(self, letter: DeadLetter, actor: str | None) -> None:
+        """Let an instance go on that stands still for the failure in a letter alone, which is gone.
 
-        def unit(row: InstanceRow, ledger: Ledger) -> Unit:
-            if row.status != "suspended":
-                return self._unit(row, (), row.status, actor, error=row.error)
-            return self._unit(row, Resumed(), "compensating" if ledger.active else "running", actor)
-
-        await self._commit(ref, unit)
+        Behind its end: of several that are retried at once, whichever is the last finds no other. An app that does not
+        know the instance's workflow leaves it to be resumed.
+        """
+        ref, engine = suspended_by(letter)[0], self._engine
+        entry = engine.registry.workflows.get(ref.workflow)
+        if entry is None:
+            return
+        for _ in range(CONFLICTS):
+            loaded = (await engine.store.load([ref]))[0]
+            # On the very version that goes on: a person may have suspended it meanwhile, or the command failed again.
+            if loaded is None or not await waits_for_it_alone(engine.store, letter, loaded.row):
+                return
+            ledger = await read_ledger(engine.store, entry, ref, engine.committer.lull)
+            if ledger.stuck:
+                return
+            status: Status = "compensating" if ledger.active else "running"
+            outcome = await engine.committer.commit(self._unit(loaded.row, Resumed(), status, actor))
+            engine.stepper.forget(ref)
+            if isinstance(outcome, Committed):
+                return
+        problem = f"is suspended still: it moved on {CONFLICTS} times while its dead letter {letter.id} was retried"
+        raise OperationError(str(ref), problem, "The letter is on its way; resume the instance.")
 
     async def _arm_again(self, ref: Ref, version: int, actor: str | None) -> None:
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:

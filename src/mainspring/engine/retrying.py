@@ -110,24 +110,25 @@ def suspended_by(letter: DeadLetter) -> tuple[Ref, int]:
     return Ref(letter.workflow, letter.instance), 0 if letter.output is None else letter.output.version
 
 
-async def waits_for_it_alone(store: Store, letter: DeadLetter) -> bool:
-    """Tell whether an instance stands still for the failure in a letter, and for nothing else.
+async def waits_for_it_alone(store: Store, letter: DeadLetter, row: InstanceRow) -> bool:
+    """Tell whether an instance stands still for the failure in a letter that is gone, and for nothing else.
 
-    Not where a person has suspended it, an input of it failed, or another dead letter of it is to be dealt with.
+    Not where a person has suspended it, an input of it failed, or a dead letter of it is to be dealt with. That holds
+    for the row's version: whatever else suspends it moves it on.
     """
     ref, output = suspended_by(letter)
-    loaded = (await store.load([ref], 0))[0]
-    if loaded is None or loaded.row.status != "suspended":
+    if row.status != "suspended":
         return False
-    failed: set[int] = set()
-    async for row in _while_suspended(store, ref, loaded.row.version):
-        if row.actor is not None or row.cause is None:
+    failed = list[int]()
+    async for each in while_suspended(store, ref, row.version):
+        if each.actor is not None or each.cause is None:
             return False
-        failed.add(row.cause)
-    return output in failed and (len(failed) == 1 or not await _others(store, letter, ref, failed))
+        failed.append(each.cause)
+    # A single one is that of the letter which is gone: had it failed again, it would be suspended once more.
+    return output in failed and (len(failed) == 1 or not await _has_letters(store, ref, set(failed)))
 
 
-async def _while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator[EventRow]:
+async def while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator[EventRow]:
     """Yield the suspensions of an instance since it last went on, the last one first."""
     while version > 0:
         after = max(0, version - EVENTS_AT_ONCE)
@@ -139,13 +140,13 @@ async def _while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterato
         version = after
 
 
-async def _others(store: Store, letter: DeadLetter, ref: Ref, failed: set[int]) -> bool:
-    """Tell whether there are dead letters of other outputs among these, as far as they are among the first of all."""
+async def _has_letters(store: Store, ref: Ref, failed: set[int]) -> bool:
+    """Tell whether there are dead letters of these outputs, as far as they are among the first of all."""
     after = looked_at = 0
     while looked_at < LETTERS_LOOKED_AT and (page := await store.dead_letters(EVENTS_AT_ONCE, after)):
-        for other in page:
-            its, output = suspended_by(other)
-            if other.id != letter.id and its == ref and output in failed:
+        for letter in page:
+            its, output = suspended_by(letter)
+            if its == ref and output in failed:
                 return True
         after, looked_at = page[-1].id, looked_at + len(page)
     return False

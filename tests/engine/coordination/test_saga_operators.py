@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from mainspring import Ask, Compensate, Context, Event, Instance, Mainspring, Received, Send, SendFailed, Workflow
+from mainspring import (
+    Ask,
+    Compensate,
+    Context,
+    DoNotRetryError,
+    Event,
+    Instance,
+    Mainspring,
+    Received,
+    Send,
+    SendFailed,
+    Workflow,
+)
 from mainspring.core.events import Compensated, Resent, Retried
 from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Conflict, Outcome, Ref, Unit
@@ -113,6 +125,28 @@ class GuidedTrip(Workflow[PlanTrip | Booked, Planning, Book | CancelBooking | Gu
 
     def decide(self, message: Any, state: Planning) -> Any:
         return [book(message.trip, "flight") if isinstance(message, PlanTrip) else Send(Guide("t-1"))]
+
+    def evolve(self, state: Planning, event: Event[Any, Any]) -> Planning | None:
+        return None
+
+
+class BusyTrip(Workflow[PlanTrip | Booked | GiveUp, Planning, Book | CancelBooking | Guide]):
+    """Does something beside the booking that cannot be undone."""
+
+    begins = PlanTrip
+    initial_state = Planning()
+
+    def route(self, message: Any) -> str | None:
+        return getattr(message, "trip", None)
+
+    def decide(self, message: Any, state: Planning) -> Any:
+        match message:
+            case PlanTrip(trip):
+                return [book(trip, "flight"), Send(Guide(trip))]
+            case Booked():
+                return []
+            case GiveUp():
+                return [Compensate("given up")]
 
     def evolve(self, state: Planning, event: Event[Any, Any]) -> Planning | None:
         return None
@@ -280,6 +314,37 @@ def test_cancelling_tells_also_what_runs_and_has_no_compensation(make_app: MakeA
             assert world.effects == ["book flight", "cancel flight"]
 
     run(main)
+
+
+def test_a_retry_beside_a_compensation_that_failed_does_not_let_the_rest_go_on(make_app: MakeApp) -> None:
+    world = World(plans={("cancel", "flight"): ["refused"]})
+    app = app_of(make_app, BusyTrip(), world)
+    hold = asyncio.Event()
+
+    @app.handler
+    async def guide(command: Guide) -> None:
+        await hold.wait()
+        raise DoNotRetryError("no guide")
+
+    async def main() -> None:
+        async with app:
+            receipt = await app.send(PlanTrip("t-1"))
+            await until(lambda: has(receipt, Received, Booked))
+            await app.send(GiveUp("t-1"))
+            await until(lambda: has_status(receipt, "suspended"))
+            hold.set()
+            await until(lambda: has_letters(app, 2))
+            letters = {letter.type: letter.id for letter in await app.dead_letters()}
+            await app.discard_dead_letter(letters["CancelBooking"])
+            await app.retry_dead_letter(letters["Guide"], force=True)
+            with pytest.raises(OperationError, match="a compensation of it failed for good"):
+                await receipt.resume()
+
+    run(main)
+
+
+async def has_letters(app: Mainspring, count: int) -> bool:
+    return len(await app.dead_letters()) == count
 
 
 def held_trip(workflow: Workflow[Any, Any, Any]) -> tuple[Mainspring, World]:
