@@ -25,11 +25,13 @@ AT_ONCE: Final = 1_000
 """So many are retried or removed by one request; `left` says that there are more."""
 REFUSALS_SHOWN: Final = 100
 ERROR_CHARACTERS: Final = 200
+READ_CHARACTERS: Final = 2_000
+"""So much of an error is looked at: more than is kept, for ids in it may be long."""
 KIND_BYTES: Final = 12
 
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-# A number, or a word with one in it, such as most ids.
-_NUMBER: Final = re.compile(r"[\w-]*\d[\w-]*")
+# Each is looked at for a digit by itself: an expression that looked for one would begin again at each letter.
+_WORD: Final = re.compile(r"[\w-]+")
 
 Operation = Literal["retry", "discard"]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
@@ -54,10 +56,16 @@ def alike(error: str, instance: str = "") -> str:
     >>> alike("Orders/ann/b has completed already", "ann/b")
     'Orders/# has completed already'
     """
+    error = error[:READ_CHARACTERS]
     if instance:
         # Whatever it looks like; but only as a word of its own, for it may be as short as an "a".
         error = re.sub(rf"(?<![\w-]){re.escape(instance)}(?![\w-])", "#", error)
-    return _NUMBER.sub("#", _QUOTED.sub("'…'", error))[:ERROR_CHARACTERS]
+    return _WORD.sub(_without_number, _QUOTED.sub("'…'", error))[:ERROR_CHARACTERS]
+
+
+def _without_number(word: re.Match[str]) -> str:
+    """Return a word, unless it is a number or has one in it, such as most ids."""
+    return "#" if any(map(str.isdecimal, word[0])) else word[0]
 
 
 def kind_of(letter: DeadLetter) -> str:

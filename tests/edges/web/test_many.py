@@ -1,6 +1,7 @@
 """Lists over HTTP: in both directions, bounded whatever is in them, and many dead letters at once."""
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from mainspring.sealing.seals import About
 from mainspring.stores.sqlite import searching
 from mainspring.testing.samples import Counter, LeaveRequests
 from mainspring.web import models, served
+from mainspring.web.many_letters import ERROR_CHARACTERS, alike
 from tests.edges.web.support import served as serving
 from tests.edges.web.test_api import Client, count, serve
 
@@ -136,6 +138,17 @@ def test_dead_letters_of_one_cause_are_one_kind_whatever_their_ids_look_like(tmp
         assert [kind.count for kind in kinds.kinds] == [6]
 
     serve(tmp_path, use)
+
+
+def test_a_long_word_costs_no_more_than_its_length_to_be_sorted() -> None:
+    began = time.thread_time()
+    assert alike("a" * 20_000) == "a" * ERROR_CHARACTERS
+    assert time.thread_time() - began < 1  # the square of its length took six seconds
+
+
+def test_a_long_id_does_not_move_what_counts_of_an_error() -> None:
+    told = "of the shop in which it was ordered, " * 10
+    assert alike(f"order {'1' * 30} {told}") == alike(f"order 2 {told}")
 
 
 @pytest.mark.parametrize("order", [{}, {"ids": [1], "kind": "a"}, {"ids": []}, {"ids": [0]}, {"ids": [10**30]}])
