@@ -37,6 +37,7 @@ from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.details import read_detail
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.retrying import while_suspended
 from mainspring.errors import CodecError
 from mainspring.port.ids import plain
 from mainspring.port.records import ENDED, DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
@@ -44,6 +45,8 @@ from mainspring.port.records import ENDED, DeadLetter, EventRow, InputRow, Insta
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
 LETTERS_NAMED = 5
+BODY_BYTES = 2_000
+"""So much is told of an input that failed; `--json` has all of it."""
 
 
 class Waiting(Struct, frozen=True):
@@ -106,8 +109,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
         if waiting.count:
             _write_waiting(waiting, store.now_us())
         if at is None and loaded.row.status == "suspended":
-            by = next((row.actor for row in reversed(rows) if row.event == "Suspended"), None)
-            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []), by)
+            why = [row async for row in while_suspended(store, ref, loaded.row.version)]
+            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []), why)
 
     with_app(address, use)
 
@@ -248,20 +251,23 @@ def _attempts(claim: OutputClaim) -> str:
     return counted(claim.attempts, "attempt") if claim.attempts else ""
 
 
-def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter], by: str | None) -> None:
-    """Say what to do; `by` is who has suspended it, if that was a person: then no input has failed."""
+def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter], why: Sequence[EventRow]) -> None:
+    """Say what to do; `why` are its suspensions since it last went on, the last one first."""
     identity = f"{row.workflow}/{row.id}"
+    by = why[0].actor if why else None
     who = "" if by is None else f" by {visible(by)}"
+    # What could not even begin is suspended without an event. Else a command failed, or a person did it.
+    input_failed = not why or any(each.actor is None and each.cause is None for each in why)
     click.echo()
     click.secho(f"suspended{who}: {visible(row.error or 'no reason given')}", fg="red")
     if letters:
         told = ", ".join(f"{letter.id} ({visible(letter.type)})" for letter in letters[:LETTERS_NAMED])
         click.echo(f"What failed is a dead letter: {told}. Mend the cause, then `mainspring dead-letters retry` it:")
         click.echo(f"with the last of them the instance goes on. If not, {command('resume', identity)} lets it.")
-    elif waiting.inbox and by is None:
+    elif waiting.inbox and input_failed:
         first = waiting.inbox[0]
         again, past = command("retry", identity), command("skip", identity)
-        body = visible(first.body.decode(errors="replace"))
+        body = visible(first.body[:BODY_BYTES].decode(errors="replace")) + ("…" if len(first.body) > BODY_BYTES else "")
         click.echo(f"It failed at {visible(first.type)} {body} ({visible(plain(first.message_id))}).")
         click.echo(f"Mend the cause, then {again}; or {past} passes over {visible(first.type)}.")
     else:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import DoNotRetryError, Mainspring
 from tests.edges.cli.conftest import Run, call, order
 from tests.engine.jobs import QUICK, Done, Start, Work, has_status, job
 from tests.support.waiting import until
@@ -19,6 +19,14 @@ position  time (UTC)               kind     direction  event        message
 4         2026-01-01 00:00:00.000  timer    output     Scheduled    PaymentTimedOut(order_id='o-1') after 5 min
 
 state: AwaitingPayment(amount=5)
+"""
+
+TRIED = """\
+from mainspring import Mainspring
+from tests.engine.jobs import Job, Work
+app = Mainspring('sqlite:///tried.db')
+app.add(Job())
+app.external(Work)
 """
 
 
@@ -104,6 +112,40 @@ def test_a_suspended_instance_is_shown_with_its_error_and_what_to_do(run: Run) -
 
     assert "suspended: ValueError: a negative amount" in ran.out
     assert "mainspring retry Orders/o-2" in ran.out
+
+
+def test_an_input_that_failed_is_shown_in_bounds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 'It failed at PlaceOrder {"order_id":"o-2","amount":-1} (m-2).' in run("show", "o-2").out
+    monkeypatch.setattr("mainspring.cli.show.BODY_BYTES", 12)
+    assert 'It failed at PlaceOrder {"order_id":… (m-2).' in run("show", "o-2").out
+
+
+def test_an_input_that_waits_behind_a_command_that_failed_is_not_called_the_one_that_failed(
+    run: Run, folder: Path
+) -> None:
+    tried = ("--app", "tried:app")
+
+    async def refuse(command: Work) -> Done:
+        raise DoNotRetryError("refused")
+
+    async def use() -> None:
+        async with job(Mainspring(f"sqlite:///{folder / 'tried.db'}"), refuse) as app:
+            await app.send(Start("j-1", times=2))
+            await until(lambda: has_letters(app, 2))
+            await app.send(Done("j-1", 7))
+
+    async def has_letters(app: Mainspring, count: int) -> bool:
+        return len(await app.dead_letters()) == count
+
+    asyncio.run(use())
+    (folder / "tried.py").write_text(TRIED)
+    corrected, other = [letter["id"] for letter in run("dead-letters", "list", "--json", *tried).documents]
+    assert run("dead-letters", "edit", str(corrected), '{"id": "j-1", "part": 8}', *tried).code == 0
+    assert run("dead-letters", "discard", str(other), *tried).code == 0
+    for options in ([], ["--last", "1"]):
+        shown = run("show", "j-1", *options, *tried).out.splitlines()
+        assert "It failed at" not in "\n".join(shown)
+        assert shown[-1] == "`mainspring resume Job/j-1` lets it go on."
 
 
 def test_state_prints_the_value_and_its_json(run: Run) -> None:
@@ -225,10 +267,7 @@ def test_log_tells_of_attempts_that_failed(run: Run, folder: Path) -> None:
             await until(lambda: has_status(app, "j-1", "suspended"))
 
     asyncio.run(use())
-    (folder / "tried.py").write_text(
-        "from mainspring import Mainspring\nfrom tests.engine.jobs import Job, Work\n"
-        "app = Mainspring('sqlite:///tried.db')\napp.add(Job())\napp.external(Work)\n"
-    )
+    (folder / "tried.py").write_text(TRIED)
     ran = run("log", "j-1", "--app", "tried:app", "--json")
 
     told = [(line["version"], line["attempt"], line["about"]) for line in ran.documents if line["what"] == "Attempted"]
