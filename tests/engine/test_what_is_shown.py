@@ -173,6 +173,27 @@ def test_a_parent_tells_how_many_parts_of_its_fan_out_are_done(make_app: MakeApp
     run(main)
 
 
+def test_what_was_begun_in_a_part_that_was_left_is_not_waited_for(make_app: MakeApp) -> None:
+    async def main() -> None:
+        opened = asyncio.Event()
+        async with squaring(make_app(), opened) as app:
+            receipt = await app.send(Count("c-1", 2))
+            before = (await receipt.row()).version
+            await app.send(Count("c-1", 2))
+
+            async def begun() -> list[int]:
+                return [child.position for child in (await awaited_of(app.engine.store, await receipt.row())).children]
+
+            first, second = await begun()
+            assert first <= before < second
+            await app.instance(Squares, "c-1").reset(before)
+            left = await begun()
+            opened.set()
+            assert left == [first]
+
+    run(main)
+
+
 def test_an_instance_tells_which_tasks_it_waits_for(make_app: MakeApp) -> None:
     async def main() -> None:
         async with expenses.app_of(make_app) as app:

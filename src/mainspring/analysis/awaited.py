@@ -14,8 +14,9 @@ from msgspec import DecodeError, Struct, ValidationError, json
 from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
+from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
-from mainspring.port.records import FAN_OUT, InstanceRow, Ref
+from mainspring.port.records import ENDED, FAN_OUT, InstanceRow, Ref
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskRow
 
@@ -83,15 +84,20 @@ class _Total(Struct):
 
 
 async def awaited_of(store: Store, row: InstanceRow) -> Awaited:
-    """Return what an instance waits for beside what lies in its inbox and its outbox."""
+    """Return what an instance waits for beside what lies in its inbox and its outbox.
+
+    What has ended waits for nobody: its children are cancelled, or go on alone.
+    """
+    if row.status in ENDED:
+        return Awaited([], [])
     ref = Ref(row.workflow, row.id)
-    children, asked = await _open(store, row.key)
+    children, asked = await _open(store, ref, row.key)
     told = [await _counted(store, ref, child) if child.is_fan_out else child for child in children[:CHILDREN_TOLD]]
     tasks = [task for position in asked if (task := await store.task(ref, position)) is not None]
     return Awaited(told, [task for task in tasks if task.status == "open"])
 
 
-async def _open(store: Store, key: int) -> tuple[list[OpenChild], Sequence[int]]:
+async def _open(store: Store, ref: Ref, key: int) -> tuple[list[OpenChild], Sequence[int]]:
     """Return which children and fan-outs have no outcome yet, and the positions of the last tasks that were asked.
 
     All of a stream is read, in pages: what it waits for may be as old as it is.
@@ -107,10 +113,19 @@ async def _open(store: Store, key: int) -> tuple[list[OpenChild], Sequence[int]]
                 asked.append(position)
             elif event == "Began":
                 children.clear()  # one that begins anew waits for nobody yet
+            elif event == "Reset":
+                back_to = await _back_to(store, ref, position)
+                children = {begun: child for begun, child in children.items() if begun <= back_to}
             elif kind is not None and cause is not None:
                 children.pop(cause, None)
         after = events[-1][1]
     return list(children.values()), asked
+
+
+async def _back_to(store: Store, ref: Ref, position: int) -> int:
+    """Return the position behind which nothing counts since a Reset."""
+    [reset] = await store.stream(ref, position - 1, 1)
+    return read_detail(reset.detail).version or 0
 
 
 async def _counted(store: Store, parent: Ref, child: OpenChild) -> OpenChild:

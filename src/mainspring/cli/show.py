@@ -40,7 +40,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.retrying import while_suspended
 from mainspring.errors import CodecError
 from mainspring.port.ids import plain
-from mainspring.port.records import ENDED, DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref
 
 STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
@@ -158,9 +158,7 @@ async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
     held = await held_among(store, ref, inbox, [*outbox, *timers])
-    # What has ended waits for nobody: its children are cancelled, or go on alone.
-    awaited = Awaited([], []) if row.status in ENDED else await awaited_of(store, row)
-    return Waiting(inbox, outbox, timers, held, awaited)
+    return Waiting(inbox, outbox, timers, held, await awaited_of(store, row))
 
 
 # ---- for programs

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.awaited import Awaited, awaited_of
+from mainspring.analysis.awaited import awaited_of
 from mainspring.analysis.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
@@ -20,7 +20,7 @@ from mainspring.engine.details import read_detail
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, NoSuchInstanceError, SettingError
 from mainspring.errors.reading import UNREADABLE
-from mainspring.port.records import ENDED, EventRow, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import EventRow, InstanceRow, Loaded, OutputClaim, Ref
 from mainspring.web import models
 from mainspring.web.matching import ETAG, etag
 from mainspring.web.models import Asked
@@ -142,7 +142,7 @@ def _waiting(router: APIRouter, served: Served) -> None:
         inbox = await store.inbox(ref, WAITING)
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
         timers = await store.outputs(ref, timers=True, limit=WAITING)
-        awaited = Awaited([], []) if row.status in ENDED else await awaited_of(store, row)
+        awaited = await awaited_of(store, row)
         return answer(
             {
                 "inbox": fitting(served.shown(input_document(row)) for row in inbox),
