@@ -27,17 +27,22 @@ def changes(recorder: Recorder, recorded: Sequence[Any], decided: Sequence[Any])
     """
     was = [(_stored(recorder, event), event) for event in recorded]
     now = [(_stored(recorder, event), event) for event in decided]
-    if [stored for stored, _ in was] == [stored for stored, _ in now]:
+    if len(was) == len(now) and all(map(_is_same, was, now)):
         return []
     gone = list(was)
     new: list[Any] = []
     for each in now:
-        same = next((i for i, (stored, _) in enumerate(gone) if stored == each[0]), None)
+        same = next((i for i, other in enumerate(gone) if _is_same(other, each)), None)
         if same is None:
             new.append(each[1])
         else:
             del gone[same]
     return list(_told([event for _, event in gone], new)) or ["the same is decided in another order"]
+
+
+def _is_same(one: tuple[Any, Any], other: tuple[Any, Any]) -> bool:
+    """Tell whether two are stored alike, or equal: what was read is stored again without defaults that it had not."""
+    return bool(one[0] == other[0] or one[1] == other[1])
 
 
 def _told(gone: Sequence[Any], new: list[Any]) -> Iterator[str]:
@@ -51,10 +56,15 @@ def _told(gone: Sequence[Any], new: list[Any]) -> Iterator[str]:
 
 
 def state_changes(recorder: Recorder, was: Any, now: Any) -> str | None:
-    """Return how two states differ, by what both would be in the store; None if they do not."""
+    """Return how two states differ, by what both would be in the store; None if they do not.
+
+    A record that was read is stored again without the defaults that it did not have, and is the same all the same.
+    """
     if type(was) is not type(now):
         return f"was {type(was).__name__}"
     if recorder.snapshot(was, 0, "").body == recorder.snapshot(now, 0, "").body:
+        return None
+    if fields_of(was) and not list(_differing(was, now)):
         return None
     return _differs(was, now)
 

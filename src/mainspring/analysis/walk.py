@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from mainspring.analysis.contrast import changes, decision_lines, label, state_changes, state_lines
 from mainspring.analysis.findings import Compared, Found, Key, Lines, StopWalkError, Stored, What
+from mainspring.analysis.shape import as_today
 from mainspring.analysis.watch import Watch
 from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, InitiatedBy, Received
 from mainspring.core.fold import fold
@@ -54,6 +55,7 @@ class Walk:
     story is wanted any more. `watch` says which steps the purity guard sees. `found` is keyed by what differs and how;
     `gone` says why the rest could not be checked, if it could not, and `uncompared` why old code came to no states
     there. What a reset or a new beginning has left behind counts in neither: the instance will never go on from there.
+    `new_fields` are those that only today's code has, by state.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import Counter
@@ -76,6 +78,7 @@ class Walk:
         watch: Watch | None = None,
     ) -> None:
         self.found: dict[Key, Found] = {}
+        self.new_fields: dict[str, dict[str, None]] = {}
         self._decisions = self._state_names = self._whole_states = 0
         self._before_migration = self._unreadable_snapshots = self._states_passed = 0
         self.events = 0
@@ -373,25 +376,33 @@ class Walk:
         self._add("state", what, row.version, lines)
 
     def _compare_state(self, stored: Stored, version: int, before: Any) -> None:
-        snapshot = Snapshot(version, "", stored.type, stored.type_version, stored.body)
-        after = "" if before is None else f" behind a step in {self._name(before)}"
-        head = f"the state {self._name(self._state)}{after}"
+        name = self._name(self._state)
+        head = f"the state {name}{'' if before is None else f' behind a step in {self._name(before)}'}"
         try:
-            if self._beside_old and self._recorder.snapshot(self._state, version, "") == snapshot:
+            now = self._recorder.snapshot(self._state, version, "")
+            if (now.type, now.type_version, now.body) == (stored.type, stored.type_version, stored.body):
                 self._whole_states += 1
                 return
-            was = self._recorder.state(snapshot)
+            was, shape = as_today(self._recorder, stored, self._state, now)
             found = state_changes(self._recorder, was, self._state)
         except CodecError as error:
             if self._beside_old:
                 # A snapshot of another shape is folded anew. Two codes that come to states of two shapes differ.
                 self._whole_states += 1
-                what = f"{head} has another shape: the old {stored.type} cannot be read by today's code"
+                what = f"the state {name} has another shape: the old {stored.type} cannot be read by today's code"
                 self._add("state", what, version, (str(error), *self._shapes(stored)))
             else:
                 self._unreadable_snapshots += 1
             return
-        self._whole_states += 1
+        if shape.differs and not self._beside_old:
+            self._unreadable_snapshots += 1
+        else:
+            self._whole_states += 1
+        if shape.differs and self._beside_old:
+            what = f"the state {name} has another shape: {shape}"
+            self._add("state", what, version, lambda: self._shapes(stored))
+        elif shape.new:
+            self.new_fields.setdefault(name, {}).update(dict.fromkeys(shape.new))
         if found:
             self._add("state", f"{head} {found}", version, lambda: tuple(state_lines(was, self._state)))
 

@@ -66,11 +66,25 @@ class Unchecked(Struct, frozen=True):
     example: str
 
 
+class NewFields(Struct, frozen=True):
+    """Fields of a state that only today's code has, with defaults: compared with nothing, and no difference.
+
+    >>> NewFields("Orders", 1, "Paid", ("note",)).fields
+    ('note',)
+    """
+
+    workflow: str
+    version: int
+    state: str
+    fields: tuple[str, ...]
+
+
 class Report(Struct, frozen=True):
     """What was found. `differing` and `differing_in_flight` count instances in which anything differs.
 
     In flight is what has not ended: running, suspended or compensating. `against` names the old code whose states were
     compared, if there was any; without, a state is compared by its name, and the whole of it where a snapshot has it.
+    `new_fields` are told and count in nothing.
 
     >>> Report().safe
     True
@@ -85,6 +99,7 @@ class Report(Struct, frozen=True):
     differences: tuple[Difference, ...] = ()
     unchecked: tuple[Unchecked, ...] = ()
     against: str | None = None
+    new_fields: tuple[NewFields, ...] = ()
 
     @property
     def safe(self) -> bool:
@@ -109,6 +124,7 @@ class Tally:
         self._report = Report(compared=Compared())
         self._differences: dict[tuple[str, int, What, str], Difference] = {}
         self._unchecked: dict[str, Unchecked] = {}
+        self._new_fields: dict[tuple[str, int, str], dict[str, None]] = {}
 
     def told(self, row: InstanceRow, version: int) -> frozenset[Key]:
         """Return the kinds of which there are stories enough: one in flight tells more than one that has ended."""
@@ -137,6 +153,8 @@ class Tally:
         )
         for (kind, what), found in walk.found.items():
             self._add(_difference(row, version, kind, what, found))
+        for state, fields in walk.new_fields.items():
+            self._add_new_fields(NewFields(row.workflow, version, state, tuple(fields)))
         why = walk.gone or walk.uncompared
         if why is not None:
             self._add_unchecked(Unchecked(why, 1, in_flight, f"{row.workflow}/{row.id}"))
@@ -165,6 +183,8 @@ class Tally:
             self._add(difference)
         for unchecked in other.unchecked:
             self._add_unchecked(unchecked)
+        for new in other.new_fields:
+            self._add_new_fields(new)
 
     def report(self) -> Report:
         """Return all of it; what concerns most instances in flight first."""
@@ -172,6 +192,7 @@ class Tally:
             self._report,
             differences=tuple(sorted(self._differences.values(), key=_weight)),
             unchecked=tuple(sorted(self._unchecked.values(), key=lambda each: (-each.instances, each.why))),
+            new_fields=tuple(NewFields(*key, tuple(fields)) for key, fields in sorted(self._new_fields.items())),
         )
 
     def _add(self, new: Difference) -> None:
@@ -188,6 +209,10 @@ class Tally:
             steps=new.steps + (known.steps if known else 0),
             examples=tuple(sorted(examples, key=_telling)[: self._examples]),
         )
+
+    def _add_new_fields(self, new: NewFields) -> None:
+        known = self._new_fields.setdefault((new.workflow, new.version, new.state), {})
+        known.update(dict.fromkeys(new.fields))
 
     def _add_unchecked(self, new: Unchecked) -> None:
         why = new.why if new.why in self._unchecked or len(self._unchecked) < KINDS else OTHERS

@@ -15,6 +15,7 @@ from msgspec import structs
 from mainspring.analysis.checking import check
 from mainspring.analysis.file_check import check_file, matches
 from mainspring.analysis.old_code import OldCode, old_code
+from mainspring.analysis.shape import named
 from mainspring.analysis.what_if import EXAMPLES, Difference, Report, Unchecked
 from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
@@ -172,6 +173,8 @@ def _write(report: Report, seconds: float) -> None:
     beside = "" if report.against is None else f", beside that of {visible(report.against)}"
     click.secho(f"{_counts(report)}, with the code of today{beside}", bold=True)
     click.echo(_compared(report))
+    for new in report.new_fields:
+        click.echo(f"new fields, compared with nothing: {visible(named(new.fields))} of {new.state} in {new.workflow}")
     for difference in report.differences:
         click.echo()
         _write_difference(difference)

@@ -233,16 +233,96 @@ def test_packages_below_the_checkout_are_taken_from_the_revision(folder: Path, w
     assert (report.code, report.document["differing"]) == (1, 3), report.err
 
 
-def test_a_state_of_another_shape_is_a_difference_with_both_shapes(folder: Path, what_if: What) -> None:
-    (folder / "claims.py").write_text(CLAIMS.replace("    euros: int\n    notes", "    cents: int\n    notes"))
+@pytest.mark.parametrize("default", ["", " = 0"])
+def test_a_renamed_field_is_told_as_gone_and_new_with_both_shapes(folder: Path, what_if: What, default: str) -> None:
+    change(folder, "    euros: int\n    notes", f"    cents: int{default}\n    notes")
 
     report = what_if("--against", "HEAD")
 
     assert report.code == 1, report.err
-    what = "the state InReview behind a step in New has another shape: the old InReview cannot be read by today's code"
+    assert report.out.splitlines()[3:8] == [
+        "Claims: the state InReview has another shape: euros is gone, cents is new",
+        "  3 instances, 3 of them in flight; 4 steps",
+        "  Claims/c-0 (running), position 2:",
+        '    - InReview {"euros":900,"notes":0}',
+        "    + InReview(cents=900, notes=0)",
+    ]
+    assert "differs in" not in report.out
+
+
+def test_a_removed_field_is_a_difference(folder: Path, what_if: What) -> None:
+    (folder / "claims.py").write_text(
+        CLAIMS.replace("    notes: int = 0\n", "")
+        .replace("case InReview(euros, notes)", "case InReview(euros)")
+        .replace("InReview(euros, notes + 1)", "InReview(euros)")
+    )
+
+    report = what_if("--against", "HEAD", "--json")
+
+    assert (report.code, report.document["differing"]) == (1, 3), report.err
+    assert [each["what"] for each in report.document["differences"]] == [
+        "the state InReview has another shape: notes is gone"
+    ]
+
+
+def test_a_new_field_with_a_default_is_named_and_is_no_difference(folder: Path, what_if: What) -> None:
+    change(folder, "    notes: int = 0\n", '    notes: int = 0\n    by: str = "ann"\n')
+
+    report = what_if("--against", "HEAD")
+
+    assert report.code == 0, report.out
+    assert report.out.splitlines()[1:] == [
+        "compared: the decisions of 4 steps, the names of 4 states, whole states in 4 of 4",
+        "new fields, compared with nothing: by of InReview in Claims",
+        "",
+        "No difference was found in what was compared, for 3 instances in flight.",
+    ]
+
+
+def test_beside_a_new_field_what_both_have_is_compared(folder: Path, what_if: What) -> None:
+    filled = "    notes: int = 0\n    by: str = 'ann'\n"
+    (folder / "claims.py").write_text(
+        CLAIMS.replace("    notes: int = 0\n", filled).replace(DOUBLED[0], "return InReview(2 * euros, by='bob')\n")
+    )
+
+    report = what_if("--against", "HEAD", "--json").document
+
+    assert {each["what"] for each in report["differences"]} == {
+        f"the state InReview behind a step in {state} differs in euros" for state in ("New", "InReview")
+    }
+    assert report["new_fields"] == [{"workflow": "Claims", "version": 1, "state": "InReview", "fields": ["by"]}]
+
+
+def test_a_new_field_without_a_default_is_a_difference(folder: Path, what_if: What) -> None:
+    (folder / "claims.py").write_text(
+        CLAIMS.replace("    euros: int\n    notes", "    euros: int\n    by: str\n    notes")
+        .replace("return InReview(euros)", "return InReview(euros, 'ann')")
+        .replace("case InReview(euros, notes)", "case InReview(euros, by, notes)")
+        .replace("InReview(euros, notes + 1)", "InReview(euros, by, notes + 1)")
+    )
+
+    report = what_if("--against", "HEAD", "--json")
+
+    assert report.code == 1, report.err
+    assert [each["what"] for each in report.document["differences"]] == [
+        "the state InReview has another shape: by is new and has no default"
+    ]
+
+
+def test_a_state_that_today_cannot_read_is_a_difference_with_both_shapes(folder: Path, what_if: What) -> None:
+    (folder / "claims.py").write_text(
+        CLAIMS.replace("class InReview:\n    euros: int", "class InReview:\n    euros: str").replace(
+            "return InReview(euros)", "return InReview(str(euros))"
+        )
+    )
+
+    report = what_if("--against", "HEAD")
+
+    assert report.code == 1, report.err
+    what = "the state InReview has another shape: the old InReview cannot be read by today's code"
     assert f"Claims: {what}" in report.out
     assert '    - InReview {"euros":900' in report.out
-    assert "    + InReview(cents=900, notes=0)" in report.out
+    assert "    + InReview(euros='900', notes=0)" in report.out
 
 
 def test_a_stream_that_the_old_code_cannot_fold_is_counted_with_the_reason(folder: Path, what_if: What) -> None:
