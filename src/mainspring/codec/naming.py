@@ -17,7 +17,7 @@ WHOLE: Final = ""
 _ALIASES: Final = ("alias", "serialization_alias", "validation_alias")
 
 
-class Naming(Struct):
+class Naming(Struct, frozen=True):
     """What is known of the fields of a type, and of all that stand within it.
 
     `keys` has, for each name of a field, all its names. What is written as an array (a NamedTuple, `array_like`) has
@@ -47,14 +47,16 @@ def naming_of(cls: type[Any]) -> Naming:
     """Return it."""
     reader = _Reader()
     reader.read(cls, frozenset((WHOLE,)))
-    return reader.found
+    return Naming(reader.keys, reader.types, reader.open)
 
 
 class _Reader:
     """Goes through a type, and meets each class once for each field that holds it."""
 
     def __init__(self) -> None:
-        self.found = Naming()
+        self.keys: dict[str, set[str]] = {}
+        self.types: set[str] = set()
+        self.open = False
         self._met: set[tuple[Any, frozenset[str]]] = set()
 
     def read(self, hint: Any, holder: frozenset[str]) -> None:
@@ -66,7 +68,7 @@ class _Reader:
             if is_record(inner) or is_named_tuple(inner) or is_typeddict(inner):
                 self._record(inner, holder)
             elif _is_open(inner):
-                self.found.open = True
+                self.open = True
             elif get_origin(inner) is not Literal:
                 for argument in get_args(inner):
                     self.read(argument, holder)
@@ -75,18 +77,18 @@ class _Reader:
         try:
             return union_of(hint)
         except RecursionError:  # an alias that leads to itself, as JSON's own types do
-            self.found.open = True
+            self.open = True
             return []
 
     def _record(self, hint: Any, holder: frozenset[str]) -> None:
         cls: Any = get_origin(hint) or hint
         declared = type_of(cls)
-        self.found.types.update((declared.name, *declared.aliases))
-        self.found.open |= getattr(cls, "model_config", {}).get("extra") == "allow"
+        self.types.update((declared.name, *declared.aliases))
+        self.open |= getattr(cls, "model_config", {}).get("extra") == "allow"
         nameless = _is_nameless(cls)
         for names, inner in self._fields(hint, cls):
             for name in names:
-                self.found.keys.setdefault(name, set()).update(names, holder if nameless else ())
+                self.keys.setdefault(name, set()).update(names, holder if nameless else ())
             self.read(inner, holder if nameless else names)
 
     def _fields(self, hint: Any, cls: Any) -> Iterator[tuple[frozenset[str], Any]]:
@@ -105,7 +107,7 @@ class _Reader:
                 fields = [(field.name, field.key, field.hint) for field in fields_of(hint)]
         except (RegistrationError, NameError, TypeError):
             # pydantic reads more than the codec does.
-            self.found.open = True
+            self.open = True
             return
         for name, key, each in fields:
             notes = [*unwrapped(each)[1], *([known[name]] if name in known else [])]
