@@ -111,8 +111,8 @@ WEB: Final = (
     Mistake(
         "a field that is not to be shown is shown in the headers of a dead letter",
         "web/letters.py",
-        'name: MARKER if hides(letter.type, name.removeprefix("ce-")) else value',
-        "name: MARKER if hides(letter.type, name) else value",
+        'name: MARKER if hides(_shown_as(letter), name.removeprefix("ce-")) else value',
+        "name: MARKER if hides(_shown_as(letter), name) else value",
         ("tests/edges/brokers/test_letters_over_http.py",),
     ),
 )

@@ -71,8 +71,8 @@ ENGINE: Final = (
     Mistake(
         "a retry forgets how many attempts were made",
         "engine/dispatch.py",
-        "self.retry(job.claim, attempts, delay_us, job.own(error_text(error)))",
-        "self.retry(job.claim, job.claim.attempts, delay_us, job.own(error_text(error)))",
+        "self.retry(job.claim, attempts, delay_us, job.own",
+        "self.retry(job.claim, job.claim.attempts, delay_us, job.own",
         ("tests/engine/test_handlers.py",),
         _KEYWORD,
     ),
