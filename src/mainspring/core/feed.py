@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from mainspring.core.events import StreamEvent
+from mainspring.core.events import Received, StreamEvent
 
 
 class FeedEntry(Struct, frozen=True):
@@ -37,10 +37,13 @@ class FeedEntry(Struct, frozen=True):
 
         What came after the end, and what an operator skipped, is recorded outside the fold, and so it is outside yours.
         """
-        taken = self.event.direction == "input" and self.event.folded
-        return getattr(self.event, "message", None) if taken else None
+        return self.event.message if isinstance(self.event, Received) else None
 
     @property
     def output(self) -> Any:
-        """The message that this instance sent, published, replied or scheduled; None where it did none of these."""
-        return getattr(self.event, "message", None) if self.event.direction == "output" else None
+        """The message that this instance sent, published, replied or scheduled; None where it did none of these.
+
+        One that was sent again, corrected, is the output that it was before.
+        """
+        given = self.event.direction == "output" and self.event.folded
+        return getattr(self.event, "message", None) if given else None

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mainspring import Envelope, message
-from mainspring.core.events import Began, Kept, Published, Received, Skipped
+from mainspring.core.events import Began, Compensated, Kept, Published, Received, Resent, Skipped
 from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed, Undone
 from mainspring.core.feed import FeedEntry
 from mainspring.core.messages import InstanceId, Kind, MessageType, output_id, type_of
@@ -84,7 +84,8 @@ def test_an_entry_of_the_feed_tells_what_its_instance_took_from_what_it_gave() -
     assert (taken.input, taken.output) == ("placed", None)
     assert (given.input, given.output) == (None, "done")
     assert (begun.input, begun.output) == (None, None)
-    for untaken in (Kept("placed"), Skipped("placed")):
+    # The last two are of commands that the instance has sent before.
+    for untaken in (Kept("placed"), Skipped("placed"), Compensated("refund"), Resent("charge")):
         late = FeedEntry(9, "Orders", "o-1", 4, untaken, MOMENT)
         assert (late.input, late.output) == (None, None)
     # Whoever folded `message` counted what one instance sent to another in both of their streams.
