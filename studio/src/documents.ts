@@ -353,6 +353,8 @@ export interface LogLine {
   kind: string | null;
   attempt: number | null;
   seconds: number | null;
+  answered_after_seconds: number | null;
+  waited_seconds: number | null;
 }
 
 export interface BulkDocument {

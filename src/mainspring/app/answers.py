@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from mainspring.app.arrivals import Arrivals
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind
+from mainspring.engine.answered import is_version
 from mainspring.engine.branches import live
 from mainspring.engine.pending import ReceiptStatus, instance_id, read_context
 from mainspring.engine.recorder import answer_id
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 EVENTS_LOOKED_AT: Final = 1_000
 INPUTS_LOOKED_AT: Final = 1_000
-VERSION_DIGITS: Final = 18
 
 
 async def take_envelope(
@@ -58,8 +58,7 @@ def command_of(envelope: WireEnvelope) -> tuple[Ref, int]:
     (Ref(workflow='Orders', id='o-1'), 3)
     """
     instance, (_, slash, version) = envelope.instance or "", (envelope.causation_id or "").rpartition("/")
-    is_version = version.isascii() and version.isdigit() and len(version) <= VERSION_DIGITS
-    if not slash or not is_version or envelope.causation_id != f"{instance}/{version}":
+    if not slash or not is_version(version) or envelope.causation_id != f"{instance}/{version}":
         raise OperationError(
             "A result",
             f"answers {shown(envelope.causation_id, 200)}, which is no command of {shown(instance, 200)}",

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
+from mainspring.engine.answered import answered_by
 from mainspring.engine.intake import checked_actor
 from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.recorder import Recorder
 from mainspring.engine.waiting import End
 from mainspring.errors import (
     DamagedRecordError,
     InstanceFailedError,
     InstancePurgedError,
     InstanceSuspendedError,
+    MainspringError,
     NoSuchInstanceError,
     OperationError,
     WaitTimeoutError,
@@ -26,7 +31,7 @@ from mainspring.errors import (
 from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import Value
 from mainspring.port.ids import shown
-from mainspring.port.records import InputRow, InstanceRow, OutputClaim, Ref
+from mainspring.port.records import EventRow, InputRow, InstanceRow, OutputClaim, Ref
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ Out = TypeVar("Out")
 
 RESULT_TIMEOUT: Final = timedelta(seconds=30)
 WAITING_INPUTS: Final = 1_000
+ASKED_PER_READ: Final = 100
 
 
 class Instance(Generic[In, State, Out]):
@@ -117,7 +123,11 @@ class Instance(Generic[In, State, Out]):
         return [entry.recorder.entry(self._ref, row, told=True) for row in rows]
 
     async def log(self) -> list[Execution]:
-        """Return the execution log: what happened, when, by whom, at which attempt, and how long it took."""
+        """Return the execution log: what happened, when, by whom, at which attempt, and how long it took.
+
+        A line about an answer has the time since it was asked for, `answered_after`; a timer's also how long it was
+        due, `waited`; a handler's result the `duration` of the attempt that gave it.
+        """
         store = self._app.engine.store
         if lines := execution_log(await self.stream()):
             return with_attempts(lines, await log_of_attempts(store, self._ref))
@@ -275,6 +285,19 @@ async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None
         for one in await store.attempts(ref, ATTEMPTS_OF_INSTANCE)
         if after < one.version and (to is None or one.version <= to)
     ]
+
+
+async def asked_before(store: Store, recorder: Recorder, ref: Ref, rows: Sequence[EventRow]) -> list[Entry]:
+    """Return what the inputs of a page answer that stands before the page. What cannot be read is left out."""
+    first = rows[0].version if rows else 0
+    causes = {answered_by(ref, row) or first for row in rows if row.kind is not None or row.event == "Suspended"}
+    sought, found = sorted(cause for cause in causes if cause < first), list[Entry]()
+    while sought and (page := await store.stream(ref, sought[0] - 1, ASKED_PER_READ)):
+        for row in page:
+            with suppress(MainspringError):
+                found += [recorder.entry(ref, row, told=True)] if row.version in sought else []
+        sought = [cause for cause in sought if cause > page[-1].version]
+    return found
 
 
 async def log_before_its_stream(store: Store, row: InstanceRow) -> list[Execution]:

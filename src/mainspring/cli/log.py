@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -13,7 +14,7 @@ from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.core.execution import Execution
 from mainspring.core.story import duration
 
-COLUMNS = ("position", "time (UTC)", "what", "about", "state", "actor", "attempt", "took")
+COLUMNS = ("position", "time (UTC)", "what", "about", "state", "actor", "attempt", "took", "answered after", "waited")
 STYLES = {"Faulted": "red", "Attempted": "yellow", "Failed": "red", "Suspended": "yellow", "Completed": "green"}
 
 
@@ -26,6 +27,9 @@ def log(identity: str, as_json: bool, address: str) -> None:
 
     Started, Stepped, Faulted, Suspended, Resumed, Completed and so on, with the handler's attempt and duration for a
     result. Attempts that failed are Attempted, at the position of what was sent, with their worker, duration and error.
+
+    `took` is the duration of the handler's attempt; `answered after` the time since the command, timer, task, child or
+    fan-out was recorded that a line answers; `waited` how long a timer was due when it was taken.
     """
 
     async def use(app: Mainspring) -> None:
@@ -47,7 +51,7 @@ def _cells(line: Execution) -> tuple[str, ...]:
         line.state or "",
         visible(line.actor or ""),
         "" if line.attempt is None else str(line.attempt),
-        "" if line.duration is None else duration(line.duration),
+        *("" if span is None else duration(span) for span in (line.duration, line.answered_after, line.waited)),
     )
 
 
@@ -61,5 +65,11 @@ def _document(line: Execution) -> dict[str, Any]:
         "actor": line.actor,
         "kind": line.kind,
         "attempt": line.attempt,
-        "duration_seconds": None if line.duration is None else line.duration.total_seconds(),
+        "duration_seconds": _seconds(line.duration),
+        "answered_after_seconds": _seconds(line.answered_after),
+        "waited_seconds": _seconds(line.waited),
     }
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()

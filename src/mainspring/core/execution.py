@@ -22,6 +22,7 @@ from mainspring.core.events import (
     Reset,
     Resumed,
     Retried,
+    Scheduled,
     Skipped,
     Suspended,
     Terminated,
@@ -59,6 +60,9 @@ class Execution(Struct, frozen=True, gc=False):
     which attempt it was given, and `duration` how long that one took. An attempt that failed is a line of its own,
     Attempted, at the position of what was sent; its `actor` is the worker, and `about` the error.
 
+    `answered_after` is the time from what was asked (a command, a timer, a task, a child, a fan-out) to this line,
+    which is about its answer or its failure. `waited` is how long a timer was due when it was taken.
+
     >>> Execution(2, "Started", None, "PlaceOrder").what
     'Started'
     """
@@ -72,17 +76,21 @@ class Execution(Struct, frozen=True, gc=False):
     kind: Kind | None = None
     attempt: int | None = None
     duration: timedelta | None = None
+    answered_after: timedelta | None = None
+    waited: timedelta | None = None
 
 
-def execution_log(entries: Iterable[Entry]) -> list[Execution]:
-    """Return the log of a stream.
+def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> list[Execution]:
+    """Return the log of a stream, or of a part of it; `before` is what was asked before that part.
 
     >>> from mainspring.core.events import Began
     >>> [line.what for line in execution_log([Entry(1, Began()), Entry(2, InitiatedBy("go")), Entry(3, Completed())])]
     ['Started', 'Completed']
     """
     log: list[Execution] = []
+    known = {entry.version: entry for entry in before}
     for entry in entries:
+        known[entry.version] = entry
         what, about = _told(entry)
         if what is not None:
             log.append(
@@ -96,6 +104,7 @@ def execution_log(entries: Iterable[Entry]) -> list[Execution]:
                     entry.kind,
                     entry.attempt,
                     entry.duration,
+                    *_times(entry, known.get(entry.cause or 0)),
                 )
             )
     return log
@@ -159,6 +168,18 @@ def _told(entry: Entry) -> tuple[What | None, str]:
             return "Terminated", reason
         case _:
             return None, ""
+
+
+def _times(entry: Entry, asked: Entry | None) -> tuple[timedelta | None, timedelta | None]:
+    """Return how long after it was asked something was answered, and for how long it had been due."""
+    answers = isinstance(entry.event, Received | Kept | Skipped | Compensated | Suspended)
+    if not answers or asked is None or asked.time is None or entry.time is None or isinstance(asked.event, Received):
+        return None, None
+    due = None
+    if isinstance(asked.event, Scheduled):
+        due = asked.event.at if asked.event.after is None else asked.time + asked.event.after
+    nothing = timedelta(0)  # a clock that was set back must not take time away
+    return max(nothing, entry.time - asked.time), None if due is None else max(nothing, entry.time - due)
 
 
 def _type(message: object) -> str:

@@ -44,9 +44,9 @@ COLUMNS: Final = ("position", "kind", "direction", "event", "message")
 class Entry(Struct, frozen=True, gc=False):
     """One recorded event with its place in the stream and, for an input, what its envelope said.
 
-    `state` is the name of the state after an input's step; `cause` the version of the output that a result or timer
-    answers; `attempt` and `duration` those of the handler's call that gave a result. `undelivered` says that there
-    was nobody to receive a reply.
+    `state` is the name of the state after an input's step; `cause` the version of the output that an input answers
+    (of an output, that of the input for which it was decided); `attempt` and `duration` those of the handler's call
+    that gave a result. `undelivered` says that there was nobody to receive a reply.
 
     >>> from mainspring.core.events import Sent
     >>> Entry(3, Sent("charge")).version

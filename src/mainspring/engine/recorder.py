@@ -44,6 +44,7 @@ from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
+from mainspring.engine.answered import answered_by
 from mainspring.engine.details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.parts import Parts, restored, stored
 from mainspring.engine.pending import MICROSECOND, Pending, encode_context, moment, read_kind
@@ -323,7 +324,7 @@ class Recorder:
             moment(row.time_us),
             row.actor,
             row.state,
-            row.cause,
+            answered_by(ref, row),
             row.attempt,
             None if row.duration_us is None else timedelta(microseconds=row.duration_us),
             row.event == "Replied" and read_detail(row.detail).undelivered,

@@ -108,7 +108,10 @@ class Replies:
     async def _to_sender_of(self, claim: OutputClaim, message: Any, message_id: str) -> None:
         """Find the input that the author named, and reply to whoever sent it."""
         try:
-            self._to(claim, message, await self._address(claim, message_id))
+            # What led to it is another message, by which whoever asked could not tell what it answers.
+            context = replace(read_context(claim.context), causation_id=message_id)
+            address = await self._address(claim, message_id)
+            self._to(replace(claim, context=encode_context(context)), message, address)
             self.in_hand.discard(claim.output)
         except Exception as error:  # noqa: BLE001  nobody awaits this task: a reply that it dropped would be lost
             self._later(claim, message, error)

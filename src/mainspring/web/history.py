@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from io import BytesIO
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.app.given import checked_place
-from mainspring.app.instance import log_before_its_stream, log_of_attempts
+from mainspring.app.instance import asked_before, log_before_its_stream, log_of_attempts
 from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log, with_attempts
 from mainspring.engine.loader import readable
@@ -65,7 +66,8 @@ def _looking(router: APIRouter, served: Served) -> None:
             raise OperationError(str(ref), f"cannot be read: this app has no {workflow}", "Serve an app that has it.")
         recorder = readable(known, found).recorder
         rows = await app.engine.store.stream(ref, checked_place(after), limit)
-        lines = execution_log([recorder.entry(ref, row, told=True) for row in rows])
+        before = await asked_before(app.engine.store, recorder, ref, rows)
+        lines = execution_log([recorder.entry(ref, row, told=True) for row in rows], before)
         if rows:
             lines = with_attempts(lines, await log_of_attempts(app.engine.store, ref, after, rows[-1].version))
         lines = lines or await log_before_its_stream(app.engine.store, found.row)
@@ -215,8 +217,14 @@ def _line(served: Served, line: Execution) -> dict[str, Any]:
         "actor": line.actor,
         "kind": line.kind,
         "attempt": line.attempt,
-        "seconds": None if line.duration is None else line.duration.total_seconds(),
+        "seconds": _seconds(line.duration),
+        "answered_after_seconds": _seconds(line.answered_after),
+        "waited_seconds": _seconds(line.waited),
     }
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
 
 
 def _link(link: Link, other: InstanceRow | None) -> dict[str, Any]:

@@ -182,7 +182,11 @@ class LogLine(Document):
     actor: str | None
     kind: str | None
     attempt: int | None
-    seconds: float | None = Field(description="How long the handler's last attempt took.")
+    seconds: float | None = Field(description="How long the handler's attempt took, which gave this result or failed.")
+    answered_after_seconds: float | None = Field(
+        description="Of an answer or a failure: the time since the command, timer, task, child or fan-out was recorded."
+    )
+    waited_seconds: float | None = Field(description="Of a timer: how long it was due when it was taken.")
 
 
 class LogPage(Document):

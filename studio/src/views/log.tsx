@@ -33,7 +33,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
           onSeen={(_, last) => {
             if (last > list.items.length - 50) list.load();
           }}
-          head={["Position", "Time", "What", "About", "State", "By", "Took"]}
+          head={["Position", "Time", "What", "About", "State", "By", "Took", "Answered after"]}
           row={(index) => {
             const line = list.items[index];
             return line && <Line line={line} href={link(["instances", workflow, id], { at: line.version })} />;
@@ -61,6 +61,9 @@ function Line({ line, href }: { line: LogLine; href: string }): JSX.Element {
       <span role="cell">{line.state ?? ""}</span>
       <span role="cell">{line.actor ?? ""}</span>
       <span role="cell">{line.seconds === null ? "" : duration(line.seconds)}</span>
+      <span role="cell" title={line.waited_seconds === null ? "" : `${duration(line.waited_seconds)} after it was due`}>
+        {line.answered_after_seconds === null ? "" : duration(line.answered_after_seconds)}
+      </span>
     </>
   );
 }
