@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Sent,
         TaskClosed,
     )
-    from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
+    from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
     from mainspring.core.feed import FeedEntry
     from mainspring.core.messages import Envelope, InstanceId, Kind, message
     from mainspring.core.unkept import NotKept
@@ -73,6 +73,7 @@ __all__ = [
     "Completed",
     "Connection",
     "Context",
+    "DeadlinePassed",
     "Decision",
     "Decisions",
     "DoNotRetryError",
@@ -132,7 +133,7 @@ _HOMES = {
         "Asked Began ChildStarted Compensated Compensating Completed Event Failed "
         "FannedOut InitiatedBy Published Received Replied ScheduleCancelled Scheduled Sent TaskClosed"
     ),
-    "mainspring.core.failures": "ChildCompleted ChildFailed SendFailed",
+    "mainspring.core.failures": "ChildCompleted ChildFailed DeadlinePassed SendFailed",
     "mainspring.core.feed": "FeedEntry",
     "mainspring.core.messages": "Envelope InstanceId Kind message",
     "mainspring.core.unkept": "NotKept",

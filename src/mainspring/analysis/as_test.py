@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 
 from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.analysis.travel import Moment
+from mainspring.core import deadlines
 from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
 from mainspring.core.events import (
@@ -104,7 +105,9 @@ def _input(writer: _Writer, entry: WorkflowEntry, envelope: Envelope[Any]) -> st
 
 
 def _then(writer: _Writer, events: Sequence[StreamEvent[Any, Any]], *, begins: bool) -> str:
-    decisions = [_decision(writer, event) for event in events[1:]]
+    # The deadline of the whole instance is set by the engine: decide does not return it.
+    own = events[2:] if begins and deadlines.is_set_by(events[1:2]) else events[1:]
+    decisions = [_decision(writer, event) for event in own]
     if all(decision is not None for decision in decisions):
         return writer.call(".then", [decision for decision in decisions if decision is not None])
     writer.uses("mainspring", "Began")

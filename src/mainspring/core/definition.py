@@ -15,6 +15,8 @@ from typing import Any, Final, get_args, get_origin
 
 from msgspec import Struct
 
+from mainspring.core.decisions import LONGEST_DELAY
+from mainspring.core.failures import DeadlinePassed
 from mainspring.core.freezing import frozen_fix
 from mainspring.core.messages import Envelope, type_of
 from mainspring.core.type_parameters import read_type_parameters, union_members, unwrapped
@@ -55,6 +57,7 @@ class Definition(Struct, frozen=True):
     retention: timedelta | None
     history: History
     expected_within: timedelta | None
+    deadline: timedelta | None
     steps_per_hour: int | None
 
 
@@ -95,6 +98,7 @@ def _read(cls: type[Workflow[Any, Any, Any]]) -> Definition:
         retention=_retention(cls),
         history=_history(cls),
         expected_within=_expected_within(cls),
+        deadline=_deadline(cls, inputs),
         steps_per_hour=_steps_per_hour(cls),
     )
 
@@ -210,6 +214,25 @@ def _expected_within(cls: type[Workflow[Any, Any, Any]]) -> timedelta | None:
             "Use how long an instance may run before it seems stuck, as in timedelta(days=2), or None.",
         )
     return within
+
+
+def _deadline(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> timedelta | None:
+    deadline = cls.deadline
+    if deadline is None:
+        return None
+    if type(deadline) is not timedelta or not timedelta(0) < deadline <= LONGEST_DELAY:
+        raise DefinitionError(
+            cls.__name__,
+            f"has deadline = {shown(deadline, 80)}",
+            "Use how long an instance may take in all, as in timedelta(days=30), a thousand years at most, or None.",
+        )
+    if DeadlinePassed not in inputs:
+        raise DefinitionError(
+            cls.__name__,
+            "has a deadline, but DeadlinePassed is not one of its inputs",
+            "Add it to the first type parameter; a decide without a case for it means that the instance fails.",
+        )
+    return deadline
 
 
 def _steps_per_hour(cls: type[Workflow[Any, Any, Any]]) -> int | None:

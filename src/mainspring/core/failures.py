@@ -1,4 +1,4 @@
-"""What a workflow may listen for: the end of what it asked for, where that brings no message of its own."""
+"""What a workflow may listen for: the end of what it asked for, where no message tells it, and of its own time."""
 
 from __future__ import annotations
 
@@ -61,6 +61,19 @@ class ChildFailed(Struct, frozen=True):
     # Stored under the name that it had first, by which streams and workers of older releases know it.
     error: str = field(name="reason")
     part: int | None = None
+
+
+@message(name="mainspring.DeadlinePassed")
+@dataclass(frozen=True)
+class DeadlinePassed:
+    """The instance has not ended within its workflow's `deadline`. A decide without a case for it means: undo and fail.
+
+    It is a timer like any other: `CancelSchedule(DeadlinePassed)` takes it back, `Schedule(DeadlinePassed(), …)` sets
+    another.
+
+    >>> DeadlinePassed()
+    DeadlinePassed()
+    """
 
 
 @message(name="mainspring.Undone")

@@ -7,6 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
+from mainspring.core import deadlines
 from mainspring.core.decisions import (
     Ask,
     Become,
@@ -26,6 +27,7 @@ from mainspring.core.decisions import (
 )
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import OUTPUTS, Event
+from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import translate
@@ -109,7 +111,8 @@ def step(
     _check_input(definition, envelope.message, state, begins)
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
-    events = translate(begins, envelope.message, decisions, envelope.task)
+    added = deadlines.at_beginning(definition, decisions) if begins else ()
+    events = translate(begins, envelope.message, (*added, *decisions) if added else decisions, envelope.task)
     if definition.history == "state":
         check_unkept(definition.name, events)
     return Step(events, fold(workflow, state, events), version + len(events), decisions is _NO_CASE)
@@ -137,6 +140,8 @@ def _decide(
         raise LeftError(definition.name, "decide", error, message=envelope.message, state=state) from error
     if decisions is not None:
         return decisions
+    if type(envelope.message) is DeadlinePassed:
+        return deadlines.at_end(definition)
     # A timer that lost its race is no mistake of the author's: it is recorded, and nothing follows.
     if definition.unknown_transition == "ignore" or envelope.kind is Kind.TIMER:
         return _NO_CASE

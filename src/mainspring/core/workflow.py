@@ -66,7 +66,7 @@ class Workflow(Generic[In, State, Out]):
 
     from_outside: ClassVar[Inputs] = None
     """Which inputs are taken from outside the app: by HTTP, from brokers and webhooks, from the command line. None: all
-    but those that answer its tasks, and SendFailed, ChildCompleted and ChildFailed. Code that has the app sends any."""
+    but those that answer its tasks, and what only the engine knows, as SendFailed. Code that has the app sends any."""
 
     unknown_transition: ClassVar[UnknownTransition] = "fail"
     """What a decide that falls through means: an error, or an input that is recorded and ignored."""
@@ -103,6 +103,10 @@ class Workflow(Generic[In, State, Out]):
     expected_within: ClassVar[timedelta | None] = None
     """How long an instance is expected to run at most; None for no expectation. It stops nothing: `mainspring stuck`
     and `mainspring doctor` tell of those that run longer."""
+
+    deadline: ClassVar[timedelta | None] = None
+    """How long an instance may take in all; None for as long as it likes. Then it gets DeadlinePassed, which has to be
+    one of its inputs; a decide without a case for it means that the instance fails, and what was done is undone."""
 
     steps_per_hour: ClassVar[int | None] = None
     """How many steps an instance may take in an hour; None for as many as the app says. At 80 % it is told of, and

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, cast
 
-from mainspring.core.failures import ChildCompleted, ChildFailed, SendFailed
+from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import NotFromOutsideError
 
-# What became of a command or a child, only the engine knows.
-ENGINES_OWN: Final = frozenset({SendFailed, ChildCompleted, ChildFailed})
+# What became of a command or a child, and when its time is over, only the engine knows.
+ENGINES_OWN: Final = frozenset({SendFailed, ChildCompleted, ChildFailed, DeadlinePassed})
 
 
 def check_outside(entries: Iterable[WorkflowEntry], message: object) -> None:

@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import Asked, Reset
+from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
-from mainspring.core.messages import Kind
+from mainspring.core.messages import Kind, type_of
 from mainspring.engine.asking import opening_of, still_open
 from mainspring.engine.branches import live
 from mainspring.engine.children import STARTS, open_children, parent_at
@@ -47,6 +48,7 @@ _BETWEEN: Final = frozenset(
         "Resent",
     }
 )
+_DEADLINE: Final = type_of(DeadlinePassed).name
 WAITING: Final = 10_000
 _ENDS: Final = frozenset({"Completed", "Failed", "Cancelled", "Terminated"})
 
@@ -80,7 +82,8 @@ class Rewind(Struct, frozen=True):
             events.append(again)
             opens.append(opening_of(cast("Asked", entry.recorder.event(again)), version))
         outputs: list[OutputRow] = []
-        for timer, due in self.timers:
+        for timer, was_due in self.timers:
+            due = _due_anew(timer, was_due, entry, now_us)
             version = row.version + 1 + len(events)
             key = read_detail(timer.detail).key
             detail = encode_detail(Detail(key=key, at=due))
@@ -217,6 +220,17 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
         elif event.kind == "timer" and event.cause is not None:
             waiting.pop(event.cause, None)
     return [(timer, _due(timer)) for timer in waiting.values()]
+
+
+def _due_anew(timer: EventRow, due: datetime, entry: WorkflowEntry, now_us: int) -> datetime:
+    """Return when a timer is to fire after a reset: as before, but a deadline that has passed counts from now.
+
+    At once it would only end again what somebody wants to go on.
+    """
+    deadline = entry.definition.deadline
+    if deadline is None or timer.type != _DEADLINE or time_us_of(due) > now_us:
+        return due
+    return moment(now_us) + deadline
 
 
 def _due(timer: EventRow) -> datetime:

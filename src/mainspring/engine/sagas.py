@@ -70,6 +70,6 @@ def check_rewind(recorder: Recorder, ref: Ref, rows: Sequence[EventRow], version
     if was_active or ledger.active or any(step <= version < at for step, at in ledger.undone.items()):
         raise OperationError(
             str(ref),
-            f"cannot be reset to version {version}: what it did was undone, or is about to be",
-            "Choose a version behind that, or begin another instance.",
+            f"cannot be reset to position {version}: what it did was undone, or is about to be",
+            "Choose a position behind that, or begin another instance.",
         )

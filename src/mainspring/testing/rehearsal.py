@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from msgspec.structs import replace
 
+from mainspring.core import deadlines
 from mainspring.core.decisions import Decision, task_timer_key
 from mainspring.core.definition import definition_of
 from mainspring.core.events import (
@@ -24,6 +25,7 @@ from mainspring.core.events import (
     Scheduled,
     TaskClosed,
 )
+from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.saga import ledger_of
@@ -109,7 +111,11 @@ class Rehearsal(Generic[In, State, Out]):
             raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
         taken = step(self.watched, self.state, self.version, sealed, begins=not self.entries)
         self.state = taken.state
-        self.decisions = decided = self._decided or ()
+        decided = self._decided
+        if decided is None:
+            late = isinstance(sealed.message, DeadlinePassed)
+            decided = deadlines.at_end(definition_of(type(self.workflow))) if late else ()
+        self.decisions = decided
         self._append(taken.events, Entry(0, taken.events[0], sealed.kind, sealed.id, sealed.time, sealed.actor))
         if isinstance(taken.events[-1], Compensating):
             self._undo()

@@ -19,8 +19,9 @@ from mainspring.analysis.reading.reader import Reader, Subject
 from mainspring.analysis.reading.records import hints, members
 from mainspring.analysis.reading.values import Items, Known, Made, Repeated, Symbol, Value, lifted, text_of
 from mainspring.analysis.reading.ways import Condition, TooManyWaysError, Way, ways
-from mainspring.core import events
-from mainspring.core.failures import SendFailed
+from mainspring.core import deadlines, events
+from mainspring.core.decisions import Complete, Fail
+from mainspring.core.failures import DeadlinePassed, SendFailed
 from mainspring.core.messages import Envelope
 from mainspring.styles import StateReturningWorkflow
 
@@ -196,6 +197,8 @@ class _Step:
         """Return the decisions that were returned, and the state if it was returned with them."""
         became: list[Made] = []
         if value == Known(None):
+            if self._message is DeadlinePassed:
+                return [*map(_made, deadlines.at_end(self._subject.definition))], became
             return None, became
         if issubclass(self._subject.cls, StateReturningWorkflow):
             pair = value.whole if isinstance(value, Items) else None
@@ -209,7 +212,10 @@ class _Step:
         if not isinstance(value, Items):
             self._trouble(place, value, "what decide returns is not a list that could be read")
             return [], became
-        return [part for part in value.parts if self._is_readable(part, place)], became  # pyright: ignore[reportReturnType]
+        found: list[Any] = [part for part in value.parts if self._is_readable(part, place)]
+        if self._begins and not any(isinstance(part, Made) and part.cls in (Complete, Fail) for part in found):
+            found = [*map(_made, deadlines.at_beginning(self._subject.definition, ())), *found]
+        return found, became
 
     def _is_readable(self, part: Value | Repeated, place: Place) -> bool:
         alternatives = part.alternatives if isinstance(part, Repeated) else (part,)
@@ -314,3 +320,10 @@ def _place(returned: Returned, frame: Frame | None, subject: Subject) -> Place:
     if isinstance(returned.node, ast.AST):
         return frame.place(returned.node)
     return Place(frame.file, frame.function.__code__.co_firstlineno)
+
+
+def _made(decision: object) -> Made:
+    """Return a decision of the engine's as if decide had made it."""
+    made = lifted(decision)
+    assert isinstance(made, Made)  # noqa: S101  every decision has fields
+    return made

@@ -1,0 +1,168 @@
+"""Deadlines of whole instances, on a running engine: when they come, what they do, and what takes them away."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from mainspring import CancelSchedule, DeadlinePassed, Decisions, Schedule
+from mainspring.analysis.as_test import as_test
+from mainspring.analysis.checking import check
+from mainspring.analysis.travel import Moment, travel
+from mainspring.app.instance import Instance
+from mainspring.engine.outside import check_outside
+from mainspring.engine.pending import moment
+from mainspring.errors import NotFromOutsideError
+from mainspring.port.records import Ref
+from mainspring.testing.clock import VirtualClock
+from tests.engine.stays import Arrive, Input, Leave, Output, State, Stay, hotel
+from tests.support.apps import MakeApp
+from tests.support.running import run
+from tests.support.waiting import until
+
+HOURS = 3_600.0
+PASSED = "it has not ended within its deadline, 1 day"
+
+
+async def ended(stay: Instance[Any, Any, Any]) -> None:
+    async def has_ended() -> bool:
+        return (await stay.row()).status in ("failed", "completed")
+
+    await until(has_ended)
+
+
+def test_who_has_not_ended_by_the_deadline_fails_and_what_was_done_is_undone(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        done = hotel(app)
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            await until(lambda: len(done) == 1)
+            [timer] = await app.timers()
+            assert (timer.type, moment(timer.due_us)) == ("mainspring.DeadlinePassed", datetime(2026, 1, 2, tzinfo=UTC))
+            clock.advance(24 * HOURS - 1)
+            assert (await stay.row()).status == "running"
+            clock.advance(1)
+            await ended(stay)
+            row = await stay.row()
+            assert (row.status, row.error, done) == ("failed", PASSED, ["opened for ann", "closed for ann"])
+
+    run(main)
+
+
+def test_who_ends_in_time_leaves_no_deadline_behind(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app(VirtualClock())
+        hotel(app)
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            await app.send(Leave("ann"))
+            await ended(stay)
+            assert await app.timers() == []
+
+    run(main)
+
+
+def test_a_deadline_survives_a_restart(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        first, second = make_app(clock), make_app(clock)
+        hotel(first)
+        done = hotel(second)
+        async with first:
+            await first.send(Arrive("ann"))
+        clock.advance(24 * HOURS)
+        async with second:
+            await ended(second.instance(Stay, "ann"))
+            assert done[-1] == "closed for ann"
+
+    run(main)
+
+
+class Extended(Stay):
+    """Gives one more hour, again and again."""
+
+    name = "Stay"
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        if isinstance(message, DeadlinePassed):
+            return [CancelSchedule(DeadlinePassed), Schedule(DeadlinePassed(), after=timedelta(hours=1))]
+        return super().decide(message, state)
+
+
+def test_a_case_for_it_has_the_word(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        hotel(app, Extended())
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            clock.advance(24 * HOURS)
+
+            async def extended() -> bool:
+                return [moment(timer.due_us) for timer in await app.timers()] == [datetime(2026, 1, 2, 1, tzinfo=UTC)]
+
+            await until(extended)
+            assert (await stay.row()).status == "running"
+
+    run(main)
+
+
+class Visit(Stay):
+    """Takes no room: there is nothing to undo."""
+
+    name = "Stay"
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        return [] if isinstance(message, Arrive) else super().decide(message, state)
+
+
+def test_a_reset_after_the_deadline_gives_the_whole_time_once_more(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        hotel(app, Visit())
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            clock.advance(24 * HOURS)
+            await ended(stay)
+            await stay.reset(3, "she had called")
+            assert [moment(timer.due_us) for timer in await app.timers()] == [datetime(2026, 1, 3, tzinfo=UTC)]
+
+    run(main)
+
+
+def test_nobody_outside_says_that_the_time_is_over(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app(VirtualClock())
+        hotel(app)
+        async with app:
+            with pytest.raises(NotFromOutsideError, match="only the engine knows"):
+                check_outside(app.engine.registry.entries(), DeadlinePassed())
+
+    run(main)
+
+
+def test_what_if_finds_nothing_that_differs_and_a_step_becomes_a_test_that_passes(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        hotel(app)
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            clock.advance(24 * HOURS)
+            await ended(stay)
+            assert (await check(app)).differences == ()
+            entry = app.engine.registry.workflows["Stay"]
+            told = [each async for each in travel(app.engine.store, entry, Ref("Stay", "ann"), 1, 100)]
+            steps = [each for each in told if isinstance(each, Moment) and each.envelope is not None]
+            assert [type(step.envelope.message) for step in steps if step.envelope] == [Arrive, DeadlinePassed]
+            for place, step in enumerate(steps):
+                names: dict[str, object] = {}
+                exec(as_test(entry, steps[:place], step), names)  # noqa: S102  it is what was made
+                [made] = [each for name, each in names.items() if name.startswith("test_")]
+                assert callable(made)
+                made()
+
+    run(main)
