@@ -101,6 +101,8 @@ def _input(writer: _Writer, entry: WorkflowEntry, envelope: Envelope[Any]) -> st
     if envelope.kind is not Kind.COMMAND:
         told.append(f"kind={writer.value(envelope.kind)}")
     told += [f"{name}={value!r}" for name in ("actor", "reply_to", "task") if (value := getattr(envelope, name))]
+    if envelope.command is not None:
+        told.append(f"command={writer.data(envelope.command)}")
     return writer.call("envelope", told)
 
 
@@ -174,6 +176,10 @@ class _Writer:
 
     def reason(self, reason: str) -> str:
         return repr(self._redaction.error(reason))
+
+    def data(self, data: Any) -> str:
+        """Return the data of a command: where anything is hidden, all of it is, for its type is not known."""
+        return repr(MARKER) if self._redaction.fields else self.value(data)
 
     def decision(self, name: str, *arguments: str, **named: str) -> str:
         self.uses("mainspring", name)

@@ -21,6 +21,7 @@ from mainspring.core.events import (
     StreamEvent,
 )
 from mainspring.core.messages import Envelope
+from mainspring.engine.answered import Commands
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.replaying import envelope_of, row_of
 from mainspring.port.records import EventRow, Ref
@@ -60,7 +61,9 @@ class Recollection:
         self._used: dict[Key, int] = {}
         began = next((row.context for row in rows if row.context is not None), None)
         now_us = 0
+        self._asked = Commands(wants=True)
         for row in rows:
+            self._asked.note(row)
             now_us = max(now_us, row.time_us)  # a clock that was set back must not change the order
             self.times_us[row.version] = now_us
             self._take(row, recorder.event(row), began, now_us)
@@ -103,7 +106,7 @@ class Recollection:
         elif isinstance(event, Received | Kept | Compensated):
             undone = isinstance(event, Compensated)
             message = event.result if isinstance(event, Compensated) else event.message
-            envelope = envelope_of(self._ref, row, message, began)
+            envelope = envelope_of(self._ref, row, message, began, self._asked.by(self._ref, row))
             heard = Heard(
                 row.version, now_us, envelope, row.cause or self._cause(envelope), undone, isinstance(event, Kept)
             )

@@ -17,6 +17,7 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope
 from mainspring.core.replay import belongs
 from mainspring.core.story import Entry
+from mainspring.engine.answered import Commands
 from mainspring.engine.details import read_detail
 from mainspring.engine.recorder import is_unkept
 from mainspring.engine.registry import WorkflowEntry
@@ -129,8 +130,9 @@ def _with(left: list[tuple[int, int]], span: tuple[int, int]) -> list[tuple[int,
 class Journey:
     """Takes the rows of a stream one after the other, and gives a moment when it is over.
 
-    It holds the present state, and those that a reset goes back to: a stream may be as long as it likes. Of moments
-    that are over at the version `after`, it does not tell what changed: to compare states takes longer than to fold.
+    It holds the present state, and those that a reset goes back to: a stream may be as long as it likes. Where decide
+    asks for envelopes, it holds what was sent too. Of moments that are over at the version `after`, it does not tell
+    what changed: to compare states takes longer than to fold.
     """
 
     def __init__(self, entry: WorkflowEntry, ref: Ref, turns: Turns, after: int = 0) -> None:
@@ -141,6 +143,7 @@ class Journey:
         self._state: Any = entry.workflow.initial_state
         self._states: dict[int, Any] = {}
         self._began: bytes | None = None
+        self._asked = Commands(wants=entry.definition.wants_envelope)
         self._open: list[tuple[Entry, Any, Any]] = []
         self._before: Any = self._state
         self._envelope: Envelope[Any] | None = None
@@ -156,6 +159,7 @@ class Journey:
             erased = error if isinstance(error, ErasedError) else None
             self.stopped = Stopped(row.version, f"cannot be read: {told(error)}", erased)
             return self._close()
+        self._asked.note(row)
         goes_on = self._envelope is not None and belongs(entry.event, behind=self._open[-1][0].event)
         over = None if goes_on else self._close()
         if not goes_on:
@@ -176,7 +180,7 @@ class Journey:
             case Reset(version):
                 self._state = self._states.get(version, self._entry.workflow.initial_state)
             case Received(message) if not is_unkept(row):
-                self._envelope = envelope_of(self._ref, row, message, self._began)
+                self._envelope = envelope_of(self._ref, row, message, self._began, self._asked.by(self._ref, row))
                 self._begins = self._after_began
             case _:
                 pass

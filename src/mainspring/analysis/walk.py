@@ -19,6 +19,7 @@ from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, In
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.step import step
+from mainspring.engine.answered import Commands
 from mainspring.engine.details import read_detail
 from mainspring.engine.pending import read_context
 from mainspring.engine.recorder import is_folded, is_unkept
@@ -99,6 +100,7 @@ class Walk:
         self._open = False
         self._begins = False
         self._began: bytes | None = None
+        self._asked = Commands(wants=entry.definition.wants_envelope)
         self._stopped = False
 
     @property
@@ -120,6 +122,7 @@ class Walk:
         while not self._stopped or self._goes_on(rest):
             try:
                 for row in rest:
+                    self._asked.note(row)
                     if self._open and row.event in _DECIDED:
                         self._group.append(row)
                     else:
@@ -270,7 +273,7 @@ class Walk:
 
     def _envelope(self, row: EventRow, message: Any) -> Envelope[Any]:
         if self._entry.definition.wants_envelope:
-            return envelope_of(self._ref, row, message, self._began)
+            return envelope_of(self._ref, row, message, self._began, self._asked.by(self._ref, row))
         # Who asks for the message alone needs no more of it than this, and all of it takes as long as the step.
         kind = Kind.TIMER if row.kind == "timer" else Kind.COMMAND
         context = row.context

@@ -65,7 +65,9 @@ def output_id(instance: InstanceId, version: int) -> str:
 class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     """A message with its context. A decide that wants the context asks for the envelope instead of the message.
 
-    `task` is the key of the task that the message answers, if it answers one; `actor` is then who did.
+    `task` is the key of the task that the message answers, if it answers one; `actor` is then who did. `command` is the
+    data (JSON) of the command that the message answers: where it is a handler's result, a child's end or a reply, and
+    the stream of the instance has that command.
 
     >>> from dataclasses import dataclass
     >>> from datetime import UTC
@@ -88,6 +90,7 @@ class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     actor: str | None = None
     trace: str | None = None
     task: str | None = None
+    command: Any = None
 
     @property
     def type(self) -> str:

@@ -468,6 +468,7 @@ class Dispatcher:
             gives_up=f"{claim.type} failed for good: {text}",
             definite=definite,
             undoes=undoes,
+            command=claim.body,
         )
 
     def bury(self, claim: OutputClaim, reason: str, error: Exception | None) -> None:

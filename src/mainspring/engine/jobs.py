@@ -204,4 +204,5 @@ def result_of(encoded: Encoded, job: Job, message: Any, part: int, duration_us: 
         attempt=claim.attempts + 1,
         duration_us=duration_us,
         undoes=undone_by(claim),
+        command=claim.body,
     )

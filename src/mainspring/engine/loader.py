@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from mainspring.core.saga import Ledger
+from mainspring.engine.answered import command_in
 from mainspring.engine.branches import branches
 from mainspring.engine.lanes import Elsewhere, Lane
 from mainspring.engine.long_streams import (
@@ -18,7 +19,7 @@ from mainspring.engine.long_streams import (
     is_long,
     trusts,
 )
-from mainspring.engine.pending import PASSING, TROUBLE
+from mainspring.engine.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
@@ -55,6 +56,25 @@ class Loader:
         if not self._running:
             self._running = True
             self._runtime.spawn(self._run(), "mainspring-loader")
+
+    def recall(self, lane: Lane, pending: Pending, version: int) -> None:
+        """Read the command that an input answers. It is taken again when that is known, and nothing is under way."""
+        lane.queue.appendleft(pending)
+        lane.waits = True
+        if not lane.under_way:
+            lane.loading = True
+            self._runtime.spawn(self._recall(lane, pending, version), "mainspring-recall")
+
+    async def _recall(self, lane: Lane, pending: Pending, version: int) -> None:
+        try:
+            rows = await self._store.stream(lane.ref, version - 1, 1)
+            pending.command = command_in(next((row for row in rows if row.version == version), None))
+        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
+                await self._try_again([lane], error)
+                return
+            pending.unreadable = error
+        self._finish(lane)
 
     async def _run(self) -> None:
         try:

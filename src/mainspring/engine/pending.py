@@ -139,7 +139,8 @@ class Pending(Struct):
     `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
     nothing of the same instance that came behind it is taken before it.
     `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
-    the instance when it is taken in: it goes no further than the inbox.
+    the instance when it is taken in: it goes no further than the inbox. `command` is the data of the command that it
+    answers, where that is known.
     """
 
     ref: Ref
@@ -173,6 +174,7 @@ class Pending(Struct):
     requires: Precondition | None = None
     conflicts: int = 0
     observed: Observed | None = None
+    command: bytes | None = None
 
     def awaits_end_of(self, error: Exception) -> bool:
         """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""
@@ -195,6 +197,7 @@ class Pending(Struct):
             self.actor,
             context.trace,
             context.task,
+            None if self.command is None else json.decode(self.command),
         )
 
     def input_row(self, *, claimed: bool = False) -> InputRow:

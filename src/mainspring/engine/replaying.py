@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from msgspec import json
+
 from mainspring.core.events import Replied, StreamEvent
 from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.core.replay import Recorded, Redecided, redecided
+from mainspring.engine.answered import Commands, command_in
 from mainspring.engine.pending import instance_id, moment, read_context, read_kind
 from mainspring.engine.recorder import Recorder, message_id_of
 from mainspring.engine.registry import WorkflowEntry
@@ -21,6 +24,9 @@ def redecided_rows(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> 
     """Yield each input of a whole stream, decided once more by a version of its workflow, which can do nothing else."""
     recorder = entry.recorder
     by_version = {row.version: row for row in rows}
+    asked = Commands(wants=entry.definition.wants_envelope)
+    for row in rows:
+        asked.note(row)
     began = next((row.context for row in rows if row.context is not None), None)
 
     def as_recorded(event: StreamEvent[Any, Any]) -> StreamEvent[Any, Any]:
@@ -29,7 +35,7 @@ def redecided_rows(entry: WorkflowEntry, ref: Ref, rows: Sequence[EventRow]) -> 
     def envelope(version: int) -> Envelope[Any]:
         row = by_version[version]
         message = recorder.message(row.type or "", row.type_version, row.body or b"")
-        return envelope_of(ref, row, message, began)
+        return envelope_of(ref, row, message, began, asked.by(ref, row))
 
     stream = (Recorded(row.version, recorder.event(row)) for row in rows)
     return redecided(guarded_workflow(entry.workflow), stream, envelope, as_recorded)
@@ -40,10 +46,10 @@ def row_of(recorder: Recorder, event: StreamEvent[Any, Any]) -> EventRow:
     return recorder.reply_row(event, 0, 0, None, 0) if isinstance(event, Replied) else recorder.row(event, 0, 0)
 
 
-def envelope_of(ref: Ref, row: EventRow, message: Any, began: bytes | None) -> Envelope[Any]:
+def envelope_of(ref: Ref, row: EventRow, message: Any, began: bytes | None, asked: EventRow | None) -> Envelope[Any]:
     """Return the envelope of an input as far as the stream tells. An answer has the context of what it answers.
 
-    `began` is the context of the input that began the instance.
+    `began` is the context of the input that began the instance, and `asked` the event that the input answers.
     """
     context = read_context(row.context or began or _NO_CONTEXT)
     own = row.context is not None
@@ -60,4 +66,5 @@ def envelope_of(ref: Ref, row: EventRow, message: Any, began: bytes | None) -> E
         row.actor,
         context.trace,
         context.task if own else None,
+        json.decode(command_in(asked)) if row.kind in (Kind.RESULT, Kind.REPLY) else None,
     )

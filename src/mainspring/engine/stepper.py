@@ -14,6 +14,7 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger, advanced
 from mainspring.core.step import Step, step
+from mainspring.engine.answered import command_sought
 from mainspring.engine.beginnings import begins_again, is_kept_late, is_no_new_child
 from mainspring.engine.budget import look
 from mainspring.engine.children import parent_of
@@ -275,11 +276,15 @@ class Stepper:
             self._keep(lane, pending)
 
     def _step(self, lane: Lane, pending: Pending, *, anew: bool = False) -> None:
+        wants = lane.entry.definition.wants_envelope
+        if wants and (sought := command_sought(pending, trims=lane.trims)) is not None:
+            self._loader.recall(lane, pending, sought)
+            return
         lane.steps_left -= 1
         try:
             if lane.steps_left < 0:
                 look(lane, pending, self._store.now_us())
-            envelope = pending.envelope(whole=lane.entry.definition.wants_envelope)
+            envelope = pending.envelope(whole=wants)
             begins = anew or lane.version == 0
             taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
             if type(taken.events[-1]) is Compensating:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from msgspec import json
+
+from mainspring.codec import Codec
+from mainspring.core.changes import fields_of
 from mainspring.core.messages import Envelope, InstanceId, Kind
 
 T = TypeVar("T")
@@ -24,8 +28,11 @@ def envelope(
     correlation_id: str | None = None,
     causation_id: str | None = None,
     task: str | None = None,
+    command: object = None,
 ) -> Envelope[T]:
     """Return a message in an envelope, for a workflow that asks for one. A message correlates with itself by default.
+
+    `command` is what the message answers: the message that was sent, or its data.
 
     >>> from mainspring.testing.samples import Count
     >>> envelope(Count("c-1"), actor="ann").actor
@@ -42,4 +49,19 @@ def envelope(
         reply_to=reply_to,
         actor=actor,
         task=task,
+        command=data_of(command),
     )
+
+
+def data_of(message: object) -> Any:
+    """Return the data of a message, as it is stored: JSON. What is data already is returned as it is.
+
+    >>> from mainspring.testing.samples import Count
+    >>> data_of(Count("c-1"))
+    {'counter': 'c-1'}
+    """
+    if fields_of(message) is None:
+        return message
+    codec = Codec()
+    codec.register(type(message))
+    return json.decode(codec.encode(message).body)

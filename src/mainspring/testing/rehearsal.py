@@ -15,14 +15,17 @@ from mainspring.core.definition import definition_of
 from mainspring.core.events import (
     ENDS,
     Asked,
+    ChildStarted,
     Compensated,
     Compensating,
     Completed,
     Event,
     Failed,
+    FannedOut,
     Received,
     ScheduleCancelled,
     Scheduled,
+    Sent,
     TaskClosed,
 )
 from mainspring.core.failures import DeadlinePassed
@@ -33,7 +36,7 @@ from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
 from mainspring.errors import DefinitionError, InstanceEndedError
-from mainspring.testing.envelopes import EPOCH, envelope
+from mainspring.testing.envelopes import EPOCH, data_of, envelope
 from mainspring.testing.watch import Method, guarded, watched
 
 In = TypeVar("In")
@@ -58,6 +61,7 @@ class Rehearsal(Generic[In, State, Out]):
         check_workflow(workflow, type(self).__name__)
         self._guard = guard
         self.workflow = workflow
+        self._definition = definition_of(type(workflow))
         self.watched = watched(workflow, self._around)
         """The workflow as it is called here: through the guard."""
         # A copy: an evolve that changes its state in place must not change the class for all other tests.
@@ -101,7 +105,8 @@ class Rehearsal(Generic[In, State, Out]):
         """Take one input and return its step.
 
         A bare message gets an envelope with this context. One that was scheduled before counts as a timer, one that
-        answers an open task as its answer. An envelope is taken as it is.
+        answers an open task as its answer. A result answers the command that was sent, if only one was. An envelope is
+        taken as it is, but for such an answer or result that does not say what it answers.
 
         After a Compensate, what was done is undone at once, as if every compensation succeeded.
         """
@@ -154,6 +159,8 @@ class Rehearsal(Generic[In, State, Out]):
                     "An envelope has its own kind, actor, reply_to and time. Write them there: envelope(message, …)."
                 )
             sealed = cast("Envelope[In]", message)
+            if sealed.kind is Kind.RESULT and sealed.command is None:
+                return replace(sealed, command=self._command())
             if sealed.kind is not Kind.ANSWER or sealed.task is not None:
                 return sealed
             return replace(sealed, task=self.answered(sealed.message))
@@ -168,7 +175,15 @@ class Rehearsal(Generic[In, State, Out]):
             actor=actor,
             reply_to=reply_to,
             task=task if kind is Kind.ANSWER else None,
+            command=self._command() if kind is Kind.RESULT else None,
         )
+
+    def _command(self) -> Any:
+        """Return the data of the command that a result answers, if only one was sent: of several, only tests know."""
+        asked = [event for event in self.events if isinstance(event, Sent | ChildStarted | FannedOut)]
+        if len(asked) != 1 or isinstance(asked[0], FannedOut) or not self._definition.wants_envelope:
+            return None
+        return data_of(asked[0].message)
 
     def was_scheduled(self, message: object) -> bool:
         """Tell whether this very message was scheduled at some time."""
