@@ -24,7 +24,10 @@ from mainspring.errors import (
 )
 from mainspring.port.records import Committed, Conflict, EventRow, InstanceFilter, OutputKey, Ref, Snapshot, Unit
 from mainspring.stores.sqlite import SqliteStore
+from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrations
+from mainspring.stores.sqlite.sql import execute
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import accept, order, send, step
 from tests.stores.sqlite_faulty_disk import Disk, faulty_disk
@@ -49,6 +52,31 @@ async def works(store: SqliteStore, on: str) -> None:
 
 
 # ---- the database as a whole
+
+
+class Indexing(apsw.Connection):
+    """A connection that meets another process which writes the index of the log, so many times."""
+
+    times = 2
+
+    def wal_checkpoint(self, dbname: str | None = None, mode: int = apsw.SQLITE_CHECKPOINT_PASSIVE) -> tuple[int, int]:
+        self.times -= 1
+        if self.times >= 0:
+            raise apsw.BusyError("database is locked")  # at once: no busy handler is asked
+        return super().wal_checkpoint(dbname, mode)
+
+
+def test_who_opens_while_another_writes_the_index_of_the_log_waits_for_it(tmp_path: Path) -> None:
+    on_store(tmp_path, lambda store: works(store, "o-1"))
+    path = tmp_path / NAME
+    connection = Indexing(str(path))
+    execute(connection, "UPDATE workers SET name = name").fetchall()  # so that there is a log
+    refuse_lost_commits(connection, Place(path, busy_seconds=PATIENCE_SECONDS))
+    assert connection.times < 0
+    connection.times = 1_000_000
+    with pytest.raises(apsw.BusyError):
+        refuse_lost_commits(connection, Place(path, busy_seconds=0.0))
+    connection.close()
 
 
 @pytest.mark.parametrize("path", ["", ":memory:", "file:orders.db?mode=memory"])

@@ -256,7 +256,7 @@ class NotFromOutsideError(MainspringError):
     """A message came from outside that its workflow takes from inside only. Nothing was changed.
 
     `reason` is `answer` (it answers a task), `unread` (it may: the code does not show what does), `engine` (it tells
-    what became of a command, a child or a deadline) or `undeclared` (the workflow names what it takes from outside, and not this).
+    of a command, a child or a deadline) or `undeclared` (the workflow names what it takes from outside, and not this).
 
     >>> NotFromOutsideError("Expenses", "Approve", "answer").reason
     'answer'
@@ -269,7 +269,10 @@ class NotFromOutsideError(MainspringError):
         problem, fix = {
             "answer": ("it answers a task, which knows who may", "Answer the task; or name"),
             "unread": ("its code does not show which inputs answer its tasks, so this may be one", "Name"),
-            "engine": ("only the engine knows what became of what it sent, and when time is up", "Leave that to it; or name"),
+            "engine": (
+                "only the engine knows what became of what it sent, or of time",
+                "Leave that to it; or name",
+            ),
         }.get(reason, ("its `from_outside` does not name it", "Let the app's own code send it; or name"))
         super().__init__(
             f"{workflow} does not take {name} from outside: {problem}. {fix} {name} in the workflow's `from_outside`, "

@@ -14,6 +14,7 @@ A header that is damaged itself makes SQLite drop the whole log, so nothing in i
 from __future__ import annotations
 
 import struct
+import time
 from typing import BinaryIO, Final
 
 import apsw
@@ -26,6 +27,7 @@ from mainspring.stores.sqlite.sql import execute
 _HEADER: Final = struct.Struct(">16x4s4s8x")
 _FRAME: Final = struct.Struct(">4xI4s4s8x")
 UNTOLD_COMMITS: Final = 1
+BUSY_LOOK_SECONDS: Final = 0.005
 
 
 def refuse_lost_commits(connection: apsw.Connection, place: Place) -> None:
@@ -34,7 +36,7 @@ def refuse_lost_commits(connection: apsw.Connection, place: Place) -> None:
     try:
         # This file alone may be opened beside SQLite: its locks are on the others, and closing those would lose them.
         with place.path.with_name(f"{place.path.name}-wal").open("rb") as file:
-            lost = _lost_commits(connection, file)
+            lost = _lost_commits(connection, file, place.busy_seconds)
     except FileNotFoundError:
         return
     if lost > UNTOLD_COMMITS:
@@ -44,21 +46,32 @@ def refuse_lost_commits(connection: apsw.Connection, place: Place) -> None:
         raise DamagedStoreError(str(place), found)
 
 
-def _lost_commits(connection: apsw.Connection, file: BinaryIO) -> int:
+def _lost_commits(connection: apsw.Connection, file: BinaryIO, patience_seconds: float) -> int:
     """Return how many commits stand in the log and are not read, while other processes may go on writing to it."""
     header = file.read(_HEADER.size)
     (page_size,) = execute(connection, "PRAGMA page_size").fetchone()
-    behind = _commits(file, header, _readable(connection), page_size)
-    readable = _readable(connection)
+    behind = _commits(file, header, _readable(connection, patience_seconds), page_size)
+    readable = _readable(connection, patience_seconds)
     file.seek(0)
     if file.read(_HEADER.size) != header:
         return 0  # another process has begun the log anew, and for that it has read all there was
     return sum(frame > readable for frame in behind)
 
 
-def _readable(connection: apsw.Connection) -> int:
-    """Return how many frames of the log can be read."""
-    return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
+def _readable(connection: apsw.Connection, patience_seconds: float) -> int:
+    """Return how many frames of the log can be read.
+
+    Alone of all questions, this one does not wait while another process writes the log's index: SQLite asks no busy
+    handler. Where several processes open one file at once, that is met now and then.
+    """
+    ends = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0]
+        except apsw.BusyError:
+            if time.monotonic() >= ends:
+                raise
+            time.sleep(BUSY_LOOK_SECONDS)
 
 
 def _commits(file: BinaryIO, header: bytes, frame: int, page_size: int) -> list[int]:
