@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.studio.serving import Studio, named, needs_browser, needs_page, press_chord, send, served, settled
+from tests.studio.orders_meters_and_leave import Meters
+from tests.studio.serving import (
+    Studio,
+    named,
+    needs_browser,
+    needs_page,
+    press_chord,
+    send,
+    served,
+    settled,
+    until_told,
+)
 
 pytestmark = [needs_page, needs_browser]
 
@@ -217,6 +228,24 @@ def test_the_next_task_of_a_role_is_taken_and_given_back(page: Page, studio: Stu
     expect(page.get_by_role("definition").filter(has_text="pia")).to_be_visible()
     page.get_by_role("button", name="Give it back").click()
     expect(page.get_by_role("definition").filter(has_text="nobody")).to_be_visible()
+
+
+def test_an_instance_that_could_not_begin_says_so_and_leads_to_its_input(
+    page: Page, own: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ValueError("the meter is broken")
+
+    monkeypatch.setattr(Meters, "decide", refuse)
+    assert page.request.post(own.at("api/messages/Tick"), data={"meter": "m-9", "value": 1}).ok
+    until_told(page, own.at("api/instances/Meters/m-9"), lambda told: told.get("status") == "suspended")
+    page.goto(own.at("#/instances/Meters/m-9"))
+
+    expect(page.get_by_role("alert")).to_contain_text("ValueError: the meter is broken")
+    expect(page.get_by_text("There is no event yet")).to_be_visible()
+    settled(page)
+    page.get_by_role("link", name="What waits for it").click()
+    expect(page.get_by_role("main")).to_contain_text("Tick")
 
 
 def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, own: Studio) -> None:

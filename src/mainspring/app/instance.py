@@ -110,7 +110,10 @@ class Instance(Generic[In, State, Out]):
         return await present_state(engine.store, entry, loaded, engine.committer.lull)
 
     async def stream(self, after: int = 0) -> list[Entry]:
-        """Return the whole story behind a position. `NotKept` stands for a message that was erased."""
+        """Return the whole story behind a position. `NotKept` stands for a message that was erased.
+
+        Where it is empty, the first input was not taken: `row()` and `log()` say why, `waiting()` which one it is.
+        """
         engine = self._app.engine
         entry = engine.registry.workflows[self._ref.workflow]
         rows = await whole_stream(engine.store, self._ref, checked_place(after))

@@ -19,6 +19,7 @@ from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import find, ref_of, with_app
 from mainspring.cli.options import app_option, examples, json_option
 from mainspring.cli.output import visible, write_json
+from mainspring.cli.show import NO_EVENTS
 from mainspring.core.difference import diff
 from mainspring.core.story import Entry, duration, tell
 from mainspring.engine.loader import readable, refuse_unkept
@@ -70,7 +71,9 @@ def replay(identity: str, first: int, last: int | None, at: int | None, as_json:
         if not as_json:
             click.secho(f"{instance.ref}: {instance.row.status}, position {instance.row.version}", bold=True)
             if not instance.row.version:
-                click.echo("no events: its first input was not taken")
+                click.echo(NO_EVENTS)
+                if instance.row.error is not None:
+                    click.secho(f"{instance.row.status}: {visible(instance.row.error)}", fg="red")
         async for moment in travel(app.engine.store, instance.entry, instance.ref, begin, end):
             if isinstance(moment, Stopped):
                 _write_stopped(moment, as_json=as_json)

@@ -49,6 +49,9 @@ BODY_BYTES = 2_000
 """So much is told of an input that failed; `--json` has all of it."""
 
 
+NO_EVENTS = "no events: its first input was not taken, and a stream begins with that"
+
+
 class Waiting(Struct, frozen=True):
     """What an instance waits for.
 
@@ -110,6 +113,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
             _write_waiting(waiting, store.now_us())
         if at is None and loaded.row.status == "suspended":
             why = [row async for row in while_suspended(store, ref, loaded.row.version)]
+            if not loaded.row.version:
+                click.echo(f"\nIt has stood still since {clock(loaded.row.updated_us)} (UTC).", nl=False)
             _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []), why)
 
     with_app(address, use)
@@ -190,7 +195,7 @@ def _write_head(row: InstanceRow, version: int) -> None:
 def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]) -> None:
     """Write a stream as a table; with the actor's column where anybody acted."""
     if not rows:
-        click.echo("no events: its first input was not taken")
+        click.echo(NO_EVENTS)
         return
     told = [_told(ref, entry, row) for row in rows]
     acted = any(row.actor for row in rows)

@@ -22,7 +22,7 @@ from mainspring.analysis.counterfactual import (
 )
 from mainspring.analysis.explain import Explanation, explain
 from mainspring.analysis.retelling import Edit
-from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, stream_turns
+from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, Stopped, stream_turns
 from mainspring.app.documents import event_document
 from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
@@ -213,6 +213,8 @@ def moment_document(moment: Moment) -> dict[str, Any]:
 async def _page(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> dict[str, Any]:
     walker = await _walked(served, found, after, most, explained=explained)
     stopped = None if walker.enough else walker.journey.stopped
+    if not found.row.version and found.row.error is not None:
+        stopped = Stopped(1, f"its first input was not taken: {found.row.error}")
     last = 0 if walker.last is None else walker.last.last
     return {
         "items": walker.found,

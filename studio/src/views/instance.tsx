@@ -28,6 +28,7 @@ const TABS = [
 ];
 // The address follows a scrub when it pauses: a browser refuses to change it hundreds of times in a second.
 const ADDRESS_MS = 250;
+const OF_STREAMS = ["history", "what-if", "raw"];
 
 interface Asked {
   workflow: string;
@@ -64,7 +65,7 @@ export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
             {shown.error && (
               <div class="problem" role="alert">
                 <pre>{shown.error}</pre>
-                {shown.status === "suspended" && <a href={link(["dead-letters"])}>Look at the dead letters</a>}
+                {shown.status === "suspended" && shown.version > 0 && <a href={link(["dead-letters"])}>Look at the dead letters</a>}
               </div>
             )}
             <Inside instance={shown} route={route} />
@@ -115,12 +116,17 @@ function Inside({ instance, route }: { instance: InstanceDocument; route: Route 
   return (
     <>
       <Tabs tabs={TABS} at={tab} to={to} label="About this instance" />
-      {tab === "history" && <TravelPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
+      {OF_STREAMS.includes(tab) && version === 0 && (
+        <p class="note">
+          There is no event yet: a stream begins with the first input that is taken. <a href={to("waiting")}>What waits for it</a>
+        </p>
+      )}
+      {tab === "history" && version > 0 && <TravelPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
       {tab === "waiting" && <WaitingPanel instance={instance} />}
       {tab === "links" && <LinksPanel workflow={workflow} id={id} version={version} />}
-      {tab === "what-if" && <WhatIfPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
+      {tab === "what-if" && version > 0 && <WhatIfPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
       {tab === "log" && <LogPanel workflow={workflow} id={id} version={version} />}
-      {tab === "raw" && <RawPanel workflow={workflow} id={id} at={at} version={version} />}
+      {tab === "raw" && version > 0 && <RawPanel workflow={workflow} id={id} at={at} version={version} />}
     </>
   );
 }

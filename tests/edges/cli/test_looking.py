@@ -114,6 +114,16 @@ def test_a_suspended_instance_is_shown_with_its_error_and_what_to_do(run: Run) -
     assert "mainspring retry Orders/o-2" in ran.out
 
 
+def test_an_instance_that_could_not_begin_says_why_and_since_when_on_every_command(run: Run) -> None:
+    error = "ValueError: a negative amount"
+    shown = run("show", "o-2").text
+    for told in ("a stream begins with that", "It has stood still since 2026-01-01 00:00:00.000 (UTC).", error):
+        assert told in shown
+    assert f"suspended: {error}" in run("replay", "o-2").out
+    assert error in run("ls").out
+    assert re.search(rf"^0 +2026-01-01 00:00:00\.000 +Faulted +{error}", run("log", "o-2").text, re.MULTILINE)
+
+
 def test_an_input_that_failed_is_shown_in_bounds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 'It failed at PlaceOrder {"order_id":"o-2","amount":-1} (m-2).' in run("show", "o-2").out
     monkeypatch.setattr("mainspring.cli.show.BODY_BYTES", 12)

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import json
@@ -13,10 +14,12 @@ from examples.order_inventory.workflow import Order, OrderDelayed, PackOrder, Pl
 from mainspring import Mainspring
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import EventRow, Ref
+from mainspring.testing.samples import Count, Counter
 from mainspring.web import history_models as models
 from tests.edges.web.support import bearer, counters, served, tokens
 from tests.edges.web.test_api import Client, count, serve
 from tests.engine.coordination.family import PlanTrip, travel
+from tests.support.running import run
 from tests.support.waiting import until
 
 
@@ -259,3 +262,27 @@ async def _has_packing(app: Mainspring) -> bool:
     row = (await app.instances(id_prefix="o-1"))[0]
     legs = await app.instances(workflow="Leg")
     return row.state == "AwaitingPacking" and {leg.status for leg in legs} == {"completed", "running"}
+
+
+@pytest.mark.parametrize(
+    ("redact", "told"), [((), "its first input was not taken: ValueError: a bad start"), (("counter",), "ValueError")]
+)
+def test_an_instance_that_could_not_begin_tells_why_it_has_no_moments(
+    tmp_path: Path, redact: tuple[str, ...], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise ValueError("a bad start")
+
+    monkeypatch.setattr(Counter, "decide", refuse)
+
+    async def main() -> None:
+        app = Mainspring(f"sqlite:///{tmp_path / 'unbegun.db'}")
+        app.add(Counter())
+        async with served(app, redact=redact) as client:
+            await app.send(Count("c-1"))
+            page = models.MomentPage.model_validate_json((await client.get("/api/moments/Counter/c-1")).content)
+            assert page.items == []
+            assert page.stopped is not None
+            assert (page.stopped.version, page.stopped.problem) == (1, told)
+
+    run(main)
