@@ -128,9 +128,13 @@ def unbegun(status: str, time: datetime, reason: str | None, state: str | None, 
     >>> [line.what for line in unbegun("suspended", datetime(2026, 1, 1), "no", None, waits=True)]
     ['Faulted']
     """
-    ways: dict[str, What] = {"cancelled": "Cancelled", "terminated": "Terminated"}
+    ways: dict[str, What] = {"cancelled": "Cancelled", "terminated": "Terminated", "running": "Skipped"}
     what = ways.get(status) if status != "suspended" else "Faulted" if waits else "Suspended"
-    return [] if what is None else [Execution(0, what, time, reason or "", state)]
+    return (
+        []
+        if what is None or (what == "Skipped" and reason is None)
+        else [Execution(0, what, time, reason or "", state)]
+    )
 
 
 def _told(entry: Entry) -> tuple[What | None, str]:

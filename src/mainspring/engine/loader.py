@@ -23,6 +23,7 @@ from mainspring.engine.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.sagas import take_row
+from mainspring.engine.skipping import note_skipped
 from mainspring.engine.strangers import told_why
 from mainspring.engine.watch import Load
 from mainspring.errors import NewerTypeError, OperationError, SlowStepError, StoreError, WorkersLostError
@@ -103,6 +104,9 @@ class Loader:
         try:
             lanes = [lane for lane in lanes if not await self._was_lost(lane)]
             read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
+            for lane, loaded in zip(lanes, read, strict=True):
+                if loaded is not None and not loaded.row.version:
+                    await note_skipped(self._store, lane.queue)
             long = {lane.ref for lane, loaded in zip(lanes, read, strict=True) if _is_long(lane, loaded)}
             found = [
                 (lane, await trusted(self._store, pinned(lane.entry, loaded), loaded), await self._ledger(lane, loaded))

@@ -34,6 +34,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.retrying import suspended_by, waits_for_it_alone
 from mainspring.engine.rewinding import parent_was_told, rewind, without_parent
 from mainspring.engine.sagas import check_rewind, then_rows
+from mainspring.engine.skipping import skipped as skipped_input
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import (
     ENDED,
@@ -115,8 +116,10 @@ class Operations:
             unit = self._unit(row, (), status, actor, consumes=waiting[0].position)
             if row.version == 0:
                 # There is no stream yet that could keep it.
-                letter = pending.as_dead_letter(f"skipped by {actor or 'an operator'}")
-                return replace(unit, dead_letters=(letter,))
+                by = f"skipped by {actor or 'an operator'}"
+                never = f"it has not begun: {pending.type} {pending.id} was {by}"
+                letters = (pending.as_dead_letter(by),)
+                return replace(unit, error=never, dead_letters=letters, remembers=(skipped_input(pending),))
             skipped = entry.recorder.input_row("Skipped", row.version + 1, store.now_us(), pending, None)
             tasks = None if asked is None else TaskWork(reopens=asked)
             return replace(unit, events=(replace(skipped, actor=actor),), tasks=tasks)

@@ -140,7 +140,8 @@ class Pending(Struct):
     nothing of the same instance that came behind it is taken before it.
     `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
     the instance when it is taken in: it goes no further than the inbox. `command` is the data of the command that it
-    answers, where that is known.
+    answers, where that is known; `skipped` says that one of its id was passed over before the instance could begin, and
+    whether it was the same.
     """
 
     ref: Ref
@@ -175,6 +176,7 @@ class Pending(Struct):
     conflicts: int = 0
     observed: Observed | None = None
     command: bytes | None = None
+    skipped: bool | None = None
 
     def awaits_end_of(self, error: Exception) -> bool:
         """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""

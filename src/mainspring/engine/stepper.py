@@ -133,7 +133,10 @@ class Stepper:
         definition = lane.entry.definition
         message: object = pending.message
         message_type = type(message)
-        if pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
+        if pending.skipped is not None:
+            self._repeats.repeated(pending, pending.skipped)
+            lane.loaded = False  # whether the next one was skipped, the loader finds out
+        elif pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
         elif pending.requires is not None and self._is_otherwise(lane, pending.requires):
             self._look_again(lane, pending)
@@ -166,7 +169,7 @@ class Stepper:
 
     def _is_otherwise(self, lane: Lane, requires: Precondition) -> bool:
         position = lane.version if lane.purged_us is None else -1
-        return requires.unmet(begun=lane.exists or position > 0, position=position, waiting=False) is not None
+        return requires.unmet(position=position, waiting=False) is not None
 
     def _look_again(self, lane: Lane, pending: Pending) -> None:
         """The instance is not as a sender asks, as far as is known here: read it anew, and then let the store judge."""

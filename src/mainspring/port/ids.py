@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from mainspring.port.records import DeadLetter, InputRow
 
 MARK: Final = "\u00a0"
-OWN_KEYS: Final = ("key:", "reply:", "told:", "undelivered:", "source:")
+OWN_KEYS: Final = ("key:", "reply:", "told:", "undelivered:", "source:", "skipped:")
 """What mainspring remembers for itself begins with one of these, in the same table as results under business keys."""
 
 R = TypeVar("R", InputRow, DeadLetter)

@@ -26,21 +26,22 @@ class Precondition(Struct, frozen=True, gc=False):
     """What must hold of an instance: that it is there (`exists`), or that its stream ends where a sender has seen it.
 
     Inputs that wait will move it: at no `position` is it as it was seen. Where there is only the first input, which
-    nobody has stepped yet, the instance counts as there. A purged one does not. What is a Duplicate is that first.
+    nobody has stepped yet, the instance counts as there. A purged one does not, nor one whose first input was skipped.
+    What is a Duplicate is that first.
 
-    >>> Precondition(position=7).unmet(begun=True, position=7, waiting=False) is None
+    >>> Precondition(position=7).unmet(position=7, waiting=False) is None
     True
-    >>> Precondition(position=7).unmet(begun=True, position=9, waiting=False)
+    >>> Precondition(position=7).unmet(position=9, waiting=False)
     Unmet(position=9, waiting=False)
-    >>> Precondition(exists=True).unmet(begun=False, position=0, waiting=False)
+    >>> Precondition(exists=True).unmet(position=0, waiting=False)
     Unmet(position=0, waiting=False)
     """
 
     exists: bool = False
     position: int | None = None
 
-    def unmet(self, *, begun: bool, position: int, waiting: bool) -> Unmet | None:
+    def unmet(self, *, position: int, waiting: bool) -> Unmet | None:
         """Return in what an instance is otherwise; None if it is as it must be."""
         moved = self.position is not None and (self.position != position or waiting)
-        missing = self.exists and (position < 0 or not (begun or waiting))
+        missing = self.exists and (position < 0 or not (position or waiting))
         return Unmet(position, waiting) if moved or missing else None

@@ -102,10 +102,9 @@ class MemoryStore(WorkerTables, TaskVerbs, ProjectionTables, NothingToLend):
             return refused
         if duplicate := self._duplicate(instance, unit):
             return duplicate
-        if unit.requires is not None:
-            begun, waiting = instance.row is not None, bool(instance.inbox)
-            if unmet := unit.requires.unmet(begun=begun, position=instance.version, waiting=waiting):
-                return unmet
+        requires = unit.requires
+        if requires and (unmet := requires.unmet(position=instance.version, waiting=bool(instance.inbox))):
+            return unmet
         for key in (*unit.settles, *(retry.output for retry in unit.retries)):
             if key not in self._outbox or self._outbox[key].owner != worker:
                 return Conflict("lost")

@@ -49,10 +49,9 @@ class Judge:
             return refused
         if (unit.dedupe is not None or unit.accepts) and (duplicate := self._duplicate(unit, known)):
             return duplicate
-        if unit.requires is not None:
-            begun, waiting = known.key != 0, self._inputs_wait(known)
-            if unmet := unit.requires.unmet(begun=begun, position=known.version, waiting=waiting):
-                return unmet
+        requires = unit.requires
+        if requires and (unmet := requires.unmet(position=known.version, waiting=self._inputs_wait(known))):
+            return unmet
         for output in unit.settles:
             if not self._owns((output.instance, output.version)):
                 return Conflict("lost")
