@@ -98,6 +98,7 @@ export interface ChildDocument {
   began: string;
   done: number | null;
   total: number | null;
+  instance: string | null;
 }
 
 export interface WaitingDocument {
@@ -105,6 +106,7 @@ export interface WaitingDocument {
   outbox: OutputDocument[];
   timers: OutputDocument[];
   children: ChildDocument[];
+  children_since: number;
   tasks: string[];
   held_back: string[];
 }

@@ -12,7 +12,7 @@ from mainspring.analysis.reasons import reasons_of
 from mainspring.core.failures import ChildFailed
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import Ref
-from tests.engine.coordination import expenses
+from tests.engine.coordination import expenses, family
 from tests.engine.shop import Break, PlaceOrder, Shop, TimedOut
 from tests.engine.test_stepping import closed_shop
 from tests.support.apps import MakeApp
@@ -194,11 +194,46 @@ def test_what_was_begun_in_a_part_that_was_left_is_not_waited_for(make_app: Make
     run(main)
 
 
+def test_a_child_that_is_waited_for_is_named_by_its_instance(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with family.adding(family.travel(make_app())) as app:
+            receipt = await app.send(family.PlanTrip("t-1", ("wait", "wait")))
+            found = await awaited_of(app.engine.store, await receipt.row(), app.registry)
+            assert [child.instance for child in found.children] == ["Leg/t-1.0", "Leg/t-1.1"]
+            assert found.documents()["children"][0]["instance"] == "Leg/t-1.0"
+            adder = await app.send(family.Sum("s-1", (0,), squares=True))
+            [fan_out] = (await awaited_of(app.engine.store, await adder.row(), app.registry)).children
+            assert fan_out.instance == "mainspring.FanOut/Adder/s-1/3"
+
+    run(main)
+
+
+def test_whoever_asks_again_and_again_may_look_at_the_last_part_of_a_stream(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with family.travel(make_app()) as app:
+            receipt = await app.send(family.PlanTrip("t-1", ("wait", "wait", "wait")))
+            row, store, reads = await receipt.row(), app.engine.store, list[int]()
+            outlines = store.outlines
+
+            async def counted(spots: Any, limit: int) -> Any:
+                reads.append(limit)
+                return await outlines(spots, limit)
+
+            monkeypatch.setattr(store, "outlines", counted)
+            found = await awaited_of(store, row, events=2)
+            assert (row.version, found.since, [child.position for child in found.children]) == (5, 3, [4, 5])
+            assert len(reads) == 2  # the second finds nothing more
+
+    run(main)
+
+
 def test_an_instance_tells_which_tasks_it_waits_for(make_app: MakeApp) -> None:
     async def main() -> None:
         async with expenses.app_of(make_app) as app:
             task = await expenses.opened(app)
             found = await awaited_of(app.engine.store, await app.instance(expenses.Expenses, "e-1").row())
-            assert found.documents() == {"children": [], "tasks": [task.id]}
+            assert found.documents() == {"children": [], "children_since": 0, "tasks": [task.id]}
 
     run(main)

@@ -86,6 +86,14 @@ def _came_from(row: InstanceRow, rows: Sequence[EventRow]) -> Iterator[Link]:
             yield Link("sender", Ref(sender.workflow, sender.id), event.version, event.type)
 
 
+def child_of(registry: Registry, entry: WorkflowEntry | None, own: Ref, row: EventRow) -> Ref | None:
+    """Return the instance that an event has begun; None where nobody can tell any more."""
+    try:
+        return next((link.ref for link in _went_to(registry, entry, own, row)), None)
+    except MainspringError:
+        return None
+
+
 def _went_to(registry: Registry, entry: WorkflowEntry | None, own: Ref, row: EventRow) -> Iterator[Link]:
     if row.event == "FannedOut":
         yield Link("child", Ref(FAN_OUT, f"{own}/{row.version}"), row.version)

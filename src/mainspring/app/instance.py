@@ -12,7 +12,7 @@ from mainspring.core.execution import Execution, execution_log, unbegun, with_at
 from mainspring.core.story import Entry
 from mainspring.engine.answered import answered_by
 from mainspring.engine.intake import checked_actor
-from mainspring.engine.loader import present_state, readable, row_alone, whole_stream
+from mainspring.engine.loader import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.operations import Operations
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
@@ -43,7 +43,6 @@ Out = TypeVar("Out")
 
 RESULT_TIMEOUT: Final = timedelta(seconds=30)
 WAITING_INPUTS: Final = 1_000
-ASKED_PER_READ: Final = 100
 
 
 class Instance(Generic[In, State, Out]):
@@ -294,12 +293,10 @@ async def asked_before(store: Store, recorder: Recorder, ref: Ref, rows: Sequenc
     """Return what the inputs of a page answer that stands before the page. What cannot be read is left out."""
     first = rows[0].version if rows else 0
     causes = {answered_by(ref, row) or first for row in rows if row.kind is not None or row.event == "Suspended"}
-    sought, found = sorted(cause for cause in causes if cause < first), list[Entry]()
-    while sought and (page := await store.stream(ref, sought[0] - 1, ASKED_PER_READ)):
-        for row in page:
-            with suppress(MainspringError):
-                found += [recorder.entry(ref, row, told=True)] if row.version in sought else []
-        sought = [cause for cause in sought if cause > page[-1].version]
+    found: list[Entry] = []
+    for row in (await rows_at(store, ref, (cause for cause in causes if cause < first))).values():
+        with suppress(MainspringError):
+            found.append(recorder.entry(ref, row, told=True))
     return found
 
 

@@ -163,7 +163,7 @@ async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
     held = await held_among(store, ref, inbox, [*outbox, *timers])
-    return Waiting(inbox, outbox, timers, held, await awaited_of(store, row))
+    return Waiting(inbox, outbox, timers, held, await awaited_of(store, row, app.registry))
 
 
 # ---- for programs
@@ -239,7 +239,7 @@ def _write_waiting(waiting: Waiting, now_us: int) -> None:
     for where, claims in (("outbox", waiting.outbox), ("timer", waiting.timers)):
         rows += [(where, claim.type, distance(claim.due_us, now_us), _attempts(claim)) for claim in claims]
     for child in waiting.awaited.children:
-        what, note = ("fan-out", child.progress) if child.is_fan_out else ("child", "")
+        what, note = ("fan-out", child.progress) if child.is_fan_out else ("child", child.instance or "")
         since = f"begun {distance(child.began_us, now_us)}"
         rows.append((what, "" if child.is_fan_out else child.type or "", "", f"{note}, {since}" if note else since))
     for task in waiting.awaited.tasks:

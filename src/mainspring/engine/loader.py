@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from mainspring.core.saga import Ledger
@@ -33,6 +33,7 @@ from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
 EVENTS_PER_PAGE: Final = 1_000
+EVENTS_NEAR: Final = 100
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logger("mainspring.engine")
@@ -346,6 +347,15 @@ async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull, 
             break
         await lull()
     return ledger
+
+
+async def rows_at(store: Store, ref: Ref, versions: Iterable[int]) -> dict[int, EventRow]:
+    """Return the events of an instance at some versions, by these; those that are near each other in one read."""
+    sought, found = sorted(versions), dict[int, EventRow]()
+    while sought and (page := await store.stream(ref, sought[0] - 1, EVENTS_NEAR)):
+        found |= {row.version: row for row in page if row.version in sought}
+        sought = [version for version in sought if version > page[-1].version]
+    return found
 
 
 async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:

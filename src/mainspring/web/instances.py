@@ -29,6 +29,7 @@ from mainspring.web.searching import Searched
 from mainspring.web.served import PAGE, Actor, Id, Limit, Served, Workflow, answer, fitting, page, routing
 
 WAITING: Final = 100
+EVENTS_LOOKED_AT: Final = 20_000
 REASON_CHARACTERS: Final = 1_000
 
 Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate", "reset"]
@@ -142,7 +143,7 @@ def _waiting(router: APIRouter, served: Served) -> None:
         inbox = await store.inbox(ref, WAITING)
         outbox = await store.outputs(ref, timers=False, limit=WAITING)
         timers = await store.outputs(ref, timers=True, limit=WAITING)
-        awaited = await awaited_of(store, row)
+        awaited = await awaited_of(store, row, app.registry, EVENTS_LOOKED_AT)
         return answer(
             {
                 "inbox": fitting(served.shown(input_document(row)) for row in inbox),

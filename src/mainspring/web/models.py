@@ -174,7 +174,8 @@ class ChildDocument(Document):
     type: str | None = Field(description="The type of the message that began the child; null of a fan-out.")
     began: datetime
     done: int | None = Field(description="How many parts of a fan-out are done.")
-    total: int | None = Field(description="How many parts a fan-out has.")
+    total: int | None = Field(description="How many parts a fan-out has; null where it was not counted.")
+    instance: str | None = Field(description="Which it is, by today's route; null where nobody can tell.")
 
 
 class WaitingDocument(Document):
@@ -184,6 +185,7 @@ class WaitingDocument(Document):
     outbox: list[OutputDocument]
     timers: list[OutputDocument]
     children: list[ChildDocument]
+    children_since: int = Field(description="They are looked for behind this position: among its last 20,000 events.")
     tasks: list[str] = Field(description="The ids of open tasks, the last twenty that were asked.")
     held_back: list[str] = Field(
         description="Why some of these wait: what a command calls is away, or no worker that runs can read them."

@@ -52,7 +52,7 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
           <Several title="Children" empty="No child and no fan-out runs.">
             {found.children.map((child) => (
               <li key={child.position}>
-                <b>{child.type ?? "fan-out"}</b>
+                <b>{child.type ?? "fan-out"}</b> {child.instance}
                 {child.total !== null && ` · ${amount(child.done ?? 0)} of ${several(child.total, "part")} done`} · begun <When time={child.began} />
               </li>
             ))}
