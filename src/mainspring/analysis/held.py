@@ -9,6 +9,8 @@ from mainspring.analysis import unread
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
+from mainspring.engine.pauses import pauses_of
+from mainspring.engine.pausing import Pause
 from mainspring.engine.pending import moment
 from mainspring.engine.standing import HungCalls, OpenBreaker, read
 from mainspring.engine.unread import fleet_of, unread_of
@@ -28,20 +30,38 @@ async def held_back(store: Store) -> dict[str, str]:
 
 
 async def not_going_on(store: Store) -> list[str]:
-    """Return all that does not go on now, whatever instances it is of: held back, lost with workers, read by nobody."""
+    """Return all that does not go on now, whatever instances it is of: paused, held back, lost, or read by nobody."""
+    paused = [str(pause) for pause in await pauses_of(store)]
     lost = [text for texts in (await suspected(store)).values() for text in texts]
     strange = [unread.told(one, store.now_us()) for one in await unread_of(store)]
-    return [*(await held_back(store)).values(), *lost, *strange]
+    return [*paused, *(await held_back(store)).values(), *lost, *strange]
 
 
 async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
-    """Return why some of what an instance waits for waits: workers hold it back, or none can read it."""
+    """Return why some of what an instance waits for waits: it is paused, held back, or no worker can read it."""
     if not inputs and not outputs:
         return []
     held = await held_back(store)
+    paused = paused_among(await pauses_of(store), ref, inputs, outputs, store.now_us())
     told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
     lost = (await suspected(store)).get(ref, [])
-    return lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
+    return paused + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
+
+
+def paused_among(
+    pauses: Sequence[Pause], ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim], now_us: int
+) -> list[str]:
+    """Return which pauses let something wait that an instance waits for: its workflow's, and those of handlers."""
+    late = any(claim.kind == "timer" and claim.due_us <= now_us for claim in outputs)
+    commands = {claim.type for claim in outputs if claim.kind == "send"}
+    replies = {claim.destination for claim in outputs if claim.kind != "send"}
+
+    def holds(pause: Pause) -> bool:
+        if pause.kind == "handler":
+            return pause.name in commands
+        return f"reply:{pause.name}" in replies or (pause.name == ref.workflow and (bool(inputs) or late))
+
+    return [str(pause) for pause in pauses if holds(pause)]
 
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:

@@ -4,6 +4,7 @@ The store is asked for all of these; what is found first is the cause:
 
     suspended      an input or a handler failed, or somebody stopped it
     dead letter    a message of it could not be carried out, and nobody has dealt with that
+    paused         somebody has paused its workflow, or the handler of a command
     lost           a command or an input of it was lost with one worker after the other, and may be why they ended
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
     unread         an input, a command, a timer or its own stream has waited for a minute, and no worker can read it
@@ -26,10 +27,12 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.awaited import OpenChild, awaited_of
-from mainspring.analysis.held import held_back
+from mainspring.analysis.held import held_back, paused_among
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.core.story import duration
+from mainspring.engine.pauses import pauses_of
+from mainspring.engine.pausing import Pause
 from mainspring.engine.unread import Fleet, fleet_of
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
@@ -39,6 +42,7 @@ from mainspring.port.tasks import TaskRow
 Cause: TypeAlias = Literal[
     "suspended",
     "dead letter",
+    "paused",
     "lost",
     "held back",
     "unread",
@@ -80,8 +84,9 @@ _Told: TypeAlias = list[tuple[Cause, str]]
 
 
 class _Workers(Struct, frozen=True):
-    """What the workers that run hold back, by destinations, and what they know."""
+    """What is paused for the workers that run, what they hold back, by destinations, and what they know."""
 
+    paused: Sequence[Pause]
     held: Mapping[str, str]
     fleet: Fleet | None
     suspected: Mapping[Ref, Sequence[str]]
@@ -92,7 +97,7 @@ async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     if not refs:
         return []
     letters = await letters_of(store, set(refs))
-    workers = _Workers(await held_back(store), await fleet_of(store), await suspected(store))
+    workers = _Workers(await pauses_of(store), await held_back(store), await fleet_of(store), await suspected(store))
     return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
 
 
@@ -130,6 +135,7 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
     timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
     held = workers.held
+    told += _each("paused", paused_among(workers.paused, ref, waiting, [*outputs, *timers], now_us))
     told += _each("lost", workers.suspected.get(ref, ()))
     told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
     if row.status != "suspended":

@@ -42,7 +42,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 By: TypeAlias = Literal["suspended", "bound", "dwell"]
 # What is waited for as it should be: nothing is wrong, as far as can be seen.
-_AS_IT_SHOULD: Final = frozenset({"handler", "child", "task", "timer", "nothing", "gone"})
+_AS_IT_SHOULD: Final = frozenset({"paused", "handler", "child", "task", "timer", "nothing", "gone"})
 
 
 class Stuck(Struct, frozen=True):

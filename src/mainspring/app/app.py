@@ -18,6 +18,7 @@ from mainspring.app.given import checked_limit, checked_place, checked_processes
 from mainspring.app.hooks import Hooks
 from mainspring.app.instance import Instance, Receipt
 from mainspring.app.observing import Looks, observing, telemetry_of_environment
+from mainspring.app.pauses import Pauses
 from mainspring.app.posting import Post
 from mainspring.app.projections import Declare, Projections
 from mainspring.app.purging import Progress, PurgeReport, checked_age, purge, purge_forever, retentions
@@ -107,6 +108,8 @@ class Mainspring:
         self.hook = Hooks(self)
         """Declares webhooks that other services call: `@app.hook("payments", secrets=…)`."""
         self.schedules = Schedules(self)
+        self.pauses = Pauses(self)
+        """What is paused for all workers."""
         self.tasks = Tasks(self)
         """What people are asked to do."""
         self.post = Post(self)
@@ -193,6 +196,7 @@ class Mainspring:
         self.services.prepare()
         self.registry.add_publication()
         self.registry.add_fan_out()
+        self.registry.add_pauses()
         if work:
             check_wiring(self.registry, pools)
             if pools is None:

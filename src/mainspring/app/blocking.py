@@ -12,6 +12,7 @@ from concurrent.futures import Future, InvalidStateError
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from mainspring.app.instance import Instance
+from mainspring.app.pauses import Pauses
 from mainspring.app.posting import Post
 from mainspring.app.projections import ProjectionHandle, Projections
 from mainspring.app.schedules import Schedules
@@ -40,7 +41,7 @@ class Blocking:
         value = getattr(self._target, name)
         if isinstance(value, Projections):
             return BlockingProjections(value, self._loop)
-        if isinstance(value, Tasks | Schedules):
+        if isinstance(value, Tasks | Schedules | Pauses):
             return Blocking(value, self._loop)
         if isinstance(value, Post):
             return value.blocking  # it needs no event loop, but the connection's own thread

@@ -15,6 +15,8 @@ from mainspring.engine.intake import checked_actor
 from mainspring.engine.loader import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.operations import Operations
+from mainspring.engine.pauses import pauses_of
+from mainspring.engine.pausing import Pause
 from mainspring.engine.pending import Pending, ReceiptStatus, moment
 from mainspring.engine.recorder import Recorder
 from mainspring.engine.waiting import End
@@ -90,13 +92,22 @@ class Instance(Generic[In, State, Out]):
         """Return how it stands in words, for whoever has waited in vain. One whose first input waits has not begun."""
         # The inbox first: what is taken out of it between the two looks is seen by the second.
         waits = bool(await self._app.engine.store.inbox(self._ref, 1))
+        paused = "".join(f"; {pause}" for pause in await self._paused())
         try:
             row = await self.row()
         except NoSuchInstanceError:
             if not waits:
                 raise
-            return "has not begun: no worker has taken its first input"
-        return f"is {row.status}: {row.error}" if row.error else f"is {row.status}"
+            return f"has not begun: no worker has taken its first input{paused}"
+        return f"is {row.status}: {row.error}{paused}" if row.error else f"is {row.status}{paused}"
+
+    async def _paused(self) -> list[Pause]:
+        """Return the pauses of its workflow, and of handlers that it waits for."""
+        store = self._app.engine.store
+        if not (pauses := await pauses_of(store)):
+            return []
+        names = {f"handler:{claim.type}" for claim in await store.outputs(self._ref, False, WAITING_INPUTS)}
+        return [pause for pause in pauses if pause.what in {*names, f"workflow:{self._ref.workflow}"}]
 
     async def state(self) -> State:
         """Return the present state."""

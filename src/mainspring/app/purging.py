@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from mainspring.app.archive import Archive
 from mainspring.app.given import optional_text
+from mainspring.engine.pausing import PAUSES
 from mainspring.engine.recurring import RECURRING
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -188,10 +189,12 @@ async def purge(
 def purged_workflows(registry: Registry) -> list[str]:
     """Return the workflows whose ended instances may go. A schedule's stays: its tombstone could not be declared again.
 
+    And so do the pauses of the fleet.
+
     >>> purged_workflows(Registry())
     []
     """
-    return sorted(name for name in registry.workflows if not name.startswith(RECURRING))
+    return sorted(name for name in registry.workflows if not name.startswith((RECURRING, PAUSES)))
 
 
 def retentions(registry: Registry, retention: timedelta | None) -> dict[str, timedelta]:

@@ -96,10 +96,10 @@ class Loner:
             return False
         if suspect.position is None:
             queue = self._registry.queue_of(suspect.destination)
-            return queue != "" and self._dispatcher.serves(queue)
-        strangers, ref = self._claimer.strangers, Ref(suspect.workflow, suspect.instance)
-        known = suspect.workflow in self._registry.workflows and not strangers.leaves_workflow(suspect.workflow)
-        return known and ref not in strangers.leaves().instances and self._reads(suspect)
+            return queue != "" and queue not in self._dispatcher.paused and self._dispatcher.serves(queue)
+        claimer, ref = self._claimer, Ref(suspect.workflow, suspect.instance)
+        known = suspect.workflow in self._registry.workflows and not claimer.leaves(suspect.workflow)
+        return known and ref not in claimer.strangers.leaves().instances and self._reads(suspect)
 
     def _reads(self, suspect: Suspect) -> bool:
         return self._registry.codec.reads(suspect.type, suspect.type_version)

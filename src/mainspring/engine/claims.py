@@ -72,6 +72,8 @@ class Claimer:
         self.came: Callable[[int], None] | None = None
         self.strangers = Strangers(store.now_us)
         self._resting = False
+        # The workflows of which nothing is stepped now.
+        self.paused: frozenset[str] = frozenset()
         # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
         self._batch: asyncio.Task[None] | None = None
         self._left = False
@@ -174,8 +176,7 @@ class Claimer:
         limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
         rooms = {name: self._dispatcher.room(name) for name in self._registry.queues() if share or name in handlers}
         wide = self._places(name for name, room in rooms.items() if room >= limit)
-        left = self.strangers.leaves_workflow
-        workflows = [name for name in self._registry.workflows if not left(name)] if share else []
+        workflows = [name for name in self._registry.workflows if not self.leaves(name)] if share else []
         claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())
         self._take(claims)
         self._next_is_due(claims)
@@ -187,6 +188,10 @@ class Claimer:
             # That batch was reported while the store answered, when nobody knew yet that anything was left.
             self._hint.set()
         return more and limit == CLAIM_LIMIT
+
+    def leaves(self, workflow: str) -> bool:
+        """Tell whether nothing of a workflow is to be stepped here now: it is paused, or left to others."""
+        return workflow in self.paused or self.strangers.leaves_workflow(workflow)
 
     def _share(self) -> int:
         """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""

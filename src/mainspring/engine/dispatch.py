@@ -105,6 +105,8 @@ class Dispatcher:
         self.closing = False
         # Nothing new comes into hand: something is tried alone.
         self.resting = False
+        # The queues of which nothing new is begun, in all workers.
+        self.paused: frozenset[str] = frozenset()
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
         self.busy = asyncio.Event()
         # Set when what is held back has changed; whoever tells of it clears it.
@@ -136,7 +138,7 @@ class Dispatcher:
         if queue is None:
             known = self._registry.queue_of(destination)
             queue = self._queue_at[destination] = known if self.serves(known) else ""
-        if not queue:
+        if not queue or queue in self.paused:
             return 0
         handler = self._registry.handlers.get(queue)
         if handler is None:
@@ -242,6 +244,7 @@ class Dispatcher:
             runner.on_room = lambda: self._due_at(0)
             runner.on_begin = self.busy.set
             runner.gate.on_change = self.held.set
+            runner.paused = queue in self.paused
             self._runners[queue] = runner
         return runner
 

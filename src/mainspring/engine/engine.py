@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -16,6 +17,7 @@ from mainspring.engine.intake import Intake
 from mainspring.engine.jobs import NEVER_US, Job
 from mainspring.engine.lanes import Lane
 from mainspring.engine.operations import Operations
+from mainspring.engine.pauses import LOOK_SECONDS, KnownPauses
 from mainspring.engine.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.relay import Relay
@@ -26,7 +28,7 @@ from mainspring.engine.stepper import Stepper
 from mainspring.engine.strays import Strays
 from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
-from mainspring.logs import logger
+from mainspring.logs import Quoted, logger
 from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
@@ -72,6 +74,7 @@ class Engine:
         self.relay = Relay(store, runtime)
         self.claimer.posted = self.relay.wake
         self.waiting = Waiting(store, registry)
+        self.pauses = KnownPauses(store)
         runtime.hung.on_change = self._hung_changed
         self.works = False
         self._renewing = asyncio.Lock()
@@ -93,15 +96,18 @@ class Engine:
         self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
             self.runtime.watch.start()
-        if not work:
-            return
         try:
-            self._took_over(await self.store.relieve())
-            await self._register()
+            await self.look_at_pauses()  # before anything is claimed or stepped
+            if work:
+                self._took_over(await self.store.relieve())
+                await self._register()
         except BaseException:  # whoever could not begin leaves nothing behind that looks and watches
             self.runtime.watch.stop()
             await self.runtime.cancel_tasks()
             raise
+        self.runtime.every(LOOK_SECONDS, self._look_at_pauses, "mainspring-pauses")
+        if not work:
+            return
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
             self.committer.heard = self.claimer.heard = self.projector.wake
@@ -265,6 +271,29 @@ class Engine:
         for runner in self.dispatcher.runners():
             runner.hold(self.runtime.hung.holds(runner.handler.name))
         self.dispatcher.held.set()
+
+    async def look_at_pauses(self) -> None:
+        """Learn what is paused, and let it wait; what is not any more goes on at once."""
+        began, ended = await self.pauses.look()
+        if not began and not ended:
+            return
+        # Who only sends or reads has nothing to hold back but its own messages.
+        level = logging.WARNING if self.works else logging.INFO
+        for pause in began:
+            log.log(level, "%s: %s", pause.fact, Quoted(pause.reason))
+        for pause in ended:
+            log.log(level, "the %s %s is not paused any more, and goes on", pause.kind, pause.name)
+        self.stepper.paused = self.claimer.paused = self.pauses.workflows
+        self.dispatcher.paused = self.pauses.queues
+        for queue, runner in self.dispatcher.runners_by_queue().items():
+            runner.pause(queue in self.dispatcher.paused)
+        self.due_at(0)
+
+    async def _look_at_pauses(self) -> None:
+        try:
+            await self.look_at_pauses()
+        except Exception as error:  # noqa: BLE001  what was known last holds until the next look
+            log.warning("what is paused could not be looked at: %s", error)
 
     def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
         """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""

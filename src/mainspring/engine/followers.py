@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from mainspring.engine.jobs import Job
 from mainspring.engine.lanes import Lane
-from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref
+from mainspring.port.records import DeadLetter, InputRow, OutputClaim, OutputKey, Ref
 
 
 class Followers(Protocol):
@@ -43,3 +45,10 @@ class Followers(Protocol):
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
         ...
+
+
+def keyed(outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
+    """Return outputs with the key that the store gave their instance."""
+    if outputs[0][0].output.instance == key:
+        return outputs
+    return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]

@@ -79,6 +79,10 @@ class Outcomes(Protocol):
         """Try again later, or give up."""
         ...
 
+    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
+        """Let an output be carried out again after a while, by any worker."""
+        ...
+
     def dropped(self, handler: Handler, job: Job) -> None:
         """Settle a command whose instance was cancelled: nobody waits for its result."""
         ...

@@ -18,6 +18,7 @@ from mainspring.engine.fan_out import fan_out_of
 from mainspring.engine.fingerprint import fingerprint_of
 from mainspring.engine.handlers import Handler, HandlerOptions
 from mainspring.engine.parts import PartDone, Parts
+from mainspring.engine.pausing import PAUSES, Pauses
 from mainspring.engine.projection import Projection
 from mainspring.engine.publication import PUBLICATION, publication_of
 from mainspring.engine.recorder import Recorder
@@ -28,7 +29,7 @@ from mainspring.port.records import FAN_OUT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING)
+_INTERNAL: Final = (PUBLICATION, FAN_OUT, RECURRING, PAUSES)
 _OF_SUBSCRIBERS: Final = frozenset({"retry", "timeout", "name"})
 
 
@@ -242,6 +243,11 @@ class Registry:
         outputs = {cls: None for entry in self.entries() for cls in entry.definition.outputs}
         if outputs and FAN_OUT not in self.workflows:
             self.add_workflow(fan_out_of(outputs, self.codec, lambda cls: cls in self._takers))
+
+    def add_pauses(self) -> None:
+        """Be able to remember what is paused."""
+        if PAUSES not in self.workflows:
+            self.add_workflow(Pauses())
 
     def has_subscribers(self, message: object) -> bool:
         """Tell whether functions subscribed to messages of this one's type."""

@@ -54,7 +54,7 @@ class Runner:
         self.gate = Gate(handler, now_us)
         self._waker: asyncio.Task[None] | None = None
         self.held = runtime.hung.holds(handler.name)
-        self.closing = False
+        self.closing = self.paused = False
         # More would wait for a thread or a process, where nobody can take them back.
         self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
         self._at_once = handler.options.batch or 1
@@ -77,7 +77,9 @@ class Runner:
 
     def put(self, job: Job) -> None:
         """Carry a command out as soon as the policies allow. A worker that stops gives its row back instead."""
-        if not self.closing:
+        if self.paused:
+            self._give_back(job)
+        elif not self.closing:
             self._ready.append(job)
             self._wake()
 
@@ -92,6 +94,16 @@ class Runner:
         jobs = list(self._ready)
         self._ready.clear()
         return jobs
+
+    def pause(self, paused: bool) -> None:
+        """Begin nothing more and give back what has not begun, whoever may have it later; or take commands again."""
+        self.paused = paused
+        for job in self.take_back() if paused else ():
+            self._give_back(job)
+
+    def _give_back(self, job: Job) -> None:
+        """Let a command wait in the store as it came. Waiting costs no attempt."""
+        self._outcomes.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
 
     def stop_overdue(self, now_us: int) -> None:
         """End attempts that are over their time."""

@@ -19,7 +19,7 @@ from mainspring.engine.beginnings import begins_again, is_kept_late, is_no_new_c
 from mainspring.engine.budget import look
 from mainspring.engine.children import parent_of
 from mainspring.engine.committer import Committer
-from mainspring.engine.followers import Followers
+from mainspring.engine.followers import Followers, keyed
 from mainspring.engine.inboxes import Inboxes
 from mainspring.engine.lanes import Lane, Lanes
 from mainspring.engine.loader import Loader
@@ -64,13 +64,15 @@ class Stepper:
         self.lanes = Lanes()
         self._inboxes = Inboxes(self._units, self._repeats, committer, followers, runtime)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
+        # The workflows of which nothing is stepped now.
+        self.paused: frozenset[str] = frozenset()
 
     def submit(self, pending: Pending) -> None:
         """Take an input when its turn comes: now, or once it is durable in the inbox if its workflow wants that."""
         entry = self._registry.workflows[pending.ref.workflow]
         from_outside = pending.position is None and pending.cause is None
         if from_outside and type(pending.message) in entry.definition.through_inbox:
-            self._inboxes.put(pending, claimed=self._committer.worker != 0)
+            self._inboxes.put(pending, claimed=self._committer.worker != 0 and entry.name not in self.paused)
             return
         lane = self.lanes.at(pending.ref, entry, pending.time_us)
         lane.queue.append(pending)
@@ -138,6 +140,9 @@ class Stepper:
             lane.loaded = False  # whether the next one was skipped, the loader finds out
         elif pending.gives_up is not None and (message_type is not SendFailed or SendFailed not in definition.inputs):
             self._give_up(lane, pending, pending.gives_up)
+        elif self.paused and lane.ref.workflow in self.paused:
+            self._commit(lane, pending, self._units.parked(pending), "accepted")
+            lane.loaded = lane.version > 0  # it was perhaps only taken for new
         elif pending.requires is not None and self._is_otherwise(lane, pending.requires):
             self._look_again(lane, pending)
         elif pending.context.parent is not None and is_no_new_child(lane, pending):
@@ -160,7 +165,7 @@ class Stepper:
             self._take_meanwhile(lane, pending)
         elif lane.version == 0 and message_type not in definition.begins:
             reason = f"there is no instance {pending.ref}, and {pending.type} may not begin one"
-            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            self._bury(lane, pending, reason)
             lane.loaded = False  # another process may begin it at any time
         elif message_type not in definition.inputs:
             self._take_undeclared(lane, pending)
@@ -189,7 +194,7 @@ class Stepper:
             if self._waits(lane, pending):
                 return
             reason = f"{pending.ref} has begun already"
-            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            self._bury(lane, pending, reason)
             return
         lane.entry = lane.entry.newest
         lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
@@ -263,18 +268,23 @@ class Stepper:
         elif lane.purged_us is not None:
             # There is no stream any more that could keep it, not even an answer to what the instance asked.
             reason = f"{pending.ref} ended ({lane.status}) and was purged on {moment(lane.purged_us):%Y-%m-%d}"
-            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            self._bury(lane, pending, reason)
         elif pending.cause is not None or pending.kind is Kind.REPLY or is_kept_late(lane, pending):
             self._commit(lane, pending, self._units.kept(lane, pending), "kept")
         else:
             reason = f"{pending.ref} " + (f"has {lane.status} already" if lane.ended else "is being compensated")
-            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            self._bury(lane, pending, reason)
+
+    def _bury(self, lane: Lane, pending: Pending, reason: str) -> None:
+        """Make a dead letter of an input; where others wait before it, it waits too: one of them may begin it."""
+        unit = replace(self._units.buried(pending, reason), direct=pending.position is None)
+        self._commit(lane, pending, unit, "dead letter")
 
     def _take_undeclared(self, lane: Lane, pending: Pending) -> None:
         """Keep an answer that the workflow does not know; what came for a newer version of it is told to the sender."""
         if pending.kind in (Kind.COMMAND, Kind.EVENT) and pending.cause is None and len(lane.entry.versions) > 1:
             reason = f"{pending.ref} runs under version {lane.entry.version}, which does not take {pending.type}"
-            self._commit(lane, pending, self._units.buried(pending, reason), "dead letter")
+            self._bury(lane, pending, reason)
         else:
             self._keep(lane, pending)
 
@@ -412,7 +422,7 @@ class Stepper:
         if outcome.key:
             lane.key = outcome.key
         if outputs:
-            self._followers.dispatch(_keyed(outputs, outcome.key))
+            self._followers.dispatch(keyed(outputs, outcome.key))
         if len(unit.outputs) > len(outputs or ()):
             for due_us in self._units.unclaimed_due(unit):
                 self._followers.due_at(due_us)
@@ -484,14 +494,7 @@ class Stepper:
         lane.broken = False
         for pending in lane.queue:
             pending.conflicts = max(pending.conflicts, 0)
-        if lane.queue:
-            self._loader.request(lane)
-        else:
+        if not lane.queue:
             self.lanes.drop(lane)
-
-
-def _keyed(outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
-    """Return outputs with the key that the store gave their instance."""
-    if outputs[0][0].output.instance == key:
-        return outputs
-    return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]
+        elif not lane.loading:  # else a second answer would undo what was built on the first
+            self._loader.request(lane)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
 from mainspring.core.messages import type_of
 from mainspring.engine.handlers import check_process
+from mainspring.engine.pausing import PAUSES
 from mainspring.engine.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.engine.sources import SOURCES_KEPT, source_of
@@ -72,7 +73,7 @@ def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None
 
 def _check_somebody_sends(registry: Registry) -> None:
     """A handler's answer is taken by the instance that asked, so a worker must know that one's workflow."""
-    if registry.handlers and not set(registry.workflows) - {PUBLICATION, FAN_OUT}:
+    if registry.handlers and not set(registry.workflows) - {PUBLICATION, FAN_OUT, PAUSES}:
         raise WiringError(
             f"This app has handlers and no workflow: nobody sends {', '.join(sorted(registry.handlers))}",
             "Add the workflow that sends it, with app.add(…): its instances take the handler's answer.",

@@ -1,0 +1,144 @@
+"""Pauses: a handler or a workflow of which nothing more is begun, in all workers, until it is resumed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
+
+from mainspring.app.given import checked_reason, checked_text
+from mainspring.core.definition import definition_of
+from mainspring.core.messages import type_of
+from mainspring.core.workflow import Workflow
+from mainspring.engine.intake import checked_actor
+from mainspring.engine.pauses import pauses_of
+from mainspring.engine.pausing import FLEET, Pausable, Pause, PauseWork, ResumeWork
+from mainspring.engine.pending import moment
+from mainspring.engine.registry import is_internal
+from mainspring.errors import OperationError
+from mainspring.port.store import Store
+
+if TYPE_CHECKING:
+    from mainspring.app.app import Mainspring
+
+COMMANDS_COUNTED: Final = 1_000
+"""So many commands that wait are looked through for those of paused handlers."""
+
+
+class PauseInfo(Struct, frozen=True):
+    """What is paused, why, by whom and since when, and how many messages wait for it: so many or `more`.
+
+    >>> PauseInfo("handler", "Charge", "the bank moves", "ann", moment(0), 7).what
+    'handler:Charge'
+    """
+
+    kind: Pausable
+    name: str
+    reason: str
+    actor: str | None
+    since: datetime
+    waiting: int = 0
+    more: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is paused, as it can be named wherever one pauses or resumes."""
+        return f"{self.kind}:{self.name}"
+
+    def __str__(self) -> str:
+        return str(Pause(self.kind, self.name, self.reason, self.actor, self.since))
+
+
+class Pauses:
+    """What is paused for all workers: handlers, by their messages, and workflows.
+
+    >>> import asyncio
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> async def main() -> None:
+    ...     async with app:
+    ...         await app.pauses.pause(Counter, "we count anew", actor="ann")
+    ...         print((await app.send(Count("c-1"))).status)
+    ...         await app.pauses.resume(Counter)
+    >>> asyncio.run(main())
+    accepted
+    """
+
+    def __init__(self, app: Mainspring) -> None:
+        self._app = app
+
+    async def pause(self, what: type[Any] | str, reason: str = "by an operator", *, actor: str | None = None) -> None:
+        """Let all workers begin nothing more of a handler or a workflow; what comes waits, and nothing is lost.
+
+        `what` is the type that the handler takes, or the workflow's class; or a name, as `Charge` or `handler:Charge`.
+        This process knows at once, every other one within two seconds. What runs already is finished.
+        """
+        kind, name = self._known(what)
+        now = moment(self._app.engine.store.now_us())
+        await self._tell(PauseWork(Pause(kind, name, checked_reason(reason), checked_actor(actor), now)), actor)
+
+    async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> None:
+        """Let it go on, also what only another release knows. What is not paused goes on as it does."""
+        paused = [pause for pause in await pauses_of(self._app.engine.store) if what in (pause.name, pause.what)]
+        kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)
+        await self._tell(ResumeWork(kind, name), actor)
+
+    async def list(self) -> list[PauseInfo]:
+        """Return what is paused, in the order in which it was."""
+        store = self._app.engine.store
+        return await with_waiting(store, await pauses_of(store))
+
+    def pausable(self) -> list[tuple[Pausable, str]]:
+        """Return the handlers and workflows of this app, sorted, by their names."""
+        registry = self._app.registry
+        workflows = (name for name in registry.workflows if not is_internal(name))
+        found: list[tuple[Pausable, str]] = [("handler", name) for name in sorted(registry.handlers)]
+        return found + [("workflow", name) for name in sorted(workflows)]
+
+    def _known(self, what: type[Any] | str) -> tuple[Pausable, str]:
+        """Return which handler or workflow is meant, or say which there are."""
+        named, pausable = _named(what) if isinstance(what, type) else checked_text("what", what), self.pausable()
+        found = [each for each in pausable if named in (each[1], f"{each[0]}:{each[1]}")]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise OperationError(named, "is a handler and a workflow", f"Say handler:{named} or workflow:{named}.")
+        known = ", ".join(f"{kind}:{name}" for kind, name in pausable) or "none"
+        raise OperationError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
+
+    async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> None:
+        engine = self._app.engine
+        if isinstance(order, ResumeWork) and (await engine.store.load([FLEET], 0))[0] is None:
+            return  # nothing was ever paused
+        pending = engine.intake.envelop(
+            order, engine.registry.workflows[FLEET.workflow], actor=checked_actor(actor), instance=FLEET.id
+        )
+        if pending is not None and await engine.intake.answered(pending) == "suspended":
+            advice = f"Resume it first: app.instance_at({str(FLEET)!r}).resume()."
+            raise OperationError(str(FLEET), "is suspended, and takes no orders", advice)
+        await engine.look_at_pauses()
+
+
+async def with_waiting(store: Store, pauses: tuple[Pause, ...]) -> list[PauseInfo]:
+    """Return pauses with how many messages wait for what is paused."""
+    if not pauses:
+        return []
+    outputs = await store.outputs(None, timers=False, limit=COMMANDS_COUNTED)
+    inputs = await store.waiting(store.now_us() + 1)
+    found: list[PauseInfo] = []
+    for pause in pauses:
+        if pause.kind == "handler":
+            count, more = sum(claim.type == pause.name for claim in outputs), len(outputs) == COMMANDS_COUNTED
+        else:
+            count, more = sum(one.count for one in inputs if one.workflow == pause.name), False
+        found.append(PauseInfo(pause.kind, pause.name, pause.reason, pause.actor, pause.since, count, more))
+    return found
+
+
+def _named(cls: type[Any]) -> str:
+    if issubclass(cls, Workflow):
+        return f"workflow:{definition_of(cast('type[Workflow[Any, Any, Any]]', cls)).name}"
+    return f"handler:{type_of(cls).name}"
