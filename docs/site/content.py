@@ -193,6 +193,9 @@ COMMANDS: Final[dict[Holding, str]] = {
         sources list
         sources pause
         sources resume
+        pauses list
+        pauses pause
+        pauses resume
         dead-letters list
         dead-letters show
         projections list

@@ -142,6 +142,7 @@ class Looks:
         told.in_hand.set({("commands",): engine.dispatcher.in_hand, ("inputs",): engine.stepper.in_hand})
         told.handler_in_hand.set(_by_handler(runners, lambda runner: runner.in_hand))
         told.breaker_open.set(_by_handler(runners, lambda runner: runner.gate.is_open))
+        told.paused.set({(pause.what,): 1 for pause in engine.pauses.pauses})
         hung = engine.runtime.hung
         told.handler_hung.set({(name,): hung.count(name) for name in hung.names()})
         figures = [source.figures for source in self._app.services.sources.values()]

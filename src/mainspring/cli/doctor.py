@@ -16,6 +16,7 @@ from mainspring.app import Mainspring
 from mainspring.app.commands import command
 from mainspring.app.documents import instance_document
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
+from mainspring.app.pauses import PauseInfo
 from mainspring.app.projections import ProjectionStatus
 from mainspring.app.services import Source
 from mainspring.cli.failures import REFUSED, one_line
@@ -167,7 +168,9 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.now_us = store.now_us()
     health.stats = await app.stats()
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
-    health.findings += queue_findings(health.stats, health.now_us)
+    paused = await app.pauses.list()
+    health.findings += [_pause_finding(info) for info in paused]
+    health.findings += queue_findings(health.stats, health.now_us, paused=bool(paused))
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
     lost = [text for texts in (await suspected.suspected(store)).values() for text in texts]
     health.findings += [problem(text, suspected.FIX) for text in lost[:SHOWN]]
@@ -180,7 +183,15 @@ async def _look(health: Health, app: Mainspring) -> None:
         health.findings += await _source_findings(source, health.stats)
 
 
-def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
+def _pause_finding(info: PauseInfo) -> Finding:
+    """Return what is paused, by whom, since when and why: no fault, but somebody has to end it."""
+    text = one_line(str(info))
+    or_more = " or more" if info.more else ""
+    waits = "" if not info.waiting else f"; {counted(info.waiting, 'message')}{or_more} waiting"
+    return note(f"{text[0].upper()}{text[1:]}{waits}", f"{command('pauses', 'resume', info.what)}.")
+
+
+def queue_findings(stats: Stats, now_us: int, *, paused: bool = False) -> list[Finding]:
     """Return what the depths and ages say.
 
     >>> queue_findings(Stats({"suspended": 2}, 0, 0, 0, 0, None, 1), 0)[0].what
@@ -203,7 +214,8 @@ def queue_findings(stats: Stats, now_us: int) -> list[Finding]:
         found.append(problem("Work waits, and no worker runs", "Start one: `mainspring worker module:app`."))
     elif due is not None and now_us - due > LATE_SECONDS * 1e6:
         what = f"The oldest due message was due {distance(due, now_us)}"
-        found.append(problem(what, "Start more workers, or look at what their handlers wait for."))
+        fix = "Start more workers, or look at what their handlers wait for."
+        found.append(problem(what, f"It may be what is paused. Else: {fix[0].lower()}{fix[1:]}" if paused else fix))
     elif not stats.workers:
         found.append(note("No worker runs", "Nothing waits for one now."))
     return found

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "tasks": Listed("Look", "tasks", "List, claim, delegate, pick, complete or reject what people are asked to do."),
     "schedules": Listed("Look", "schedules", "List, pause, resume, remove or run what is sent by a calendar."),
     "sources": Listed("Look", "sources", "List, pause or resume where messages of other services come in."),
+    "pauses": Listed("Look", "pauses", "List, pause or resume handlers and workflows, for all workers."),
     "dead-letters": Listed(
         "Look", "letters", "List, show, retry, correct or discard messages that could not be carried out."
     ),

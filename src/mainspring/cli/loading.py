@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 import click
 
 from mainspring.app import Mainspring
-from mainspring.cli.failures import DEBUG, MisuseError, debugging
+from mainspring.app.instance import Instance
+from mainspring.cli.failures import DEBUG, MisuseError, NotFoundError, debugging
 from mainspring.engine.pending import moment
 from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError, visible
 from mainspring.port.records import Loaded, Ref
@@ -164,6 +165,9 @@ async def find(app: Mainspring, text: str) -> Loaded:
                 raise InstancePurgedError(str(ref_of(one)), one.row.status, moment(one.row.purged_us))
             return one
         case []:
+            for ref in refs:
+                if await app.engine.store.inbox(ref, 1):
+                    raise NotFoundError(f"{ref} {await Instance[Any, Any, Any](app, ref).standing()}.")
             raise NoSuchInstanceError(text)
         case several:
             names = ", ".join(str(ref_of(loaded)) for loaded in several)

@@ -1,0 +1,107 @@
+"""Pauses: handlers and workflows of which nothing more is begun, in all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import click
+
+from mainspring.app import Mainspring
+from mainspring.app.pauses import PauseInfo
+from mainspring.cli.loading import with_app
+from mainspring.cli.options import actor_option, app_option, examples, json_option
+from mainspring.cli.output import visible, write_lines, write_table
+from mainspring.cli.sources import REASON
+
+COLUMNS = ("what", "since (UTC)", "by", "waiting", "reason")
+
+
+@click.group(epilog=examples("mainspring pauses list", "mainspring pauses pause ChargeCard"))
+def pauses() -> None:
+    """List, pause or resume handlers and workflows, for all workers.
+
+    What is paused begins nothing more, in any process, and loses nothing. Commands of a handler wait without an
+    attempt; messages, results and timers of a workflow wait in their order. What runs already is finished. The workers
+    know within two seconds.
+    """
+
+
+@pauses.command("list", epilog=examples("mainspring pauses list --json"))
+@json_option
+@app_option
+def list_pauses(as_json: bool, address: str) -> None:
+    """List what is paused: by whom, since when, why, and how many messages wait for it."""
+
+    async def use(app: Mainspring) -> None:
+        found = await app.pauses.list()
+        if as_json:
+            write_lines(document(info) for info in found)
+        elif found:
+            write_table(COLUMNS, [_cells(info) for info in found])
+        if not found:
+            click.echo("Nothing is paused.", err=True)
+
+    with_app(address, use)
+
+
+@pauses.command(
+    epilog=examples(
+        'mainspring pauses pause ChargeCard --reason "the bank moves" --actor ann',
+        "mainspring pauses pause workflow:Orders",
+    )
+)
+@click.argument("what")
+@click.option("--reason", default=REASON, show_default=True, help="Why.")
+@actor_option
+@json_option
+@app_option
+def pause(what: str, reason: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Let all workers begin nothing more of a handler or a workflow, until it is resumed.
+
+    WHAT is the name of the message that the handler takes, or of the workflow; handler:NAME or workflow:NAME where both
+    have it.
+    """
+    _act(address, as_json, lambda app: app.pauses.pause(what, reason, actor=actor))
+
+
+@pauses.command(epilog=examples("mainspring pauses resume ChargeCard --actor ann"))
+@click.argument("what")
+@actor_option
+@json_option
+@app_option
+def resume(what: str, actor: str | None, as_json: bool, address: str) -> None:
+    """Let a handler or a workflow that was paused go on, with what has waited first."""
+    _act(address, as_json, lambda app: app.pauses.resume(what, actor=actor))
+
+
+def _act(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[None]]) -> None:
+    async def use(app: Mainspring) -> None:
+        await act(app)
+        found = await app.pauses.list()
+        if as_json:
+            write_lines(document(info) for info in found)
+        else:
+            click.echo(f"Paused now: {', '.join(visible(info.what) for info in found) or 'nothing'}")
+
+    with_app(address, use)
+
+
+def document(info: PauseInfo) -> dict[str, Any]:
+    """Return a pause for programs."""
+    return {
+        "what": info.what,
+        "kind": info.kind,
+        "name": info.name,
+        "reason": info.reason,
+        "actor": info.actor,
+        "since": info.since,
+        "waiting": info.waiting,
+        "more": info.more,
+    }
+
+
+def _cells(info: PauseInfo) -> tuple[str, ...]:
+    waiting = f"{info.waiting:,}{' or more' if info.more else ''}"
+    since = f"{info.since:%Y-%m-%d %H:%M:%S}"
+    return visible(info.what), since, visible(info.actor or ""), waiting, visible(info.reason)

@@ -1,0 +1,66 @@
+import re
+
+from mainspring.cli.doctor import queue_findings
+from mainspring.port.records import Stats
+from tests.edges.cli.conftest import Run, order
+
+
+def test_a_handler_is_paused_listed_and_resumed(run: Run) -> None:
+    assert run("pauses", "list").err == "Nothing is paused.\n"
+
+    paused = run("pauses", "pause", "ChargeCard", "--reason", "the bank moves", "--actor", "ann")
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    assert paused.out == "Paused now: handler:ChargeCard\n"
+    listed = run("pauses", "list", "--json").document
+    assert {key: value for key, value in listed.items() if key != "since"} == {
+        "what": "handler:ChargeCard",
+        "kind": "handler",
+        "name": "ChargeCard",
+        "reason": "the bank moves",
+        "actor": "ann",
+        "waiting": 1,
+        "more": False,
+    }
+    assert re.search(r"handler:ChargeCard  2\S+ \S+  ann  1        the bank moves", run("pauses", "list").out)
+    assert run("pauses", "resume", "handler:ChargeCard", "--actor", "bob").out == "Paused now: nothing\n"
+    stream = run("show", "mainspring.Pauses/fleet", "--json").document["stream"]
+    assert [entry["actor"] for entry in stream if entry["actor"]] == ["ann", "bob"]
+
+
+def test_an_unknown_name_is_told_with_those_that_there_are(run: Run) -> None:
+    unknown = run("pauses", "pause", "Charge")
+
+    assert unknown.code == 1
+    assert "This app has handler:ChargeCard, handler:HangUp, workflow:Orders, workflow:Tickets." in unknown.err
+
+
+def test_doctor_show_and_stuck_say_what_is_paused(run: Run) -> None:
+    run("pauses", "pause", "Orders", "--reason", "the bank moves", "--actor", "ann")
+    assert "accepted" in run("send", "PlaceOrder", order("o-1", 5)).out
+
+    findings = run("doctor", "--json").document["findings"]
+    (found,) = (finding for finding in findings if "paused" in finding["what"])
+    assert re.fullmatch(
+        r"The workflow Orders is paused by ann since \S+ \S+ UTC: the bank moves; 1 message waiting", found["what"]
+    )
+    assert (found["level"], found["fix"]) == ("note", "`mainspring pauses resume workflow:Orders`.")
+    told = "the workflow Orders is paused by ann since"
+    assert "Orders/o-1 has not begun" in (unbegun := run("show", "o-1").err)
+    assert told in unbegun
+    stuck = run("stuck", "--json")
+    assert stuck.code == 1
+    assert told in stuck.document["held_back"][0]
+
+
+def test_show_says_that_a_command_waits_for_a_paused_handler(run: Run) -> None:
+    run("pauses", "pause", "ChargeCard", "--reason", "the bank moves")
+    run("send", "PlaceOrder", order("o-1", 5))
+
+    assert "the handler ChargeCard is paused by ann since" in run("show", "o-1").out
+
+
+def test_a_late_message_may_be_one_that_is_paused() -> None:
+    stats = Stats({}, 0, 1, 0, 0, 0, 1)
+    assert "It may be what is paused." in queue_findings(stats, 10**9, paused=True)[0].fix
+    assert "paused" not in queue_findings(stats, 10**9)[0].fix
