@@ -29,12 +29,14 @@ from mainspring.engine.runtime import SystemClock
 from mainspring.engine.unread import fleet_of, unread_of
 from mainspring.errors import MainspringError, told
 from mainspring.port.findings import Examination, Examined, Finding, note, problem
-from mainspring.port.records import InstanceFilter, InstanceRow, Stats
+from mainspring.port.records import InstanceFilter, InstanceRow, Ref, Stats
+from mainspring.port.store import Store
 from mainspring.stores import open_store
 
 SAFE_SQLITE: Final = (3, 51, 3)
 LATE_SECONDS: Final = 120
 SHOWN: Final = 10
+SUSPENDED_LOOKED_AT: Final = 1_000
 LOOK_SECONDS: Final = 60.0
 PACKAGES: Final = ("mainspring", "msgspec", "apsw", "asyncpg")
 
@@ -170,7 +172,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     paused = await app.pauses.list()
     health.findings += [_pause_finding(info) for info in paused]
-    health.findings += queue_findings(health.stats, health.now_us, paused=bool(paused))
+    parked = 0 if health.stats.workers else await _parked(store, health.stats.inbox)
+    health.findings += queue_findings(health.stats, health.now_us, paused=bool(paused), parked=parked)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
     lost = [text for texts in (await suspected.suspected(store)).values() for text in texts]
     health.findings += [problem(text, suspected.FIX) for text in lost[:SHOWN]]
@@ -191,8 +194,17 @@ def _pause_finding(info: PauseInfo) -> Finding:
     return note(f"{text[0].upper()}{text[1:]}{waits}", f"{command('pauses', 'resume', info.what)}.")
 
 
-def queue_findings(stats: Stats, now_us: int, *, paused: bool = False) -> list[Finding]:
-    """Return what the depths and ages say.
+async def _parked(store: Store, inbox: int) -> int:
+    """Return how many of the inputs that wait do so for suspended instances: no worker would take them."""
+    parked = 0
+    if inbox:
+        for row in await store.instances(InstanceFilter(status="suspended"), SUSPENDED_LOOKED_AT):
+            parked += len(await store.inbox(Ref(row.workflow, row.id), inbox))
+    return parked
+
+
+def queue_findings(stats: Stats, now_us: int, *, paused: bool = False, parked: int = 0) -> list[Finding]:
+    """Return what the depths and ages say. Of the inputs that wait, `parked` ones do so for suspended instances.
 
     >>> queue_findings(Stats({"suspended": 2}, 0, 0, 0, 0, None, 1), 0)[0].what
     '2 instances are suspended'
@@ -209,7 +221,7 @@ def queue_findings(stats: Stats, now_us: int, *, paused: bool = False) -> list[F
             problem(what, "See `mainspring dead-letters list`; then retry them, or discard what nobody needs.")
         )
     due = stats.oldest_due_us
-    waits = stats.inbox > 0 or (due is not None and due <= now_us)
+    waits = stats.inbox > parked or (due is not None and due <= now_us)
     if waits and not stats.workers:
         found.append(problem("Work waits, and no worker runs", "Start one: `mainspring worker module:app`."))
     elif due is not None and now_us - due > LATE_SECONDS * 1e6:

@@ -83,6 +83,15 @@ def test_suspended_instances_and_dead_letters_are_wrong(run: Run) -> None:
     }
 
 
+def test_what_waits_for_a_suspended_instance_waits_for_no_worker(run: Run) -> None:
+    run("send", "PlaceOrder", order("o-1", -1))
+    run("send", "CardCharged", '{"order_id": "o-1"}')
+    assert "note: No worker runs. Nothing waits for one now." in run("doctor").out
+
+    run("send", "PlaceOrder", order("o-2", 5))
+    assert "wrong: Work waits, and no worker runs." in run("doctor").out
+
+
 def hold_back(standing: Standing, knows: str = "") -> None:
     """Leave a living worker behind, which holds something back."""
 
