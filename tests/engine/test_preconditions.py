@@ -18,6 +18,7 @@ from mainspring.errors import (
     NoSuchInstanceError,
     PositionConflictError,
     SettingError,
+    StoreBusyError,
 )
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
@@ -326,6 +327,27 @@ def test_a_transaction_of_ones_own_is_undone_by_an_instance_that_is_otherwise(ma
             async with app.transaction() as transaction:
                 assert await transaction.fetchval("SELECT count(*) FROM edits") == 0
             assert await app.instance(Drafts, "d-2").state() == Text("")
+
+    run(main)
+
+
+def test_of_transactions_that_begin_one_instance_the_losers_are_told_where_it_is(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with drafts(make_app()) as app:
+            if app.url.startswith("memory:"):
+                return
+
+            async def begin(number: int) -> Exception | None:
+                try:
+                    async with app.transaction() as transaction:
+                        await transaction.execute("SELECT 1")
+                        transaction.send(Open("d-1"), id=f"m-{number}", expected_position=0)
+                except (PositionConflictError, StoreBusyError) as error:
+                    return error
+                return None
+
+            ended = await asyncio.gather(*(begin(number) for number in range(20)))
+            assert [type(error) for error in ended if error is not None] == [PositionConflictError] * 19
 
     run(main)
 

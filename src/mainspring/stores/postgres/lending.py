@@ -27,6 +27,8 @@ _THEIRS: Final = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET
 # What the handler has set, for the transaction or for the session, ends before its result is recorded: a role of its
 # own must not keep that from being written, and the next who gets the connection must find it as it was.
 _UNDO: Final = "RESET ROLE; RESET ALL; DISCARD TEMP;"
+_SAVEPOINT: Final = "SAVEPOINT result;"
+TRIES: Final = 3
 _NUMBER: Final = "SELECT pg_current_xact_id()::text::bigint"
 
 
@@ -130,8 +132,8 @@ class PostgresLoan:
     async def _committed(self, transaction: Transaction, units: Sequence[Unit], *, repeats: bool) -> list[Outcome]:
         if not transaction.session.busy:
             raise _ended_by_itself()
-        await transaction.session.run(_UNDO + self._lender.transactions.settings)
-        outcomes, news = await self._lender.committer.apply(transaction, self._worker, units)
+        await transaction.session.run(_UNDO + self._lender.transactions.settings + _SAVEPOINT)
+        outcomes, news = await self._applied(transaction, units)
         if transaction.xid != self._number:
             raise _ended_by_itself()
         if lasts(outcomes, repeats=repeats):
@@ -139,6 +141,17 @@ class PostgresLoan:
             if news:
                 self._lender.committer.tell()
         return outcomes
+
+    async def _applied(self, transaction: Transaction, units: Sequence[Unit]) -> tuple[list[Outcome], bool]:
+        """Apply units; once more where somebody else has just begun the same instance: that is a fact the next time."""
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._lender.committer.apply(transaction, self._worker, units)
+            except asyncpg.UniqueViolationError:
+                if not left:
+                    raise
+                await transaction.session.run("ROLLBACK TO SAVEPOINT result")
+        raise AssertionError
 
     async def _end(self, error: RolledBackError | None) -> None:
         """Leave the transaction: committed without an error, else rolled back."""
