@@ -1,0 +1,28 @@
+"""The page about the history style names every word that there is, with all its fields."""
+
+import re
+from dataclasses import fields, is_dataclass
+
+from mainspring.styles import history_words
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "docs" / "how-to" / "other-styles.md"
+ROLES = {
+    "input": history_words.HistoryInput,
+    "event": history_words.HistoryEvent,
+    "command": history_words.HistoryCommand,
+    "output": history_words.HistoryOutput,
+}
+
+
+def test_the_page_names_all_words_with_their_fields_and_what_they_are() -> None:
+    told = re.findall(r"^\| `(\w+)\((.*?)\)` \| ([a-z, ]+) \|", PAGE.read_text(), re.MULTILINE)
+    words = [word for word in vars(history_words).values() if isinstance(word, type) and is_dataclass(word)]
+    assert sorted(told) == sorted(
+        (
+            word.__name__,
+            ", ".join(field.name for field in fields(word)),
+            ", ".join(role for role, union in ROLES.items() if word in union.__args__),  # type: ignore[attr-defined]
+        )
+        for word in words
+    )
