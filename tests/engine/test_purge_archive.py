@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from mainspring import DoNotRetryError
 from mainspring.app.archive import Archive
 from mainspring.app.purging import PurgeReport
-from mainspring.errors import OperationError
+from mainspring.errors import InstanceFailedError, OperationError
 from mainspring.port.records import Committed, Ref, Unit
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import received
+from tests.engine import jobs
 from tests.engine.ended_jobs import DAY_SECONDS, MONTH, Finish, Job, Recurring, Start, crash_after, finished, on
 from tests.support.apps import MakeApp
 from tests.support.running import run
+from tests.support.waiting import until
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -168,5 +171,30 @@ def test_an_instance_that_began_anew_is_counted_and_archived_once(make_app: Make
             assert report == PurgeReport(instances=1, events=events, archived=events)
             assert len(lines(path)) == events
             assert await app.purge(older_than=MONTH, archive=path) == PurgeReport()
+
+    run(main)
+
+
+def test_attempts_that_failed_go_with_their_instance_and_are_not_archived(make_app: MakeApp, tmp_path: Path) -> None:
+    path = tmp_path / "streams.jsonl"
+
+    async def work(command: jobs.Work) -> jobs.Done:
+        raise DoNotRetryError("refused")
+
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(jobs.Listening())
+        app.handler(work)
+        async with app:
+            receipt = await app.send(jobs.Start("j-1"))
+            with pytest.raises(InstanceFailedError):
+                await receipt.result()
+            assert len(await receipt.attempts()) == 1
+            await until(lambda: app.engine.committer.idle)
+            clock.advance(60 * DAY_SECONDS)
+            await app.purge(older_than=MONTH, archive=path)
+            assert await receipt.attempts() == []
+            assert all("event" in line for line in lines(path))
 
     run(main)
