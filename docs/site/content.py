@@ -126,6 +126,9 @@ ROUTES: Final[dict[Holding, str]] = {
         GET /api/dead-letters/{id}
         GET /api/dead-letter-kinds
         GET /api/stuck
+        GET /api/pauses
+        POST /api/pauses/{what}
+        DELETE /api/pauses/{what}
         GET /api/what-if
         """,
     REFUSALS: """

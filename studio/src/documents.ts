@@ -190,6 +190,22 @@ export interface TaskOutcome {
   answer: string;
 }
 
+export interface PauseDocument {
+  what: string;
+  kind: "handler" | "workflow";
+  name: string;
+  reason: string;
+  actor: string | null;
+  since: string;
+  waiting: number;
+  more: boolean;
+}
+
+export interface PausesDocument {
+  paused: PauseDocument[];
+  pausable: string[];
+}
+
 export interface ScheduleDocument {
   name: string;
   calendar: string;

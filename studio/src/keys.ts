@@ -10,6 +10,7 @@ export const PLACES: [key: string, title: string, where: string][] = [
   ["t", "Tasks", "#/tasks"],
   ["d", "Dead letters", "#/dead-letters"],
   ["s", "Schedules", "#/schedules"],
+  ["p", "Pauses", "#/pauses"],
   ["k", "Workers", "#/workers"],
   ["e", "Settings", "#/settings"],
 ];

@@ -13,6 +13,7 @@ import { InstanceView } from "./views/instance";
 import { InstancesView } from "./views/instances";
 import { LettersView } from "./views/letters";
 import { OverviewView } from "./views/overview";
+import { PausesView } from "./views/pauses";
 import { SchedulesView } from "./views/schedules";
 import { SettingsView } from "./views/settings";
 import { TaskView } from "./views/task";
@@ -33,6 +34,8 @@ function view(route: Route): JSX.Element {
       return first ? <TaskView key={first} id={first} /> : <TasksView route={route} />;
     case "dead-letters":
       return <LettersView route={route} />;
+    case "pauses":
+      return <PausesView />;
     case "schedules":
       return <SchedulesView route={route} />;
     case "workers":

@@ -34,6 +34,7 @@ PLACES = (
     "tasks",
     "dead-letters",
     "schedules?schedule=leap-day",
+    "pauses",
     "workers",
     "settings",
     "nowhere",

@@ -336,6 +336,24 @@ def test_the_theme_can_be_chosen_and_is_kept(page: Page, studio: Studio) -> None
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
 
 
+def test_a_handler_is_paused_seen_at_once_and_goes_on(page: Page, studio: Studio) -> None:
+    page.goto(studio.at("#/pauses"))
+    going = page.get_by_role("list", name="Going on")
+    what = (going.get_by_role("listitem").first.locator("span").text_content() or "").strip()
+    going.get_by_role("button", name=f"Pause {what}").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Reason").fill("the bank moves")
+    dialog.get_by_role("button", name="Pause").click()
+
+    row = page.get_by_role("table", name="Paused").get_by_role("row", name=what)
+    expect(row).to_contain_text("the bank moves")
+    page.goto(studio.at("#/"))
+    expect(page.get_by_role("status", name="Paused")).to_contain_text("the bank moves")
+    page.goto(studio.at("#/pauses"))
+    row.get_by_role("button", name=f"Resume {what}").click()
+    expect(page.get_by_text("Nothing is paused.")).to_be_visible()
+
+
 def test_a_schedule_is_looked_at_stopped_and_goes_on(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/schedules"))
     card = page.get_by_role("region", name="leap-day")

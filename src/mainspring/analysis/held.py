@@ -8,8 +8,8 @@ from datetime import timedelta
 from mainspring.analysis import unread
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
+from mainspring.analysis.viewing import paused
 from mainspring.core.story import duration
-from mainspring.engine.pauses import pauses_of
 from mainspring.engine.pausing import Pause
 from mainspring.engine.pending import moment
 from mainspring.engine.standing import HungCalls, OpenBreaker, read
@@ -31,10 +31,10 @@ async def held_back(store: Store) -> dict[str, str]:
 
 async def not_going_on(store: Store) -> list[str]:
     """Return all that does not go on now, whatever instances it is of: paused, held back, lost, or read by nobody."""
-    paused = [str(pause) for pause in await pauses_of(store)]
+    pauses = [str(pause) for pause in await paused(store)]
     lost = [text for texts in (await suspected(store)).values() for text in texts]
     strange = [unread.told(one, store.now_us()) for one in await unread_of(store)]
-    return [*paused, *(await held_back(store)).values(), *lost, *strange]
+    return [*pauses, *(await held_back(store)).values(), *lost, *strange]
 
 
 async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
@@ -42,10 +42,10 @@ async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs
     if not inputs and not outputs:
         return []
     held = await held_back(store)
-    paused = paused_among(await pauses_of(store), ref, inputs, outputs, store.now_us())
+    pauses = paused_among(await paused(store), ref, inputs, outputs, store.now_us())
     told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
     lost = (await suspected(store)).get(ref, [])
-    return paused + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
+    return pauses + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
 
 
 def paused_among(

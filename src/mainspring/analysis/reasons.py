@@ -30,8 +30,8 @@ from mainspring.analysis.awaited import OpenChild, awaited_of
 from mainspring.analysis.held import held_back, paused_among
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
+from mainspring.analysis.viewing import paused
 from mainspring.core.story import duration
-from mainspring.engine.pauses import pauses_of
 from mainspring.engine.pausing import Pause
 from mainspring.engine.unread import Fleet, fleet_of
 from mainspring.errors import DamagedRecordError
@@ -97,7 +97,7 @@ async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
     if not refs:
         return []
     letters = await letters_of(store, set(refs))
-    workers = _Workers(await pauses_of(store), await held_back(store), await fleet_of(store), await suspected(store))
+    workers = _Workers(await paused(store), await held_back(store), await fleet_of(store), await suspected(store))
     return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
 
 

@@ -28,6 +28,8 @@ _QUOTED: Final = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{[^}]*\}
 _FAILURES: Final[dict[frozenset[str], tuple[str, ...]]] = {
     frozenset(("type", "message_id", "error", "attempts")): ("error", "command"),
     frozenset(("child", "status", "reason")): ("reason",),
+    # No failure, but a text of people: why something is paused.
+    frozenset(("kind", "name", "reason", "actor", "since")): ("reason",),
 }
 
 # By the names of their attributes; above, as they are stored.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec.structs import replace
 
 from mainspring.analysis.redaction import Redaction
+from mainspring.engine.pauses import pauses_of
+from mainspring.engine.pausing import Pause
 from mainspring.port.attempts import Attempt
 from mainspring.port.pages import Page
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref
@@ -27,12 +30,20 @@ def viewed(store: Store, redaction: Redaction) -> Store:
     return cast("Store", ViewedStore(store, redaction)) if redaction.fields else store
 
 
+async def paused(store: Store) -> tuple[Pause, ...]:
+    """Return what is paused, and why as far as that may be shown: people write reasons as they like."""
+    pauses, by = await pauses_of(store), getattr(store, "redaction", None)
+    if not isinstance(by, Redaction):
+        return pauses
+    return tuple(dataclasses.replace(pause, reason=by.error(pause.reason)) for pause in pauses)
+
+
 class ViewedStore:
     """Overrides the verbs in which errors travel. All others are the store's own."""
 
     def __init__(self, store: Store, redaction: Redaction) -> None:
         self._store = store
-        self._redaction = redaction
+        self.redaction = redaction
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
@@ -60,14 +71,14 @@ class ViewedStore:
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
         found = await self._store.dead_letters(limit, after, ids)
-        return [replace(self._shown(letter), reason=self._redaction.rule(letter.reason)) for letter in found]
+        return [replace(self._shown(letter), reason=self.redaction.rule(letter.reason)) for letter in found]
 
     def _found(self, row: InstanceRow, where: InstanceFilter) -> InstanceRow | None:
         shown = self._shown(row)
         return shown if where.error is None or where.error in (shown.error or "") else None
 
     def _shown(self, row: Any) -> Any:
-        return row if row.error is None else replace(row, error=self._redaction.error(row.error))
+        return row if row.error is None else replace(row, error=self.redaction.error(row.error))
 
 
 def _any_error(where: InstanceFilter) -> InstanceFilter:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from mainspring.app.given import checked_reason, checked_text
 from mainspring.core.definition import definition_of
@@ -45,6 +46,10 @@ class PauseInfo(Struct, frozen=True):
     def what(self) -> str:
         """What is paused, as it can be named wherever one pauses or resumes."""
         return f"{self.kind}:{self.name}"
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {"what": self.what, **asdict(self)}
 
     def __str__(self) -> str:
         return str(Pause(self.kind, self.name, self.reason, self.actor, self.since))

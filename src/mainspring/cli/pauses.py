@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import click
 
@@ -36,7 +35,7 @@ def list_pauses(as_json: bool, address: str) -> None:
     async def use(app: Mainspring) -> None:
         found = await app.pauses.list()
         if as_json:
-            write_lines(document(info) for info in found)
+            write_lines(info.document() for info in found)
         elif found:
             write_table(COLUMNS, [_cells(info) for info in found])
         if not found:
@@ -80,25 +79,11 @@ def _act(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[None
         await act(app)
         found = await app.pauses.list()
         if as_json:
-            write_lines(document(info) for info in found)
+            write_lines(info.document() for info in found)
         else:
             click.echo(f"Paused now: {', '.join(visible(info.what) for info in found) or 'nothing'}")
 
     with_app(address, use)
-
-
-def document(info: PauseInfo) -> dict[str, Any]:
-    """Return a pause for programs."""
-    return {
-        "what": info.what,
-        "kind": info.kind,
-        "name": info.name,
-        "reason": info.reason,
-        "actor": info.actor,
-        "since": info.since,
-        "waiting": info.waiting,
-        "more": info.more,
-    }
 
 
 def _cells(info: PauseInfo) -> tuple[str, ...]:

@@ -30,6 +30,7 @@ from mainspring.web import (
     many_letters,
     messages,
     models,
+    pauses,
     system,
     tasks,
     travel,
@@ -63,6 +64,7 @@ ROUTES: Final = (
     many_letters.routes,
     workflows.routes,
     analytics.routes,
+    pauses.routes,
     system.routes,
     system.health,
 )

@@ -188,7 +188,7 @@ class WaitingDocument(Document):
     children_since: int = Field(description="They are looked for behind this position: among its last 20,000 events.")
     tasks: list[str] = Field(description="The ids of open tasks, the last twenty that were asked.")
     held_back: list[str] = Field(
-        description="Why some of these wait: what a command calls is away, or no worker that runs can read them."
+        description="Why some of these wait: what they wait for is paused or away, or no worker can read them."
     )
 
 
@@ -343,6 +343,26 @@ class ScheduleDocument(Document):
     message: str
     status: str
     next: datetime | None
+
+
+class PauseDocument(Document):
+    """A handler or a workflow that is paused for all workers."""
+
+    what: str = Field(examples=["handler:ChargeCard"])
+    kind: Literal["handler", "workflow"]
+    name: str
+    reason: str
+    actor: str | None
+    since: datetime
+    waiting: int = Field(description="How many messages wait for it.")
+    more: bool = Field(description="Whether it is so many or more: among the next thousand commands.")
+
+
+class PausesDocument(Document):
+    """What is paused, and what can be."""
+
+    paused: list[PauseDocument]
+    pausable: list[str] = Field(examples=[["handler:ChargeCard", "workflow:Orders"]])
 
 
 class NextTimes(Document):

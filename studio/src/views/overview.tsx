@@ -10,6 +10,7 @@ import { Card, Empty, Figure, LiveSign, ProblemBox, Shown, Status, When } from "
 import { Lines } from "../parts/chart";
 import { instanceLink, link } from "../route";
 import { amount, duration, percent, several, shortType } from "../text";
+import { PausedNow } from "./pauses";
 import { ENDED, STATUSES } from "./statuses";
 
 const SAMPLES = 120;
@@ -43,6 +44,7 @@ export function OverviewView(): JSX.Element {
         <h1>Overview</h1>
         <LiveSign state={state} />
       </header>
+      <PausedNow />
       <ProblemBox problem={stats ? undefined : first.problem} />
       {stats && <Counts stats={stats} />}
       <Throughput samples={samples} />

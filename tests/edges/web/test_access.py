@@ -27,6 +27,9 @@ NEEDED = {
     "GET /api/workflows": "read",
     "GET /api/workers": "read",
     "GET /api/live": "read",
+    "GET /api/pauses": "read",
+    "POST /api/pauses/{what}": "act",
+    "DELETE /api/pauses/{what}": "act",
     "GET /api/schedules": "read",
     "POST /api/schedules/{name}/pause": "act",
     "POST /api/schedules/{name}/resume": "act",
@@ -82,7 +85,14 @@ NEEDED = {
 }
 # The page is code, and holds nothing of the app: it has to come before anybody can show a token.
 PAGE = {"GET /": EVERYBODY, "GET /{name}": EVERYBODY}
-PLACES = {"operation": "suspend", "workflow": "Counter", "id": "1", "type": "Count", "name": "nightly"}
+PLACES = {
+    "operation": "suspend",
+    "workflow": "Counter",
+    "id": "1",
+    "type": "Count",
+    "name": "nightly",
+    "what": "Counter",
+}
 
 
 def path_of(route: str) -> str:

@@ -145,6 +145,10 @@ async def ask_the_rest(client: httpx.AsyncClient) -> None:
     await told("POST", "/api/envelopes", envelope, **{"content-type": "application/cloudevents+json"})
     letters = await told("GET", "/api/dead-letters")
     await told("DELETE", f"/api/dead-letters/{letters['items'][-1]['id']}")
+    for what in ("Vault", "Listener"):
+        await told("POST", f"/api/pauses/{what}", {"reason": secret("works")})
+    await told("GET", "/api/pauses")
+    await told("DELETE", "/api/pauses/Vault")
 
 
 def test_content_is_shown_on_the_routes_of_content_and_on_no_others(tmp_path: Path) -> None:
@@ -230,6 +234,10 @@ ASKED: Final = [
     "projections rebuild opened_vaults",
     f"""send Do '{{"id":"replies","way":"replies","card":"{secret("replies")}"}}'""",
     "purge --older-than 0s --dry-run",
+    f"pauses pause Vault --reason {secret('works')}",
+    f"pauses pause Listener --reason {secret('works')}",
+    "pauses list",
+    "pauses resume Vault",
 ]
 # Their exit code says what they found.
 FINDERS: Final = {"doctor", "stuck", "lint", "projections show"}

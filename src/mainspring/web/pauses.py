@@ -1,0 +1,68 @@
+"""Pauses: handlers and workflows of which nothing more is begun, in all workers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Response
+from pydantic import ConfigDict, Field
+
+from mainspring.analysis.viewing import paused
+from mainspring.app.pauses import with_waiting
+from mainspring.web import models
+from mainspring.web.instances import REASON_CHARACTERS
+from mainspring.web.models import Asked
+from mainspring.web.problems import responses
+from mainspring.web.served import Actor, Served, answer, routing
+
+What = Annotated[
+    str, Path(description="What a handler takes, or a workflow, by its name.", examples=["handler:ChargeCard"])
+]
+
+
+class PauseOrder(Asked):
+    """Why somebody pauses."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the bank moves"}]})
+
+    reason: str = Field(default="by an operator", max_length=REASON_CHARACTERS)
+
+
+def routes(served: Served) -> APIRouter:
+    """Return them."""
+    router = routing("app")
+    pauses, act = served.app.pauses, [served.needs("act")]
+    told: dict[int | str, dict[str, Any]] = {
+        200: {"model": models.PausesDocument},
+        **responses(401, 403, 409, 422, 503),
+    }
+
+    @router.get(
+        "/pauses",
+        response_model=None,
+        dependencies=[served.needs("read")],
+        responses={200: {"model": models.PausesDocument}, **responses(401, 403, 503)},
+    )
+    async def list_pauses() -> Response:
+        """Return what is paused for all workers, by whom, since when and why, and what can be paused."""
+        return await _found(served)
+
+    @router.post("/pauses/{what}", response_model=None, dependencies=act, responses=told)
+    async def pause(what: What, actor: Actor, order: PauseOrder | None = None) -> Response:
+        """Let all workers begin nothing more of a handler or a workflow; they know within two seconds."""
+        await pauses.pause(what, (order or PauseOrder()).reason, actor=actor)
+        return await _found(served)
+
+    @router.delete("/pauses/{what}", response_model=None, dependencies=act, responses=told)
+    async def resume(what: What, actor: Actor) -> Response:
+        """Let it go on, with what has waited."""
+        await pauses.resume(what, actor=actor)
+        return await _found(served)
+
+    return router
+
+
+async def _found(served: Served) -> Response:
+    found = await with_waiting(served.store, await paused(served.store))
+    pausable = [f"{kind}:{name}" for kind, name in served.app.pauses.pausable()]
+    return answer({"paused": [info.document() for info in found], "pausable": pausable})
