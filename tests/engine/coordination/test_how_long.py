@@ -216,3 +216,16 @@ def test_a_page_of_the_log_knows_what_was_asked_before_it(make_app: MakeApp) -> 
             assert page["items"] == [line]
 
     run(main)
+
+
+def test_a_reply_that_names_what_it_answers_comes_again_after_a_reset(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        async with errands(make_app(clock), clock) as app:
+            await answered(app, clock, "reply", 8, by_an_office)
+            instance = app.instance(Errand, "e-1")
+            await instance.reset(3)
+            await instance.result()
+            assert [line.about for line in await instance.log() if line.what == "Stepped"] == ["Number", "Number"]
+
+    run(main)
