@@ -143,6 +143,22 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(page: Page, studio: Studio) 
         expect(page.get_by_role("button", name="Suspend …")).to_be_focused()
 
 
+def test_a_dialog_that_is_left_is_gone_when_it_does_not_show_any_more(page: Page, studio: Studio) -> None:
+    """One that is closed and still there swallows the next key that asks for it."""
+    page.goto(studio.at("#/instances/Meters/m-1"))
+    page.get_by_role("button", name="Suspend …").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate("""() => {
+      window.lingered = false;
+      const dialog = document.querySelector('dialog');
+      const look = () => { window.lingered ||= dialog.isConnected && !dialog.open; };
+      new MutationObserver(look).observe(dialog, { attributes: true, attributeFilter: ['open'] });
+    }""")
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
+    assert page.evaluate("window.lingered") is False
+
+
 def test_the_focus_is_seen_wherever_it_goes(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/instances/Orders/o-5"))
     settled(page)

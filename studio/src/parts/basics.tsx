@@ -138,8 +138,13 @@ export function Dialog({ title, children, action, danger, doing, disabled, leave
     // As long as the dialog is in the page, nothing else can have the focus.
     return () => queueMicrotask(() => before instanceof HTMLElement && before.isConnected && before.focus());
   }, []);
+  // Escape would close it at once, and tell of that later: a key pressed in between would ask for what is still asked.
+  const leaveOut = (event: Event) => {
+    event.preventDefault();
+    onClose();
+  };
   return (
-    <dialog ref={element} aria-label={title} onClose={onClose}>
+    <dialog ref={element} aria-label={title} onCancel={leaveOut} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
