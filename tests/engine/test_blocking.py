@@ -49,7 +49,7 @@ def test_read_models_tasks_and_schedules_are_asked_without_await(make_app: MakeA
         blocking.projections("notes").caught_up()
         assert blocking.projections("notes").get("o-1") == Kept(1)
         assert [status.name for status in blocking.projections.list()] == ["notes"]
-        assert (blocking.tasks.list(), blocking.schedules.list()) == ([], [])
+        assert (blocking.tasks.list(), blocking.schedules.list(), blocking.pauses.list()) == ([], [], [])
         assert not callable(blocking.instance(Shop, "o-1")), "a template of Django calls whatever can be called"
 
 

@@ -11,9 +11,11 @@ import pytest
 from mainspring import Mainspring
 from mainspring.analysis.held import held_among, not_going_on
 from mainspring.analysis.reasons import reasons_of
+from mainspring.engine.alone import LOOKS
 from mainspring.engine.pauses import LOOK_SECONDS, pauses_of
 from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError
 from mainspring.port.records import Ref
+from mainspring.port.suspects import SUSPECT
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, has_status, job, look_for_work
 from tests.engine.test_paused_workflows import Clock, Hands, Wind
@@ -202,6 +204,41 @@ def test_two_who_pause_at_once_both_succeed(make_app: MakeApp) -> None:
             await asyncio.gather(first.pauses.pause(Work), second.pauses.pause(Job))
             paused = {pause.what for pause in await pauses_of(first.engine.store)}
             assert paused == {"handler:Work", "workflow:Job"}
+
+    run(main)
+
+
+@pytest.mark.parametrize("paused", ["handler:Work", "workflow:Job"])
+def test_what_was_set_aside_is_not_tried_alone_while_it_is_paused(make_app: MakeApp, paused: str) -> None:
+    async def main() -> None:
+        clock, hands = VirtualClock(), Hands()
+        hands.open.set()
+        sender = job(make_app(clock), hands.work)
+        await sender.start(work=False)
+        store, of_handler = sender.engine.store, paused == "handler:Work"
+        await sender.pauses.pause(paused)
+        await sender.send(Start("j-1"))
+        for _ in range(SUSPECT):
+            worker = await store.register_worker("doomed", 1_000_000)
+            claims = await store.claim(worker, ["Work"], ["Job"], 10)
+            assert (len(claims.outputs), len(claims.inputs)) == ((1, 0) if of_handler else (0, 1))
+            clock.advance(2)
+            assert await store.relieve() == 1
+        async with job(make_app(clock), hands.work) as app:
+            looks = app.engine.alone
+            await until(lambda: clock.advance(0.1) or looks.looks > LOOKS)
+            assert [suspect.aside for suspect in await store.suspects(10)] == [True]
+            assert not app.engine.dispatcher.resting
+            assert hands.begun == []
+            await app.pauses.resume(paused)
+
+            async def completed() -> bool:
+                clock.advance(0.1)
+                rows = await app.instances(status="completed")
+                return [row.id for row in rows] == ["j-1"]
+
+            await until(completed)
+        await sender.stop()
 
     run(main)
 

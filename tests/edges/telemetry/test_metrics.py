@@ -144,6 +144,20 @@ def test_failures_are_counted_by_handler_and_workflow() -> None:
     run(main)
 
 
+def test_what_is_paused_is_told() -> None:
+    app = shop(Mainspring("memory://"))
+    app.observe(metrics=True)
+
+    async def main() -> None:
+        async with app:
+            await app.pauses.pause(Charge)
+            assert (await scraped(app))["mainspring_paused", ("handler:Charge",)] == 1
+            await app.pauses.resume(Charge)
+            assert ("mainspring_paused", ("handler:Charge",)) not in await scraped(app)
+
+    run(main)
+
+
 def test_what_alerts_wait_for_is_told_before_there_is_any() -> None:
     """A counter that appears with its first count has no increase: the first dead letter would alarm nobody."""
     app = shop(Mainspring("memory://"))
