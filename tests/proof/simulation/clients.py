@@ -13,6 +13,7 @@ from msgspec import json
 
 from mainspring import Mainspring
 from mainspring.brokers.port import Outgoing
+from mainspring.engine.pauses import pauses_of
 from mainspring.errors import (
     DuplicateIdError,
     MainspringError,
@@ -88,6 +89,7 @@ class Clients:
             self._people(),
             self._operators(),
             self._archivists(),
+            self._pausers(),
         )
 
     # ---- scripts
@@ -385,6 +387,32 @@ class Clients:
         if report.instances:
             self._world.trace.fault("purge", "archivist", f"{report.instances} of {workflow} are purged")
 
+    async def _pausers(self) -> None:
+        if not self._world.active("paused"):
+            return
+        random = self._plan.random("paused")
+        while not self._world.peace:
+            await asyncio.sleep(random.uniform(0.2, 8))
+            choice, pauses = random.random(), random.random() < 0.6
+            await self._try("pauses", lambda: self._pause(choice, pauses))  # noqa: B023
+
+    async def _pause(self, choice: float, pauses: bool) -> None:
+        async def act(app: Mainspring) -> str:
+            there = [f"{kind}:{name}" for kind, name in app.pauses.pausable()]
+            what = there[int(choice * len(there))]
+            await (app.pauses.pause(what, actor="olga") if pauses else app.pauses.resume(what, actor="olga"))
+            return what
+
+        what = await self.at(await self._node(), act)
+        self._world.trace.fault("paused", "operator", f"{what} is {'paused' if pauses else 'resumed'}")
+
+    async def _resume_all(self) -> None:
+        async def act(app: Mainspring) -> None:
+            for pause in await pauses_of(app.engine.store):
+                await app.pauses.resume(pause.what, actor="olga")
+
+        await self.at(await self._node(), act)
+
     def _rows(self) -> list[InstanceRow]:
         return list(self._world.database.rows.values())
 
@@ -392,6 +420,8 @@ class Clients:
 
     async def settle(self) -> None:
         """Let people and operators finish what only they can."""
+        if self._world.plan.faults & {"paused"}:
+            await self._try("pauses", self._resume_all)
         for row in self._rows():
             if row.status == "suspended":
                 await self._try("resume", lambda: self._operate(Ref(row.workflow, row.id), "resume"))  # noqa: B023

@@ -34,6 +34,7 @@ EDGE_FAULTS: Final = {
     "late_acknowledgement": "who acknowledges is taken for gone, and its messages go to another",
     "lost_confirmation": "a broker has a message, and its confirmation is lost",
     "broker_away": "a broker refuses",
+    "paused": "somebody pauses handlers and workflows for all, and resumes them",
 }
 FAULTS: Final = {**CORE_FAULTS, **EDGE_FAULTS}
 CORE_CAST: Final = ("journey", "holiday", "project", "approval", "gauge", "score")

@@ -14,7 +14,7 @@ from tests.proof.simulation.run import run
 from tests.proof.simulation.shrink import shrunk, story
 from tests.support.soaking import some_of
 
-SEEDS = 34
+SEEDS = 40
 CHUNKS = 2
 SEED = 3
 
