@@ -61,8 +61,9 @@ async def request(
         status = await engine.intake.answered(pending)
         if status == "dead letter":
             raise await _not_taken(engine, pending)
-        stands = status == "suspended"
-        return await _awaited(app, engine, pending, future, seconds, look=status == "duplicate", stands=stands)
+        # One that was sent before may have had its reply, or may never get one.
+        stands = status in ("suspended", "duplicate")
+        return await _awaited(app, engine, pending, future, seconds, stands=stands)
     finally:
         engine.dispatcher.replies.give_up(pending.ref, request, future)
 
@@ -74,38 +75,43 @@ async def _awaited(
     future: asyncio.Future[Any],
     seconds: float,
     *,
-    look: bool,
     stands: bool,
 ) -> Any:
-    """Wait for a reply made here, and look now and then for one that another process made; `look` begins so.
+    """Wait for a reply made here, and look now and then for one that another process made.
 
-    That the instance `stands` still is heard as by whoever waits for its end, in one look for all.
+    That the instance `stands` still is heard as by whoever waits for its end, in one look for all. Where it may stand
+    already, a look begins.
     """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
-    while not future.done():
-        # Also whoever has no more time is told why none comes: the look for all may not have been since the end.
-        over = engine.store.now_us() >= deadline_us
-        # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
-        in_vain = await _in_vain(engine, pending) if stands or over else None
-        if look or stands:
-            known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
-            if known:
-                return reply
-        if in_vain is not None:
-            raise in_vain
-        look = True
-        if over:
-            standing = await Instance[Any, Any, Any](app, pending.ref).standing()
-            raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
-        left = max((deadline_us - engine.store.now_us()) / 1e6, 0.0)
-        sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
-        end = engine.end_of(pending.ref)
-        try:
-            await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
-            stands = end.done()
-        finally:
-            sleeper.cancel()
-            engine.forget_end_of(pending.ref, end)
+    look, end = stands, engine.end_of(pending.ref)
+    try:
+        while not future.done():
+            # Also whoever has no more time is told why none comes: the look for all may not have been since the end.
+            over = engine.store.now_us() >= deadline_us
+            # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
+            in_vain = await _in_vain(engine, pending) if stands or over else None
+            if look or over:
+                known, reply = await engine.dispatcher.replies.kept(pending.id, pending.ref)
+                if known:
+                    return reply
+            if in_vain is not None:
+                raise in_vain
+            look = True
+            if over:
+                standing = await Instance[Any, Any, Any](app, pending.ref).standing()
+                raise WaitTimeoutError(f"the reply to {pending.id}", seconds, f"{pending.ref} {standing}")
+            left = max((deadline_us - engine.store.now_us()) / 1e6, 0.0)
+            sleeper = asyncio.ensure_future(engine.runtime.clock.sleep(min(left, ELSEWHERE_SECONDS)))
+            try:
+                await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sleeper.cancel()
+            # Not before it is told: the look for all is as often as those here, and would miss who has just left.
+            if stands := end.done():
+                engine.forget_end_of(pending.ref, end)
+                end = engine.end_of(pending.ref)
+    finally:
+        engine.forget_end_of(pending.ref, end)
     return future.result()
 
 
@@ -115,7 +121,10 @@ async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
     # The inbox before the row: if the request has left it by then, the row is the one that the request has left.
     inbox = await store.inbox(ref, INPUTS)
     [loaded] = await store.load([ref], 0)
-    if loaded is None or loaded.row.status not in STANDING:
+    waits = len(inbox) == INPUTS or any(plain(waiting.message_id) == pending.id for waiting in inbox)
+    if loaded is None:
+        return None if waits else NoSuchInstanceError(str(ref))
+    if loaded.row.status not in STANDING:
         return None
     outputs = await store.outputs(ref, timers=False, limit=OUTPUTS)
     if len(outputs) == OUTPUTS or any(output.kind == "reply" for output in outputs):
@@ -123,9 +132,7 @@ async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
     row = loaded.row
     if row.status == "suspended":
         return InstanceSuspendedError(str(ref), row.error)
-    if len(inbox) == INPUTS or any(plain(waiting.message_id) == pending.id for waiting in inbox):
-        return None  # it may begin anew by it, or bury it
-    return _ended(pending, row)
+    return None if waits else _ended(pending, row)  # while it waits, one may begin anew by it, or bury it
 
 
 async def _not_taken(engine: Engine, pending: Pending) -> Exception:

@@ -9,7 +9,8 @@ import pytest
 from mainspring import Complete, Decisions, Event, Mainspring, Reply, Workflow
 from mainspring.app import requests
 from mainspring.port.records import Ref
-from tests.engine.coordination.test_replies import Answer, AnswerNow, Ask, Asked, Shut
+from tests.engine.coordination.test_no_reply import Shut
+from tests.engine.coordination.test_replies import Answer, AnswerNow, Ask, Asked
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
