@@ -120,6 +120,7 @@ async def write_slate(app: Mainspring, witness: Witness, id: str = SLATE) -> Non
     await witness.send(slate, Wipe(id, "h"), "h")
     await witness.result(slate)
     await witness.send(slate, Chalk(id, "i"), "i")
+    await witness.request(slate, Tally(id, "j"), "j", timeout=timedelta(seconds=PATIENCE_SECONDS))
 
 
 async def _traced(app: Mainspring, slate: str) -> bool:

@@ -20,6 +20,7 @@ from mainspring.core.story import Entry
 from mainspring.errors import (
     DuplicateIdError,
     InstanceFailedError,
+    NoReplyError,
     NoSuchInstanceError,
     OperationError,
     TaskRefusedError,
@@ -78,7 +79,7 @@ class Witness:
         async def told() -> tuple[str, Any]:
             try:
                 return "replied", await self._app.request(message, id=id, **how)
-            except OperationError:
+            except (NoReplyError, NoSuchInstanceError, OperationError):
                 return "dead letter", None
 
         return (await self._call(to, "request", told(), id=id, message=message))[1]

@@ -38,6 +38,7 @@ def test_a_history_as_it_was_is_explained(healthy: Calls) -> None:
     outcomes = {call.outcome for call in healthy}
     told = {"stepped", "accepted", "duplicate", "refused", "dead letter", "replied", "first", "later", "seen"}
     assert told | {"nothing", "completed"} <= outcomes
+    assert {call.outcome for call in healthy if call.verb == "request"} == {"replied", "dead letter"}
 
 
 @plants

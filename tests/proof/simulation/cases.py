@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from msgspec import json
 
+from mainspring.port.records import ENDED
 from tests.proof.crash.checker import Fault
 from tests.proof.crash.evidence import Recorded
 from tests.proof.simulation.checks import ENDS, Case
@@ -16,7 +17,7 @@ from tests.proof.simulation.workflows import Reading, StartProject, Total
 
 
 def replies(case: Case) -> Iterable[Fault]:
-    """The same request gets the same reply, and it is the recorded one."""
+    """The same request gets the same reply, and it is the recorded one; or none, of an instance that has ended."""
     told: defaultdict[str, list[object]] = defaultdict(list)
     for id, reply in case.world.clients.replies:
         told[id].append(reply)
@@ -32,6 +33,13 @@ def replies(case: Case) -> Iterable[Fault]:
         expected = recorded.get(taken.get(id, (0, "")))
         if any(answer != expected for answer in answers):
             yield Fault(4, f"{id} was answered with {answers}, recorded is {expected}")
+    kept = {each.key for commit in case.world.database.commits for each in commit.unit.remembers}
+    for id, ref in case.world.clients.unreplied:
+        case.saw()
+        if id in told or f"reply:{id}" in kept:
+            yield Fault(4, f"of {id} it was told that no reply comes, and there is one", ref)
+        if case.rows[ref].status not in ENDED:
+            yield Fault(10, f"of {id} it was told that no reply comes, and its instance never ended", ref)
 
 
 def tasks(case: Case) -> Iterable[Fault]:

@@ -17,10 +17,10 @@ from mainspring.engine.pauses import pauses_of
 from mainspring.errors import (
     DuplicateIdError,
     MainspringError,
+    NoReplyError,
     OperationError,
     StoreError,
     TaskRefusedError,
-    WaitTimeoutError,
 )
 from mainspring.port.records import ENDED, InstanceRow, Ref
 from mainspring.port.tasks import TaskFilter
@@ -63,6 +63,8 @@ class Clients:
         self._plan = world.plan
         self.asked: list[Asked] = []
         self.replies: list[tuple[str, Any]] = []
+        # Requests of which somebody was told that no reply comes, and who was asked.
+        self.unreplied: list[tuple[str, str]] = []
         self.outcomes: list[Outcome] = []
         self._lines = 0
         self._network = world.plan.random("network")
@@ -142,7 +144,12 @@ class Clients:
         if random.random() < 0.5:
             # The same id with another body is refused, however often it is tried.
             await self.send(workflows.Read(id, 100), to, f"{id}-read-0")
-        await self.send(workflows.Remove(id), to, f"{id}-remove")
+        end = self.send(workflows.Remove(id), to, f"{id}-remove")
+        if self._plan.random(f"late/{id}").random() < 0.5:
+            # Whoever asks at the end gets a reply, or hears that none comes.
+            await asyncio.gather(end, self.send(workflows.AskTotal(id), to, f"{id}-total-late", request=True))
+        else:
+            await end
 
     async def _score(self, id: str, random: Random) -> None:
         await self._soon(random)
@@ -242,13 +249,9 @@ class Clients:
     async def _request(self, app: Mainspring, message: Any, to: str, id: str) -> str:
         try:
             reply = await app.request(message, id=id, timeout=REQUEST)
-        except OperationError:
-            return "dead letter"
-        except WaitTimeoutError:
-            # One that came too late is known as a duplicate when it is asked again, and gets no reply any more.
-            if (await app.instance_at(to).row()).status not in ENDED:
-                raise
-            return "too late"
+        except NoReplyError:
+            self.unreplied.append((id, to))
+            return "no reply"
         self.replies.append((id, reply))
         return "replied"
 

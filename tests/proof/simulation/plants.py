@@ -17,6 +17,7 @@ from typing import Any, Final, cast
 import pytest
 from msgspec.structs import replace
 
+from mainspring.app import requests
 from mainspring.core.saga import Ledger
 from mainspring.engine import fan_out, loader
 from mainspring.engine.committer import Committer
@@ -33,7 +34,7 @@ from mainspring.engine.stepper import Stepper
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import Units
 from mainspring.port.ids import MARK, plain
-from mainspring.port.records import Unit
+from mainspring.port.records import ENDED, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.memory_tables import Instance
 from tests.proof.simulation import app
@@ -238,6 +239,15 @@ def key_per_attempt(patch: pytest.MonkeyPatch) -> None:
 @plant("a reply is settled and not delivered")
 def reply_not_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replies, "deliver", lambda self, claim, message: self._dispatcher.settle(claim))
+
+
+@plant("whoever asks is told that no reply comes while one is on its way", first=439)
+def reply_despaired_of(patch: pytest.MonkeyPatch) -> None:
+    async def hasty(engine: Engine, pending: Pending) -> Exception | None:
+        [loaded] = await engine.store.load([pending.ref], 0)
+        return requests._ended(pending, loaded.row) if loaded and loaded.row.status in ENDED else None
+
+    patch.setattr(requests, "_in_vain", hasty)
 
 
 @plant("of several subscribers only the first is told")
