@@ -5,17 +5,22 @@ from typing import Any
 
 import pytest
 
-from mainspring import CancelSchedule, DeadlinePassed, Decisions, Schedule
+from mainspring import CancelSchedule, Compensate, DeadlinePassed, Decisions, Received, Schedule
 from mainspring.analysis.as_test import as_test
 from mainspring.analysis.checking import check
+from mainspring.analysis.counterfactual import counterfactual
+from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import Moment, travel
 from mainspring.app.instance import Instance
+from mainspring.engine.branches import live
+from mainspring.engine.loader import whole_stream
 from mainspring.engine.outside import check_outside
 from mainspring.engine.pending import moment
 from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref
+from mainspring.testing import Rehearsal
 from mainspring.testing.clock import VirtualClock
-from tests.engine.stays import Arrive, Input, Leave, Output, State, Stay, hotel
+from tests.engine.stays import Arrive, Input, Leave, Output, State, Stay, Staying, hotel
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -105,6 +110,77 @@ def test_a_case_for_it_has_the_word(make_app: MakeApp) -> None:
 
             await until(extended)
             assert (await stay.row()).status == "running"
+
+    run(main)
+
+
+class Patient(Stay):
+    """Has all the time from the first step on."""
+
+    name = "Stay"
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        return [CancelSchedule(DeadlinePassed)] if isinstance(message, Arrive) else super().decide(message, state)
+
+
+def test_who_takes_it_back_in_the_first_step_has_none_in_any_story(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        hotel(app, Patient())
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            assert await app.timers() == []
+            await app.send(Leave("ann"))
+            await stay.reset(4, "she had not left")
+            assert await app.timers() == []
+            entry = app.engine.registry.workflows["Stay"]
+            rows = live(await whole_stream(app.engine.store, Ref("Stay", "ann")))
+            without = counterfactual(entry, Ref("Stay", "ann"), rows, Edit("replace", 2, Arrive("ann")), 1 << 60)
+            assert (without.differs_at, without.waiting) == (None, ())
+        rehearsal = Rehearsal(Patient())
+        rehearsal.take(Arrive("ann"))
+        assert rehearsal.waiting() == []
+
+    run(main)
+
+
+class Moving(Stay):
+    """Leaves its room for another, in which it may stay for ever."""
+
+    name = "Stay"
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message, state:
+            case Leave(guest), Staying():
+                return [Compensate("another room", then=Arrive(guest))]
+            case Arrive(), Staying():
+                return []
+            case _:
+                return super().decide(message, state)
+
+
+def test_what_an_undoing_took_away_does_not_come_back_by_a_reset(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app(VirtualClock())
+        done = hotel(app, Moving())
+        async with app:
+            stay = await app.send(Arrive("ann"))
+            await until(lambda: len(done) == 1)
+            await app.send(Leave("ann"))
+
+            async def moved() -> bool:
+                return (await stay.stream())[-1].event == Received(Arrive("ann"))
+
+            await until(moved)
+            before = (await stay.row()).version
+            await stay.suspend("fire in the house")
+            await stay.reset(before)
+            assert await app.timers() == []
+        rehearsal = Rehearsal(Moving())
+        for message in (Arrive("ann"), Leave("ann")):
+            rehearsal.take(message)
+        assert rehearsal.waiting() == []
 
     run(main)
 

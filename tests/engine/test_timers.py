@@ -3,11 +3,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from mainspring import (
     CancelSchedule,
+    Compensate,
     Complete,
+    Decision,
     Decisions,
     Event,
+    Fail,
     Mainspring,
     Received,
     Schedule,
@@ -209,6 +214,53 @@ def test_a_completed_instance_leaves_no_timer_behind(make_app: MakeApp) -> None:
             await app.send(Open("t-1"))
             assert len(await app.timers()) == 3
             await app.send(Close("t-1"))
+            assert await app.timers() == []
+
+    run(main)
+
+
+def test_what_a_step_sets_and_takes_back_does_not_fire_and_what_it_sets_after_that_does(make_app: MakeApp) -> None:
+    class Fickle(Ticket):
+        name = "Ticket"
+
+        def decide(self, message: Input, state: Opened) -> Decisions[Input, Close] | None:
+            match message:
+                case Open(id) | Close(id):
+                    first, second = (Schedule(Remind(id, n), after=timedelta(seconds=n)) for n in (1, 2))
+                    return [first, CancelSchedule(Remind), second]
+                case Remind():
+                    return []
+
+    async def main() -> None:
+        clock = VirtualClock()
+        app = make_app(clock)
+        app.add(Fickle())
+        async with app:
+            receipt = await app.send(Open("t-1"))
+            await pass_time(app, clock, 3)
+            assert await receipt.state() == Opened((2,))
+            await app.send(Close("t-1"))
+            await pass_time(app, clock, 3)
+            assert await receipt.state() == Opened((2, 2))
+
+    run(main)
+
+
+@pytest.mark.parametrize("end", [Complete(), Fail("no"), Compensate("no")])
+def test_what_a_step_sets_before_it_ends_the_instance_is_not_left_behind(
+    make_app: MakeApp, end: Decision[Input, Close]
+) -> None:
+    class Brief(Ticket):
+        name = "Ticket"
+
+        def decide(self, message: Input, state: Opened) -> Decisions[Input, Close] | None:
+            return [Schedule(Remind("t-1", 1), after=timedelta(minutes=1)), end]
+
+    async def main() -> None:
+        app = make_app(VirtualClock())
+        app.add(Brief())
+        async with app:
+            await app.send(Open("t-1"))
             assert await app.timers() == []
 
     run(main)

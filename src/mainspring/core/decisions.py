@@ -123,6 +123,8 @@ class Schedule(Struct, Generic[In_co], frozen=True, gc=False):
 class CancelSchedule(Struct, frozen=True, gc=False):
     """Cancel what was scheduled under a key, or under the name of a message type. Cancelling nothing is no error.
 
+    It concerns what was scheduled before it, in this very step too: what stands behind it in the list stays.
+
     >>> CancelSchedule("payment").cancel_key
     'payment'
     """

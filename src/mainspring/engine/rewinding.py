@@ -211,8 +211,8 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
     for event in kept:
         if event.event == "Scheduled":
             waiting[event.version] = event
-        elif event.event == "Reset":
-            waiting.clear()  # those that count were set anew right behind it
+        elif event.event in ("Reset", "Compensating"):
+            waiting.clear()  # those that count were set anew right behind a reset; who undoes waits for nothing else
         elif event.event in ("ScheduleCancelled", "TaskClosed", "Asked"):
             key = read_detail(event.detail).key or ""
             key = key if event.event == "ScheduleCancelled" else task_timer_key(key)

@@ -7,32 +7,23 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from mainspring.core.decisions import task_timer_key
 from mainspring.core.events import (
-    Asked,
     Began,
-    Cancelled,
     ChildStarted,
     Compensated,
-    Compensating,
-    Completed,
-    Failed,
     FannedOut,
     InitiatedBy,
     Published,
     Received,
     Replied,
-    ScheduleCancelled,
     Scheduled,
     Sent,
     Suspended,
-    TaskClosed,
 )
 from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.saga import Ledger
 from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
-from mainspring.engine.asking import opening_of
 from mainspring.engine.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.destinations import command, placed, timer
 from mainspring.engine.followers import Followers
@@ -42,6 +33,7 @@ from mainspring.engine.pending import MICROSECOND, Pending, encode_context, inst
 from mainspring.engine.registry import Registry
 from mainspring.engine.sagas import then_rows
 from mainspring.engine.strangers import INSTANCE_LEFT_SECONDS
+from mainspring.engine.written import ERROR_CHARACTERS, Written
 from mainspring.errors import OperationError, told
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import (
@@ -55,13 +47,10 @@ from mainspring.port.records import (
     OutputRow,
     Retry,
     Snapshot,
-    Status,
     Unit,
 )
 from mainspring.port.store import Store
-from mainspring.port.tasks import TaskOpening, TaskWork
-
-ERROR_CHARACTERS: Final = 4_000
+from mainspring.port.tasks import TaskWork
 
 _UNKEYED: Final = 0
 # `type` for values of any type: without a cast, which is a call.
@@ -76,50 +65,6 @@ def error_text(error: BaseException) -> str:
     'ValueError: no'
     """
     return told(error, ERROR_CHARACTERS)
-
-
-class _Written:
-    """A step's rows as they are written one after the other."""
-
-    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "reason", "result", "rows", "status")
-
-    def __init__(self, asked: bool) -> None:
-        self.asked = asked
-        self.rows: list[EventRow] = []
-        self.outputs: list[OutputRow] = []
-        self.claims: list[tuple[OutputClaim, Any]] = []
-        self.cancels: list[str] = []
-        self.closes: list[str] = []
-        self.opens: list[TaskOpening] = []
-        self.status: Status = "running"
-        self.result: Any = None
-        self.reason: str | None = None
-
-    def note(self, event: Any, version: int) -> None:
-        """Take in an event that has nothing to be carried out."""
-        if isinstance(event, ScheduleCancelled):
-            self.cancels.append(event.key)
-        elif isinstance(event, Asked):
-            if self.asked:
-                self.close(event.key)
-            self.opens.append(opening_of(event, version))
-        elif isinstance(event, TaskClosed):
-            self.close(event.key)
-        elif isinstance(event, Completed):
-            self.status, self.result = "completed", cast("Any", event).result
-        elif isinstance(event, Failed | Cancelled):
-            self.status = "failed" if isinstance(event, Failed) else "cancelled"
-            self.result, self.reason = event.reason, event.reason[:ERROR_CHARACTERS]
-        elif isinstance(event, Compensating):
-            self.status = "compensating"
-
-    def close(self, key: str) -> None:
-        """Close the task under a key with its timers, also one that this very step has asked."""
-        timer_key = task_timer_key(key)
-        self.closes.append(key)
-        self.cancels.append(timer_key)
-        self.opens = [task for task in self.opens if task.key != key]
-        self.outputs = [output for output in self.outputs if output.key != timer_key]
 
 
 class Units:
@@ -202,10 +147,10 @@ class Units:
         cancel_all = "forward" if begins else unit.cancel_all
         return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
 
-    def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> _Written:
+    def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> Written:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
         recorder, now_us, context = lane.entry.recorder, self._store.now_us(), b""
-        written = _Written(lane.asked)
+        written = Written(lane.asked)
         version = cause = lane.version
         events: Sequence[Any] = taken.events
         for event in events:
@@ -255,7 +200,7 @@ class Units:
         mark = CHILDREN_MARK if lane.children else ""
         return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint + mark)
 
-    def _tell_of_end(self, lane: Lane, pending: Pending, written: _Written) -> None:
+    def _tell_of_end(self, lane: Lane, pending: Pending, written: Written) -> None:
         """Add what tells a parent of the instance's end, and children."""
         ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
         if ended is None:
@@ -454,7 +399,7 @@ def _state_name(lane: Lane) -> str | None:
     return lane.entry.definition.states.get(cast("type[Any]", type(lane.state)))
 
 
-def _task_work(lane: Lane, pending: Pending, written: _Written) -> TaskWork | None:
+def _task_work(lane: Lane, pending: Pending, written: Written) -> TaskWork | None:
     """Return what a step does to its instance's tasks; one that never asked anybody has none to close."""
     close_all = written.status != "running" and lane.asked
     closes = tuple(written.closes) if lane.asked else ()

@@ -219,6 +219,8 @@ class Rehearsal(Generic[In, State, Out]):
                     open = [scheduled for scheduled in open if scheduled.key != key]
                 case Asked(key) | TaskClosed(key):
                     open = [scheduled for scheduled in open if scheduled.key != task_timer_key(key)]
+                case Compensating():
+                    open = []
                 case Received(message) if entry.kind is Kind.TIMER:
                     fired = next((i for i, scheduled in enumerate(open) if scheduled.message == message), None)
                     open = [scheduled for i, scheduled in enumerate(open) if i != fired]
