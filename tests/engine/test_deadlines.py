@@ -26,7 +26,7 @@ from tests.support.running import run
 from tests.support.waiting import until
 
 HOURS = 3_600.0
-PASSED = "it has not ended within its deadline, 1 day"
+PASSED = "its deadline has passed"
 
 
 async def ended(stay: Instance[Any, Any, Any]) -> None:
@@ -81,6 +81,30 @@ def test_a_deadline_survives_a_restart(make_app: MakeApp) -> None:
         async with second:
             await ended(second.instance(Stay, "ann"))
             assert done[-1] == "closed for ann"
+
+    run(main)
+
+
+class Longer(Stay):
+    """Of a release in which guests may stay for a month."""
+
+    name = "Stay"
+    deadline = timedelta(days=30)
+
+
+def test_who_began_with_a_deadline_keeps_it_when_the_code_has_another(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        first, second = make_app(clock), make_app(clock)
+        hotel(first)
+        hotel(second, Longer())
+        async with first:
+            await first.send(Arrive("ann"))
+        clock.advance(24 * HOURS)
+        async with second:
+            stay = second.instance(Longer, "ann")
+            await ended(stay)
+            assert (await stay.row()).error == PASSED
 
     run(main)
 

@@ -45,7 +45,7 @@ def test_a_step_that_ends_at_once_sets_none() -> None:
 
 def test_without_a_case_the_instance_is_undone_and_fails() -> None:
     late = given(Stay(), Arrive("ann")).when(DeadlinePassed())
-    late.then(Compensate("it has not ended within its deadline, 1 day")).then_undone(CloseRoom("ann"))
+    late.then(Compensate("its deadline has passed")).then_undone(CloseRoom("ann"))
 
 
 def test_an_instance_without_history_only_fails() -> None:
@@ -55,7 +55,7 @@ def test_an_instance_without_history_only_fails() -> None:
         def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
             return [] if isinstance(message, Arrive) else None
 
-    given(Unkept(), Arrive("ann")).when(DeadlinePassed()).then(Fail("it has not ended within its deadline, 1 day"))
+    given(Unkept(), Arrive("ann")).when(DeadlinePassed()).then(Fail("its deadline has passed"))
 
 
 def test_a_case_for_it_has_the_word() -> None:
