@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from mainspring import Complete, DeadlinePassed, Decisions, Event, Mainspring, Received, Send, Workflow
 
@@ -64,7 +65,31 @@ class Stay(Workflow[Input, State, Output]):
                 return Staying(guest)
 
 
-def hotel(app: Mainspring, workflow: Workflow[Input, State, Output] | None = None) -> list[str]:
+class OpenEnded(Workflow[Arrive | Leave, State, Output]):
+    """The same in code that knows of no deadline."""
+
+    name = "Stay"
+    begins = Arrive
+    again = "refuse"
+    initial_state = New()
+
+    def route(self, message: Arrive | Leave) -> str | None:
+        return message.guest
+
+    def decide(self, message: Arrive | Leave, state: State) -> Decisions[Arrive | Leave, Output] | None:
+        match message, state:
+            case Arrive(guest), New():
+                return [Send(OpenRoom(guest), compensate=CloseRoom(guest))]
+            case Leave(), Staying():
+                return [Complete()]
+
+    def evolve(self, state: State, event: Event[Arrive | Leave, Output]) -> State | None:
+        match event:
+            case Received(Arrive(guest)):
+                return Staying(guest)
+
+
+def hotel(app: Mainspring, workflow: Workflow[Any, State, Output] | None = None) -> list[str]:
     """Add the workflow and its handlers to an app, and return where they note what they did."""
     done: list[str] = []
     app.add(workflow or Stay())

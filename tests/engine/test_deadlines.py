@@ -12,6 +12,7 @@ from mainspring.analysis.counterfactual import counterfactual
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import Moment, travel
 from mainspring.app.instance import Instance
+from mainspring.core.events import Kept
 from mainspring.engine.branches import live
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.outside import check_outside
@@ -20,7 +21,7 @@ from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref
 from mainspring.testing import Rehearsal
 from mainspring.testing.clock import VirtualClock
-from tests.engine.stays import Arrive, Input, Leave, Output, State, Stay, Staying, hotel
+from tests.engine.stays import Arrive, Input, Leave, OpenEnded, Output, State, Stay, Staying, hotel
 from tests.support.apps import MakeApp
 from tests.support.running import run
 from tests.support.waiting import until
@@ -105,6 +106,33 @@ def test_who_began_with_a_deadline_keeps_it_when_the_code_has_another(make_app: 
             stay = second.instance(Longer, "ann")
             await ended(stay)
             assert (await stay.row()).error == PASSED
+
+    run(main)
+
+
+def test_who_takes_it_out_of_the_code_lifts_it_for_all_that_run(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        first, second = make_app(clock), make_app(clock)
+        hotel(first)
+        hotel(second, OpenEnded())
+        async with first:
+            await first.send_many([Arrive("ann"), Arrive("bob")])
+        async with second:
+            await second.send(Leave("bob"))
+            stay = second.instance(OpenEnded, "ann")
+            assert await stay.state() == Staying("ann")
+            clock.advance(24 * HOURS)
+
+            async def kept() -> bool:
+                return (await stay.stream())[-1].event == Kept(DeadlinePassed())
+
+            await until(kept)
+            assert (await stay.log())[-1].what == "Kept"
+            await second.send(Leave("ann"))
+            rows = [await second.instance(OpenEnded, guest).row() for guest in ("ann", "bob")]
+            assert [row.status for row in rows] == ["completed", "completed"]
+            assert await second.timers() == []
 
     run(main)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from mainspring.core.failures import DeadlinePassed
 from mainspring.core.messages import MessageType, type_of
 from mainspring.engine.parts import Parts
 from mainspring.port.records import FAN_OUT, EventRow
@@ -66,7 +67,8 @@ def queues_of(registry: Registry) -> dict[str, tuple[str, ...]]:
     if FAN_OUT in registry.workflows:
         add(type_of(Parts).name, [Parts])
     for entry in registry.entries():
-        add(f"timer:{entry.name}", entry.definition.inputs, f"timer:{entry.name}:")
+        # A deadline comes also where the code has none any more: it is recorded, and nothing follows.
+        add(f"timer:{entry.name}", (*entry.definition.inputs, DeadlinePassed), f"timer:{entry.name}:")
         add(f"reply:{entry.name}", ())
         for cls, name in entry.definition.outputs.items():
             add(f"publish:{name}", [cls], "publish:")

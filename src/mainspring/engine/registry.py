@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast
 
 from mainspring.codec import Codec
 from mainspring.core.definition import Definition, definition_of
-from mainspring.core.failures import ChildCompleted, ChildFailed, Undone
+from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, Undone
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.budget import Budget, checked_steps
@@ -127,7 +127,7 @@ class Registry:
     def __init__(self, steps_per_hour: int | None = STEPS_PER_HOUR) -> None:
         self._steps_per_hour = checked_steps(steps_per_hour)
         self.codec = Codec()
-        self.codec.register(ChildCompleted, ChildFailed, Parts, PartDone, Undone)
+        self.codec.register(ChildCompleted, ChildFailed, DeadlinePassed, Parts, PartDone, Undone)
         self.workflows: dict[str, WorkflowEntry] = {}
         self.handlers: dict[str, Handler] = {}
         self.subscribers: dict[str, list[Handler]] = {}
