@@ -17,6 +17,7 @@ from mainspring.engine.branches import live
 from mainspring.engine.loader import whole_stream
 from mainspring.engine.outside import check_outside
 from mainspring.engine.pending import moment
+from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref
 from mainspring.testing import Rehearsal
@@ -133,6 +134,69 @@ def test_who_takes_it_out_of_the_code_lifts_it_for_all_that_run(make_app: MakeAp
             rows = [await second.instance(OpenEnded, guest).row() for guest in ("ann", "bob")]
             assert [row.status for row in rows] == ["completed", "completed"]
             assert await second.timers() == []
+
+    run(main)
+
+
+@pytest.mark.parametrize("changed", [Longer, OpenEnded], ids=["longer", "none"])
+def test_what_if_does_not_count_another_deadline_for_those_that_run(make_app: MakeApp, changed: Any) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        first, second, third = (make_app(clock) for _ in range(3))
+        hotel(first)
+        hotel(second, changed())
+        hotel(third)
+        async with first:
+            await first.send(Arrive("ann"))
+            assert (await check(first)).safe
+        async with second:
+            assert (await check(second)).safe
+            entry, ref = second.engine.registry.workflows["Stay"], Ref("Stay", "ann")
+            rows = await whole_stream(second.engine.store, ref)
+            assert [step.changed for step in redecided_rows(entry, ref, rows)] == [False]
+            await second.send(Arrive("bob"))
+        async with third:
+            assert (await check(third)).safe
+
+    run(main)
+
+
+class OwnDeadline(Stay):
+    """Says itself by when it has to end, and how long depends on the guest."""
+
+    name = "Stay"
+    deadline = None
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        match message:
+            case Arrive(guest):
+                return [Schedule(DeadlinePassed(), after=timedelta(hours=len(guest)))]
+            case _:
+                return super().decide(message, state)
+
+
+class OwnOther(OwnDeadline):
+    name = "Stay"
+
+    def decide(self, message: Input, state: State) -> Decisions[Input, Output] | None:
+        return [Schedule(DeadlinePassed(), after=timedelta(hours=9))]
+
+
+def test_a_deadline_that_decide_sets_is_compared_and_stands_in_its_test(make_app: MakeApp) -> None:
+    async def main() -> None:
+        clock = VirtualClock()
+        first, second = make_app(clock), make_app(clock)
+        hotel(first, OwnDeadline())
+        hotel(second, OwnOther())
+        async with first:
+            await first.send(Arrive("ann"))
+            entry = first.engine.registry.workflows["Stay"]
+            told = [each async for each in travel(first.engine.store, entry, Ref("Stay", "ann"), 1, 100)]
+            [step] = [each for each in told if isinstance(each, Moment) and each.envelope is not None]
+            text = as_test(entry, [], step)
+            assert ".then(Schedule(DeadlinePassed(), after=timedelta(seconds=10800)))" in text
+        async with second:
+            assert [each.what for each in (await check(second)).differences] != []
 
     run(main)
 

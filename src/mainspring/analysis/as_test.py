@@ -49,7 +49,7 @@ def as_test(entry: WorkflowEntry, past: Sequence[Moment], moment: Moment, redact
     given = [f"{workflow}()", *_past(writer, entry, past)]
     when = _input(writer, entry, moment.envelope)
     events = [happened.entry.event for happened in moment.happened]
-    then = _then(writer, events, begins=moment.begins)
+    then = _then(writer, entry, events, begins=moment.begins)
     state = writer.value(moment.after)
     story = writer.call("given", given)
     writer.uses("mainspring.testing", "given")
@@ -106,9 +106,9 @@ def _input(writer: _Writer, entry: WorkflowEntry, envelope: Envelope[Any]) -> st
     return writer.call("envelope", told)
 
 
-def _then(writer: _Writer, events: Sequence[StreamEvent[Any, Any]], *, begins: bool) -> str:
-    # The deadline of the whole instance is set by the engine: decide does not return it.
-    own = events[2:] if begins and deadlines.is_set_by(events[1:2]) else events[1:]
+def _then(writer: _Writer, entry: WorkflowEntry, events: Sequence[StreamEvent[Any, Any]], *, begins: bool) -> str:
+    # The deadline of the class is set by the engine: decide does not return it.
+    own = events[2:] if begins and deadlines.is_set_by(entry.definition, events[1:]) else events[1:]
     decisions = [_decision(writer, event) for event in own]
     if all(decision is not None for decision in decisions):
         return writer.call(".then", [decision for decision in decisions if decision is not None])

@@ -15,6 +15,7 @@ from mainspring.analysis.contrast import changes, decision_lines, label, state_c
 from mainspring.analysis.findings import Compared, Found, Key, Lines, StopWalkError, Stored, What
 from mainspring.analysis.shape import as_today
 from mainspring.analysis.watch import Watch
+from mainspring.core import deadlines
 from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, InitiatedBy, Received
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
@@ -266,7 +267,10 @@ class Walk:
                 self._state = taken.state
             else:
                 self._state = self._folded([_BEGAN, *events] if begins else events, head)
-                self._compare(head, envelope.message, before, events[1:], decided)
+                was, now = events[1:], decided
+                if begins:
+                    was, now = deadlines.compared(self._entry.definition, was, now)
+                self._compare(head, envelope.message, before, was, now)
         if head.state is not None:
             self._compare_name(head, envelope.message, before)
         self._settle(head.version, last, before)

@@ -27,14 +27,48 @@ def at_beginning(definition: Definition, decisions: Decisions[Any, Any]) -> Deci
     return (Schedule(DeadlinePassed(), after=definition.deadline),)
 
 
-def is_set_by(events: Sequence[StreamEvent[Any, Any]]) -> bool:
-    """Tell whether the first of the events behind the input that begins an instance sets its deadline.
+def is_set_by(definition: Definition, events: Sequence[StreamEvent[Any, Any]]) -> bool:
+    """Tell whether the first of the events behind the input that begins an instance is the deadline of its class.
 
     >>> from datetime import timedelta
-    >>> is_set_by([Scheduled(DeadlinePassed(), after=timedelta(days=30), at=None, key="mainspring.DeadlinePassed")])
-    True
+    >>> from mainspring.core.definition import definition_of
+    >>> from mainspring.testing.samples import Counter
+    >>> own = Scheduled(DeadlinePassed(), after=timedelta(days=30), at=None, key="mainspring.DeadlinePassed")
+    >>> is_set_by(definition_of(Counter), [own])
+    False
     """
-    return bool(events) and isinstance(events[0], Scheduled) and type(events[0].message) is DeadlinePassed
+    return definition.deadline is not None and _leading(events) > 0
+
+
+def compared(
+    definition: Definition, recorded: Sequence[StreamEvent[Any, Any]], decided: Sequence[StreamEvent[Any, Any]]
+) -> tuple[Sequence[StreamEvent[Any, Any]], Sequence[StreamEvent[Any, Any]]]:
+    """Return what was recorded and what is decided now behind the input that begins an instance, without its deadline.
+
+    A deadline that is added, changed or taken away holds for instances that begin from then on: those that began with
+    another one, or with none, go on as they do. What decide itself sets is compared.
+
+    >>> from datetime import timedelta
+    >>> from mainspring.core.definition import definition_of
+    >>> from mainspring.testing.samples import Counter
+    >>> set = Scheduled(DeadlinePassed(), after=timedelta(days=30), at=None, key="mainspring.DeadlinePassed")
+    >>> compared(definition_of(Counter), [set], [])
+    ([], [])
+    """
+    if is_set_by(definition, decided):
+        decided = decided[1:]
+    # Whether the class or decide has set it then, the stream does not tell.
+    return recorded[1:] if _leading(recorded) > _leading(decided) else recorded, decided
+
+
+def _leading(events: Sequence[StreamEvent[Any, Any]]) -> int:
+    """Return how many of the events set a deadline before all else."""
+    others = (
+        place
+        for place, event in enumerate(events)
+        if not (isinstance(event, Scheduled) and type(event.message) is DeadlinePassed)
+    )
+    return next(others, len(events))
 
 
 def at_end(definition: Definition) -> Decisions[Any, Any]:

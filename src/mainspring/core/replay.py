@@ -10,6 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from mainspring.core import deadlines
+from mainspring.core.definition import definition_of
 from mainspring.core.events import (
     OUTPUTS,
     Became,
@@ -160,13 +162,15 @@ def _step(
     checked: bool,
 ) -> Redecided:
     before, after = states
-    was = [r.event for r in group[1:]]
-    decided: list[StreamEvent[Any, Any]] = []
+    was: Sequence[StreamEvent[Any, Any]] = [r.event for r in group[1:]]
+    decided: Sequence[StreamEvent[Any, Any]] = []
     error: Exception | None = None
     if checked:
         try:
             events = step(workflow, before, group[0].version - 1, envelope, begins).events
             decided = [as_recorded(event) for event in events[2 if begins else 1 :]]
+            if begins:
+                was, decided = deadlines.compared(definition_of(type(workflow)), was, decided)
         except Exception as failed:  # noqa: BLE001  whatever it is, it is the answer
             error = failed
     return Redecided(group[0].version, envelope.message, before, after, was, decided, error, checked)
