@@ -13,8 +13,9 @@ from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
 from mainspring.engine.intake import checked_actor
+from mainspring.engine.orders import give
 from mainspring.engine.pauses import pauses_of
-from mainspring.engine.pausing import FLEET, Pausable, Pause, PauseWork, ResumeWork
+from mainspring.engine.pausing import Pausable, Pause, PauseWork, ResumeWork
 from mainspring.engine.pending import moment
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError
@@ -79,17 +80,18 @@ class Pauses:
         """Let all workers begin nothing more of a handler or a workflow; what comes waits, and nothing is lost.
 
         `what` is the type that the handler takes, or the workflow's class; or a name, as `Charge` or `handler:Charge`.
-        This process knows at once, every other one within two seconds. What runs already is finished.
+        This process knows at once, every other one within two seconds. What runs already is finished. It returns when
+        it is recorded, whether or not a worker runs, and raises an error where it cannot be.
         """
         kind, name = self._known(what)
         now = moment(self._app.engine.store.now_us())
         await self._tell(PauseWork(Pause(kind, name, checked_reason(reason), checked_actor(actor), now)), actor)
 
-    async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> None:
-        """Let it go on, also what only another release knows. What is not paused goes on as it does."""
+    async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> bool:
+        """Let it go on, also what only another release knows. False: it was not paused, and nothing was recorded."""
         paused = [pause for pause in await pauses_of(self._app.engine.store) if what in (pause.name, pause.what)]
         kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)
-        await self._tell(ResumeWork(kind, name), actor)
+        return await self._tell(ResumeWork(kind, name), actor)
 
     async def list(self) -> list[PauseInfo]:
         """Return what is paused, in the order in which it was."""
@@ -114,17 +116,10 @@ class Pauses:
         known = ", ".join(f"{kind}:{name}" for kind, name in pausable) or "none"
         raise OperationError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
 
-    async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> None:
-        engine = self._app.engine
-        if isinstance(order, ResumeWork) and (await engine.store.load([FLEET], 0))[0] is None:
-            return  # nothing was ever paused
-        pending = engine.intake.envelop(
-            order, engine.registry.workflows[FLEET.workflow], actor=checked_actor(actor), instance=FLEET.id
-        )
-        if pending is not None and await engine.intake.answered(pending) == "suspended":
-            advice = f"Resume it first: app.instance_at({str(FLEET)!r}).resume()."
-            raise OperationError(str(FLEET), "is suspended, and takes no orders", advice)
-        await engine.look_at_pauses()
+    async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> bool:
+        told = await give(self._app.engine, order, checked_actor(actor))
+        await self._app.engine.look_at_pauses()
+        return told
 
 
 async def with_waiting(store: Store, pauses: tuple[Pause, ...]) -> list[PauseInfo]:

@@ -24,6 +24,8 @@ from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import app_argument, examples, json_option, optional_app_option
 from mainspring.cli.output import counted, distance, visible, write_json, write_table
 from mainspring.core.story import duration
+from mainspring.engine.orders import WAY_OUT
+from mainspring.engine.pauses import unread_pauses
 from mainspring.engine.pending import moment
 from mainspring.engine.runtime import SystemClock
 from mainspring.engine.unread import fleet_of, unread_of
@@ -172,6 +174,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.suspended = await store.instances(InstanceFilter(status="suspended"), SHOWN)
     paused = await app.pauses.list()
     health.findings += [_pause_finding(info) for info in paused]
+    if (unread_orders := await unread_pauses(store)) is not None:
+        health.findings.append(problem(one_line(unread_orders).rstrip("."), WAY_OUT))
     parked = 0 if health.stats.workers else await _parked(store, health.stats.inbox)
     health.findings += queue_findings(health.stats, health.now_us, paused=bool(paused), parked=parked)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]

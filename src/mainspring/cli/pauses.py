@@ -12,6 +12,8 @@ from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.cli.sources import REASON
+from mainspring.engine.orders import WAY_OUT
+from mainspring.engine.pauses import unread_pauses
 
 COLUMNS = ("what", "since (UTC)", "by", "waiting", "reason")
 
@@ -38,7 +40,9 @@ def list_pauses(as_json: bool, address: str) -> None:
             write_lines(info.document() for info in found)
         elif found:
             write_table(COLUMNS, [_cells(info) for info in found])
-        if not found:
+        if (unread := await unread_pauses(app.engine.store)) is not None:
+            click.echo(f"{visible(unread)} {WAY_OUT}", err=True)
+        elif not found:
             click.echo("Nothing is paused.", err=True)
 
     with_app(address, use)
@@ -71,7 +75,12 @@ def pause(what: str, reason: str, actor: str | None, as_json: bool, address: str
 @app_option
 def resume(what: str, actor: str | None, as_json: bool, address: str) -> None:
     """Let a handler or a workflow that was paused go on, with what has waited first."""
-    _act(address, as_json, lambda app: app.pauses.resume(what, actor=actor))
+
+    async def act(app: Mainspring) -> None:
+        if not await app.pauses.resume(what, actor=actor):
+            click.echo(f"{visible(what)} was not paused.", err=True)
+
+    _act(address, as_json, act)
 
 
 def _act(address: str, as_json: bool, act: Callable[[Mainspring], Awaitable[None]]) -> None:

@@ -284,7 +284,7 @@ class Engine:
         for pause in ended:
             log.log(level, "the %s %s is not paused any more, and goes on", pause.kind, pause.name)
         self.stepper.paused = self.claimer.paused = self.pauses.workflows
-        self.dispatcher.paused = self.pauses.queues
+        self.dispatcher.paused = self.pauses.queues(self.registry.queue_of)
         for queue, runner in self.dispatcher.runners_by_queue().items():
             runner.pause(queue in self.dispatcher.paused)
         self.due_at(0)

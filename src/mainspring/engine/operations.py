@@ -26,9 +26,10 @@ from mainspring.engine.branches import live
 from mainspring.engine.children import ended_by_operator, parent_of
 from mainspring.engine.destinations import command
 from mainspring.engine.details import read_detail
-from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, trusted, whole_stream
+from mainspring.engine.loader import pinned, read_ledger, readable, refuse_unkept, row_alone, trusted, whole_stream
 from mainspring.engine.long_streams import state_of
 from mainspring.engine.migration import examine, registered
+from mainspring.engine.pausing import FLEET
 from mainspring.engine.pending import Pending, read_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.retrying import suspended_by, waits_for_it_alone
@@ -341,7 +342,14 @@ class Operations:
         raise self._restless(ref)
 
     async def _loaded(self, ref: Ref) -> Loaded:
-        loaded = (await self._engine.store.load([ref]))[0]
+        try:
+            loaded = (await self._engine.store.load([ref]))[0]
+        except Exception:
+            # Ending it is the way out of orders that nobody can read: it has no children, and nothing to undo.
+            row = await row_alone(self._engine.store, ref) if ref == FLEET else None
+            if row is None:
+                raise
+            loaded = Loaded(row, None, [])
         if loaded is None:
             raise NoSuchInstanceError(str(ref))
         return loaded

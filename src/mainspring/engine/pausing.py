@@ -1,16 +1,17 @@
 """What is paused for the whole fleet: one instance of a workflow of its own, whose state every process reads.
 
 So a pause needs no table and no leader: it is durable, two who pause at once both succeed, and its stream tells who
-paused and resumed what, when and why.
+paused and resumed what, when and why. It ends when nothing is paused any more, and begins anew with the next pause: so
+only what is paused now has to be read, and an order that nobody can read any more keeps nobody from anything.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, Never, TypeAlias
 
-from mainspring.core.decisions import Decisions
+from mainspring.core.decisions import Complete, Decisions
 from mainspring.core.events import Event, Received
 from mainspring.core.messages import message
 from mainspring.core.workflow import Workflow
@@ -55,7 +56,7 @@ class Pause:
 @message(name="mainspring.PauseWork")
 @dataclass(frozen=True)
 class PauseWork:
-    """Let all workers begin nothing more of this. Where it is paused already, only the reason is another."""
+    """Let all workers begin nothing more of this. Where it is paused already, this is who, since when and why."""
 
     pause: Pause
 
@@ -80,12 +81,10 @@ class Paused:
     pauses: tuple[Pause, ...] = ()
 
     def with_one(self, pause: Pause) -> Paused:
-        """Return it with one more, or with another reason."""
-        known = next((each for each in self.pauses if each.what == pause.what), None)
-        if known is None:
+        """Return it with one more, or with this one in the place of an earlier one: who, since when and why are one."""
+        if pause.what not in {each.what for each in self.pauses}:
             return Paused((*self.pauses, pause))
-        again = replace(pause, since=known.since)
-        return Paused(tuple(again if each is known else each for each in self.pauses))
+        return Paused(tuple(pause if each.what == pause.what else each for each in self.pauses))
 
     def without(self, kind: Pausable, name: str) -> Paused:
         """Return it without one."""
@@ -97,8 +96,10 @@ class Pauses(Workflow[PauseWork | ResumeWork, Paused, Never]):
 
     name = PAUSES
     begins = PauseWork
-    # One that somebody has ended holds nothing back, and can begin once more.
+    # One that has ended holds nothing back, and can begin once more.
     again = "anew"
+    # It is read from its end back to where it began, and no further.
+    snapshot_every = None
     initial_state = Paused()
 
     def route(self, message: PauseWork | ResumeWork, /) -> str | None:
@@ -108,8 +109,12 @@ class Pauses(Workflow[PauseWork | ResumeWork, Paused, Never]):
     def decide(
         self, message: PauseWork | ResumeWork, state: Paused, /
     ) -> Decisions[PauseWork | ResumeWork, Never] | None:
-        """Decide nothing: the processes of the fleet look at the state."""
-        return []
+        """End with the last pause. For the rest the processes of the fleet look at the state."""
+        match message:
+            case ResumeWork(kind, name) if not state.without(kind, name).pauses:
+                return [Complete()]
+            case _:
+                return []
 
     def evolve(self, state: Paused, event: Event[PauseWork | ResumeWork, Never], /) -> Paused | None:
         """Know what is paused."""

@@ -1,6 +1,11 @@
 import re
+from typing import Any
+
+import pytest
 
 from mainspring.cli.doctor import queue_findings
+from mainspring.engine import orders
+from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Stats
 from tests.edges.cli.conftest import Run, order
 
@@ -26,6 +31,31 @@ def test_a_handler_is_paused_listed_and_resumed(run: Run) -> None:
     assert run("pauses", "resume", "handler:ChargeCard", "--actor", "bob").out == "Paused now: nothing\n"
     stream = run("show", "mainspring.Pauses/fleet", "--json").document["stream"]
     assert [entry["actor"] for entry in stream if entry["actor"]] == ["ann", "bob"]
+
+
+def test_resuming_what_is_not_paused_says_so(run: Run) -> None:
+    resumed = run("pauses", "resume", "ChargeCard")
+
+    assert (resumed.code, resumed.out, resumed.err) == (0, "Paused now: nothing\n", "ChargeCard was not paused.\n")
+
+
+def test_orders_that_cannot_be_read_are_told_and_keep_nobody_from_anything(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unreadable(*_: Any) -> Any:
+        raise DamagedRecordError("bodies", "its key is not here")
+
+    run("pauses", "pause", "ChargeCard")
+    with monkeypatch.context() as patched:
+        patched.setattr(orders, "_counting", unreadable)
+
+        assert "its key is not here" in (listed := run("pauses", "list")).err
+        assert "mainspring terminate mainspring.Pauses/fleet" in listed.err
+        doctor = run("doctor", "--json")
+        (found,) = (finding for finding in doctor.document["findings"] if "What is paused" in finding["what"])
+        assert (doctor.code, found["level"]) == (1, "problem")
+        assert run("terminate", "mainspring.Pauses/fleet", "--reason", "unreadable").code == 0
+    assert run("pauses", "pause", "Orders").out == "Paused now: workflow:Orders\n"
 
 
 def test_an_unknown_name_is_told_with_those_that_there_are(run: Run) -> None:
