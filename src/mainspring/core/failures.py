@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct, field
 
@@ -74,6 +74,10 @@ class DeadlinePassed:
     >>> DeadlinePassed()
     DeadlinePassed()
     """
+
+
+OF_THE_ENGINE: Final = frozenset({SendFailed, ChildCompleted, ChildFailed, DeadlinePassed})
+"""What only the engine knows, and tells an instance that has begun."""
 
 
 @message(name="mainspring.Undone")

@@ -27,7 +27,7 @@ from mainspring.core.decisions import (
 )
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import OUTPUTS, Event
-from mainspring.core.failures import DeadlinePassed
+from mainspring.core.failures import OF_THE_ENGINE, DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import translate
@@ -122,7 +122,7 @@ def _check_input(definition: Definition, message: object, state: object, begins:
     if type(message) not in definition.inputs:
         raise UndeclaredInputError(definition.name, message, state, definition.inputs)
     if begins and type(message) not in definition.begins:
-        raise CannotBeginError(definition.name, message, state, definition.begins)
+        raise CannotBeginError(definition.name, message, state, definition.begins, told=type(message) in OF_THE_ENGINE)
 
 
 def _decide(

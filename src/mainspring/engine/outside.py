@@ -6,16 +6,15 @@ A task knows who may answer it. Whoever could send its answer as a plain message
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
+from mainspring.core.failures import OF_THE_ENGINE
 from mainspring.core.messages import type_of
 from mainspring.engine.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import NotFromOutsideError
 
 # What became of a command or a child, and when its time is over, only the engine knows.
-ENGINES_OWN: Final = frozenset({SendFailed, ChildCompleted, ChildFailed, DeadlinePassed})
 
 
 def check_outside(entries: Iterable[WorkflowEntry], message: object) -> None:
@@ -44,7 +43,7 @@ def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
     own = _word(entry, cls)
     if own.definition.from_outside is not None:
         return None if cls in own.definition.from_outside else "undeclared"
-    if cls in ENGINES_OWN:
+    if cls in OF_THE_ENGINE:
         return "engine"
     from mainspring.purity.asking import answers_in  # noqa: PLC0415  an app that nobody sends to needs no reader
 

@@ -129,11 +129,13 @@ class UndeclaredInputError(StepError):
 class CannotBeginError(StepError):
     """The message may not begin an instance, and there is none yet."""
 
-    def __init__(self, workflow: str, message: object, state: object, begins: Any) -> None:
+    def __init__(self, workflow: str, message: object, state: object, begins: Any, *, told: bool = False) -> None:
+        name = type(message).__name__
+        instead = f": only what has begun is told of {name}." if told else f", or add {name} to `begins`."
         super().__init__(
             workflow,
-            f"cannot begin with {type(message).__name__}: it begins with {names(begins)}.",
-            f"Send {names(begins)} first, or add {type(message).__name__} to `begins`.",
+            f"cannot begin with {name}: it begins with {names(begins)}.",
+            f"Send {names(begins)} first{instead}",
             message=message,
             state=state,
         )

@@ -20,8 +20,8 @@ from mainspring import (
     Workflow,
 )
 from mainspring.core.decisions import LONGEST_DELAY
-from mainspring.errors import DefinitionError
-from mainspring.testing import given
+from mainspring.errors import CannotBeginError, DefinitionError
+from mainspring.testing import Rehearsal, given
 from tests.engine.stays import Arrive, CloseRoom, Input, Leave, OpenRoom, Output, State, Stay
 from tests.unit.core.test_definition import A, B, Methods, S
 
@@ -89,3 +89,8 @@ def test_a_deadline_that_nobody_would_hear_of_is_refused() -> None:
 
     with pytest.raises(DefinitionError, match="DeadlinePassed is not one of its inputs"):
         given(Dark())
+
+
+def test_nothing_begins_with_it_and_nobody_is_told_to_let_it() -> None:
+    with pytest.raises(CannotBeginError, match=r"Send Arrive first: only what has begun is told of DeadlinePassed\."):
+        Rehearsal(Stay()).take(DeadlinePassed())

@@ -72,7 +72,7 @@ _ALL: Final = (
         "waits-without-timeout",
         "warning",
         "An instance waits for what may never come: no timer is set, no task is due, no handler is at work.",
-        "Schedule a timer on the way in, and say in decide what it means that nothing came.",
+        "Schedule a timer on the way in, and say in decide what it means that it fires; or set `deadline = …`.",
     ),
     Rule(
         "MS204",
