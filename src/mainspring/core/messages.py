@@ -66,8 +66,8 @@ class Envelope(Struct, Generic[M_co], frozen=True, gc=False):
     """A message with its context. A decide that wants the context asks for the envelope instead of the message.
 
     `task` is the key of the task that the message answers, if it answers one; `actor` is then who did. `command` is the
-    data (JSON) of the command that the message answers: where it is a handler's result, a child's end or a reply, and
-    the stream of the instance has that command.
+    data (JSON) of the command that the message answers: where it is a handler's result or failure, a child's end or a
+    reply, and the stream of the instance has that command.
 
     >>> from dataclasses import dataclass
     >>> from datetime import UTC

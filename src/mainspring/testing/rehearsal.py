@@ -28,7 +28,7 @@ from mainspring.core.events import (
     Sent,
     TaskClosed,
 )
-from mainspring.core.failures import DeadlinePassed
+from mainspring.core.failures import DeadlinePassed, SendFailed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.saga import ledger_of
@@ -101,17 +101,19 @@ class Rehearsal(Generic[In, State, Out]):
         actor: str | None = None,
         reply_to: str | None = None,
         time: datetime | None = None,
+        command: object = None,
     ) -> Step[In, State, Out]:
         """Take one input and return its step.
 
         A bare message gets an envelope with this context. One that was scheduled before counts as a timer, one that
-        answers an open task as its answer. A result answers the command that was sent, if only one was. An envelope is
-        taken as it is, but for such an answer or result that does not say what it answers.
+        answers an open task as its answer. One with the `command` that it answers, the message that was sent or its
+        data, is a result; a result without it answers the command that was sent, if only one was. An envelope is taken
+        as it is, but for such an answer or result that does not say what it answers.
 
         After a Compensate, what was done is undone at once, as if every compensation succeeded.
         """
         __tracebackhide__ = True
-        sealed = self.sealed(message, kind, actor, reply_to, time)
+        sealed = self.sealed(message, kind, actor, reply_to, time, command)
         if self.end is not None:
             raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
         taken = step(self.watched, self.state, self.version, sealed, begins=not self.entries)
@@ -150,13 +152,15 @@ class Rehearsal(Generic[In, State, Out]):
         actor: str | None,
         reply_to: str | None,
         time: datetime | None,
+        command: object = None,
     ) -> Envelope[In]:
         """Return the envelope in which a message would be taken now."""
         __tracebackhide__ = True
         if isinstance(message, Envelope):
-            if (kind, actor, reply_to, time) != (None, None, None, None):
+            if any(given is not None for given in (kind, actor, reply_to, time, command)):
                 raise TypeError(
-                    "An envelope has its own kind, actor, reply_to and time. Write them there: envelope(message, …)."
+                    "An envelope has its own kind, actor, reply_to, time and command. "
+                    "Write them there: envelope(message, …)."
                 )
             sealed = cast("Envelope[In]", message)
             if sealed.kind is Kind.RESULT and sealed.command is None:
@@ -164,6 +168,10 @@ class Rehearsal(Generic[In, State, Out]):
             if sealed.kind is not Kind.ANSWER or sealed.task is not None:
                 return sealed
             return replace(sealed, task=self.answered(sealed.message))
+        if command is None and isinstance(message, SendFailed):
+            command = message.command
+        if command is not None and kind is None:
+            kind = Kind.RESULT
         task = self.answered(message) if kind in (None, Kind.ANSWER) else None
         if kind is None:
             kind = Kind.TIMER if self.was_scheduled(message) else Kind.ANSWER if task else Kind.COMMAND
@@ -175,7 +183,7 @@ class Rehearsal(Generic[In, State, Out]):
             actor=actor,
             reply_to=reply_to,
             task=task if kind is Kind.ANSWER else None,
-            command=self._command() if kind is Kind.RESULT else None,
+            command=self._command() if command is None and kind is Kind.RESULT else command,
         )
 
     def _command(self) -> Any:

@@ -73,16 +73,17 @@ class Given(Generic[In, State, Out]):
         actor: str | None = None,
         time: datetime | None = None,
         reply_to: str | None = None,
+        command: object = None,
     ) -> When[In, State, Out]:
         """Let a message come, in an envelope with this context.
 
-        One that was scheduled before counts as a timer, one that answers an open task as its answer. An envelope of
-        your own is taken as it is.
+        One that was scheduled before counts as a timer, one that answers an open task as its answer, one with the
+        `command` that it answers as a result. An envelope of your own is taken as it is.
         """
         __tracebackhide__ = True
         _check_message(message)
         rehearsal = self._rehearsal
-        sealed = rehearsal.sealed(message, kind, actor, reply_to, time)
+        sealed = rehearsal.sealed(message, kind, actor, reply_to, time, command)
         workflow, came, before, version = rehearsal.workflow, sealed.message, rehearsal.state, rehearsal.version
         try:
             taken = rehearsal.take(sealed)

@@ -280,6 +280,15 @@ def test_a_rehearsal_knows_the_only_command_and_is_told_of_others() -> None:
     again.when(told).then(Publish(Told("result", {"what": "pear"})))
 
 
+@pytest.mark.parametrize("command", [Weigh("pear"), {"what": "pear"}])
+def test_a_test_says_what_a_result_answers_and_a_failure_says_so_itself(command: object) -> None:
+    result = given(Scales(), Count("s-1", ("apple", "pear"))).when(Weighed(), command=command)
+    result.then(Publish(Told("result", {"what": "pear"})))
+    failed = SendFailed("Weigh", "Scales/s-1/4", "no scales", 1, command={"what": "pear"})
+    failure = given(Scales(), Count("s-1", ("apple", "pear"))).when(failed)
+    failure.then(Publish(Told("result", {"what": "pear"})))
+
+
 @pytest.mark.parametrize(("redact", "hidden"), [((), False), (("card",), True)])
 def test_a_step_as_a_test_says_what_its_input_answers(make_app: MakeApp, redact: tuple[str, ...], hidden: bool) -> None:
     async def main() -> None:

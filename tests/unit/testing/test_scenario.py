@@ -177,7 +177,7 @@ def test_who_did_what_in_the_past_is_told_by_envelopes() -> None:
 
 def test_an_envelope_and_context_beside_it_are_refused() -> None:
     text = mistake(lambda: given(Orders()).when(envelope(PLACE), actor="ann"))
-    assert text.startswith("An envelope has its own kind, actor, reply_to and time.")
+    assert text.startswith("An envelope has its own kind, actor, reply_to, time and command.")
 
 
 @dataclass(frozen=True)
