@@ -23,8 +23,9 @@ def pauses() -> None:
     """List, pause or resume handlers and workflows, for all workers.
 
     What is paused begins nothing more, in any process, and loses nothing. Commands of a handler wait without an
-    attempt; messages, results and timers of a workflow wait in their order. What runs already is finished. The workers
-    know within two seconds.
+    attempt; messages and results of a workflow wait in their order, and timers that come due meanwhile fire when it is
+    resumed, perhaps behind them. Time is not paused: deadlines run on. What runs already is finished. The workers know
+    within two seconds.
     """
 
 

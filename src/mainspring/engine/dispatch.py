@@ -93,7 +93,7 @@ class Dispatcher:
         self._runners: dict[str, Runner] = {}
         self.replies = Replies(store, registry, committer, intake, runtime, self)
         self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
-        self.ends = Ends(store, registry, intake, runtime, self)
+        self.ends = Ends(store, registry, intake, runtime, self, committer)
         self.pools: frozenset[str] | None = None
         self.worker = ""
         """The name of this worker."""

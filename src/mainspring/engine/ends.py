@@ -13,7 +13,8 @@ from mainspring.codec import Encoded
 from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.engine.children import open_children, outcome, parent_at
+from mainspring.engine.children import open_children, outcome, parent_at, parent_of
+from mainspring.engine.committer import Committer
 from mainspring.engine.details import Ending, read_detail
 from mainspring.engine.fan_out import chunks, joined
 from mainspring.engine.intake import Intake
@@ -27,7 +28,7 @@ from mainspring.engine.units import error_text
 from mainspring.errors import NewerTypeError
 from mainspring.logs import Quoted, logger
 from mainspring.port.ids import MARK
-from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref
+from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 CANCELLED_AT_ONCE: Final = 200
 OUTPUTS_LOOKED_AT: Final = 10_000
+INPUTS_LOOKED_AT: Final = 1_000
 SECOND_US: Final = 1_000_000
 PAUSE_FOR_A_START_SECONDS: Final = 0.05
 
@@ -53,13 +55,20 @@ class Ends:
     """Carries out the starts of children and the ends of instances."""
 
     def __init__(
-        self, store: Store, registry: Registry, intake: Intake, runtime: Runtime, dispatcher: Dispatcher
+        self,
+        store: Store,
+        registry: Registry,
+        intake: Intake,
+        runtime: Runtime,
+        dispatcher: Dispatcher,
+        committer: Committer,
     ) -> None:
         self._store = store
         self._registry = registry
         self._intake = intake
         self._runtime = runtime
         self._dispatcher = dispatcher
+        self._committer = committer
         self.in_hand: set[OutputKey] = set()
         self.cancel: Callable[[Ref, str, str], Awaitable[bool]] = _nobody_cancels
         """Cancels the instance that a parent's output began, for a reason; False if there is none yet."""
@@ -222,8 +231,21 @@ class Ends:
         waiting = await self._store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
         if {output.output.version for output in waiting} & {child.version for child in children}:
             return False
+        for child in children:
+            if not await self._withdrawn(child):
+                return False
         # One may have begun between the two looks.
         await asyncio.gather(*(self.cancel(child.ref, child.started_by, reason) for child in children))
+        return True
+
+    async def _withdrawn(self, child: Child) -> bool:
+        """Take a start away that waits in the inbox of a paused workflow. False: somebody is about to take it in."""
+        waiting = await self._store.inbox(child.ref, INPUTS_LOOKED_AT)
+        starts = [row for row in waiting if parent_of(row.context) == child.started_by]
+        if starts and f"reply:{child.ref.workflow}" not in self._dispatcher.paused:
+            return False
+        for row in starts:
+            await self._committer.commit(Unit(row.workflow, row.instance, consumes=row.position))
         return True
 
     def _child(self, parent: Ref, row: EventRow) -> Child | None:
