@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response
+from msgspec.structs import replace
 
 from mainspring.analysis.checking import check_sample
 from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
+from mainspring.analysis.held import not_going_on
 from mainspring.analysis.stuck import SHOWN, StuckFound, bounds_of, stuck_of
 from mainspring.analysis.what_if import EXAMPLES, Report
 from mainspring.app.search import microseconds, read_condition
@@ -82,7 +84,7 @@ def _counting(router: APIRouter, served: Served) -> None:
         found = await served.slow.read(
             ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit)
         )
-        return answer(found)
+        return answer(replace(found, held_back=tuple(await not_going_on(served.store))))
 
 
 def _asking(router: APIRouter, served: Served) -> None:

@@ -47,13 +47,13 @@ def routes(served: Served) -> APIRouter:
         """Return what is paused for all workers, by whom, since when and why, and what can be paused."""
         return await _found(served)
 
-    @router.post("/pauses/{what}", response_model=None, dependencies=act, responses=told)
+    @router.post("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
     async def pause(what: What, actor: Actor, order: PauseOrder | None = None) -> Response:
         """Let all workers begin nothing more of a handler or a workflow; they know within two seconds."""
         await pauses.pause(what, (order or PauseOrder()).reason, actor=actor)
         return await _found(served)
 
-    @router.delete("/pauses/{what}", response_model=None, dependencies=act, responses=told)
+    @router.delete("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
     async def resume(what: What, actor: Actor) -> Response:
         """Let it go on, with what has waited."""
         await pauses.resume(what, actor=actor)

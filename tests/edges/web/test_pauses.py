@@ -1,8 +1,10 @@
 """What is paused for all workers, over HTTP."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 
+from mainspring import message
 from mainspring.web import models
 from tests.edges.web.support import bearer, counters, served, tokens
 
@@ -44,5 +46,38 @@ def test_a_reason_is_not_shown_where_fields_are_redacted(tmp_path: Path) -> None
                 shown = await client.get(f"/api/{place}/mainspring.Pauses/fleet")
                 assert shown.is_success, place
                 assert "because of" not in shown.text, place
+
+    asyncio.run(main())
+
+
+def test_a_name_with_a_slash_is_paused_and_resumed(tmp_path: Path) -> None:
+    @message(name="billing/Charge")
+    @dataclass(frozen=True)
+    class Charge:
+        id: str
+
+    async def charge(command: Charge) -> None: ...
+
+    charge.__annotations__["command"] = Charge
+
+    async def main() -> None:
+        app = counters(tmp_path)
+        app.handler(charge)
+        async with served(app) as client:
+            for name in ("handler:billing/Charge", "handler%3Abilling%2FCharge"):
+                found = (await client.post(f"/api/pauses/{name}", json={})).json()
+                assert [pause["what"] for pause in found["paused"]] == ["handler:billing/Charge"]
+                assert (await client.delete(f"/api/pauses/{name}")).json()["paused"] == []
+
+    asyncio.run(main())
+
+
+def test_what_is_paused_is_told_with_what_is_stuck(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with served(counters(tmp_path)) as client:
+            assert (await client.get("/api/stuck")).json()["held_back"] == []
+            await client.post("/api/pauses/Counter", json={"reason": "we count anew"})
+            (held,) = (await client.get("/api/stuck")).json()["held_back"]
+            assert held.startswith("the workflow Counter is paused")
 
     asyncio.run(main())
