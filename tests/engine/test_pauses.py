@@ -3,12 +3,13 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from mainspring import Mainspring
+from mainspring import Mainspring, message
 from mainspring.analysis.held import held_among, not_going_on
 from mainspring.analysis.reasons import reasons_of
 from mainspring.engine.alone import LOOKS
@@ -313,6 +314,39 @@ def test_what_only_another_release_knows_can_be_resumed(make_app: MakeApp) -> No
             assert [one.what for one in await new.pauses.list()] == ["handler:Work"]
             await new.pauses.resume("Work")
             assert await new.pauses.list() == []
+
+    run(main)
+
+
+def test_a_pause_holds_when_its_message_is_renamed_with_an_alias(make_app: MakeApp) -> None:
+    async def main() -> None:
+        @message(name="NewWork", aliases=["Work"])
+        @dataclass(frozen=True)
+        class Renamed:
+            id: str
+            part: int
+
+        async def carry_out(command: Renamed) -> None: ...
+
+        carry_out.__annotations__["command"] = Renamed
+        async with job(make_app(), done) as old:
+            await old.pauses.pause(Work)
+        new = make_app()
+        new.add(Clock())
+        new.handler(carry_out)
+        async with new:
+            assert new.engine.dispatcher.room("NewWork") == 0
+            assert await new.pauses.resume("NewWork")
+            assert new.engine.dispatcher.room("NewWork") > 0
+
+    run(main)
+
+
+def test_an_empty_reason_is_replaced(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with job(make_app(), done) as app:
+            await app.pauses.pause(Work, "  ")
+            assert [pause.reason for pause in await app.pauses.list()] == ["by an operator"]
 
     run(main)
 

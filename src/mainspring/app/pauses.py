@@ -24,6 +24,7 @@ from mainspring.port.store import Store
 if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
+BY_AN_OPERATOR: Final = "by an operator"
 COMMANDS_COUNTED: Final = 1_000
 """So many commands that wait are looked through for those of paused handlers."""
 
@@ -76,7 +77,7 @@ class Pauses:
     def __init__(self, app: Mainspring) -> None:
         self._app = app
 
-    async def pause(self, what: type[Any] | str, reason: str = "by an operator", *, actor: str | None = None) -> None:
+    async def pause(self, what: type[Any] | str, reason: str = BY_AN_OPERATOR, *, actor: str | None = None) -> None:
         """Let all workers begin nothing more of a handler or a workflow; what comes waits, and nothing is lost.
 
         `what` is the type that the handler takes, or the workflow's class; or a name, as `Charge` or `handler:Charge`.
@@ -84,12 +85,14 @@ class Pauses:
         it is recorded, whether or not a worker runs, and raises an error where it cannot be.
         """
         kind, name = self._known(what)
+        reason = checked_reason(reason).strip() or BY_AN_OPERATOR
         now = moment(self._app.engine.store.now_us())
-        await self._tell(PauseWork(Pause(kind, name, checked_reason(reason), checked_actor(actor), now)), actor)
+        await self._tell(PauseWork(Pause(kind, name, reason, checked_actor(actor), now)), actor)
 
     async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> bool:
         """Let it go on, also what only another release knows. False: it was not paused, and nothing was recorded."""
-        paused = [pause for pause in await pauses_of(self._app.engine.store) if what in (pause.name, pause.what)]
+        names = self._names(what)
+        paused = [pause for pause in await pauses_of(self._app.engine.store) if names & {pause.name, pause.what}]
         kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)
         return await self._tell(ResumeWork(kind, name), actor)
 
@@ -104,6 +107,13 @@ class Pauses:
         workflows = (name for name in registry.workflows if not is_internal(name))
         found: list[tuple[Pausable, str]] = [("handler", name) for name in sorted(registry.handlers)]
         return found + [("workflow", name) for name in sorted(workflows)]
+
+    def _names(self, what: type[Any] | str) -> set[str]:
+        """Return the names under which something may be paused: a message that was renamed has former ones too."""
+        named, handlers = _named(what) if isinstance(what, type) else what, self._app.registry.handlers
+        types = [(name, type_of(handlers[name].message_type)) for name in handlers]
+        former = {alias for name, own in types if named in (name, f"handler:{name}") for alias in own.aliases}
+        return {named, *(f"handler:{alias}" for alias in former)}
 
     def _known(self, what: type[Any] | str) -> tuple[Pausable, str]:
         """Return which handler or workflow is meant, or say which there are."""
