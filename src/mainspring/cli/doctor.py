@@ -16,7 +16,7 @@ from mainspring.app import Mainspring
 from mainspring.app.commands import command
 from mainspring.app.documents import instance_document
 from mainspring.app.observing import OVERDUE_LOOKED_AT, orphans_of, overdue_of
-from mainspring.app.pauses import PauseInfo
+from mainspring.app.pauses import COMMANDS_COUNTED, PauseInfo
 from mainspring.app.projections import ProjectionStatus
 from mainspring.app.services import Source
 from mainspring.cli.failures import REFUSED, one_line
@@ -177,7 +177,9 @@ async def _look(health: Health, app: Mainspring) -> None:
     if (unread_orders := await unread_pauses(store)) is not None:
         health.findings.append(problem(one_line(unread_orders).rstrip("."), WAY_OUT))
     parked = 0 if health.stats.workers else await _parked(store, health.stats.inbox)
-    health.findings += queue_findings(health.stats, health.now_us, paused=bool(paused), parked=parked)
+    waits = bool(paused) and await _waits_for_pauses(store, paused)
+    health.findings = [one for one in health.findings if not _is_of_pauses(one, paused)]
+    health.findings += queue_findings(health.stats, health.now_us, paused=waits, parked=parked)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
     lost = [text for texts in (await suspected.suspected(store)).values() for text in texts]
     health.findings += [problem(text, suspected.FIX) for text in lost[:SHOWN]]
@@ -196,6 +198,19 @@ def _pause_finding(info: PauseInfo) -> Finding:
     or_more = " or more" if info.more else ""
     waits = "" if not info.waiting else f"; {counted(info.waiting, 'message')}{or_more} waiting"
     return note(f"{text[0].upper()}{text[1:]}{waits}", f"{command('pauses', 'resume', info.what)}.")
+
+
+async def _waits_for_pauses(store: Store, paused: list[PauseInfo]) -> bool:
+    """Tell whether all that is due, as far as it is looked at, waits for what is paused."""
+    now_us, whats = store.now_us(), {info.what for info in paused}
+    outputs = await store.outputs(None, timers=False, limit=COMMANDS_COUNTED)
+    due = [claim for claim in (*outputs, *await store.timers(COMMANDS_COUNTED)) if claim.due_us <= now_us]
+    return all({f"handler:{claim.type}", f"workflow:{claim.workflow}"} & whats for claim in due)
+
+
+def _is_of_pauses(finding: Finding, paused: list[PauseInfo]) -> bool:
+    """Tell whether a store has found that nobody takes what is paused: it knows of no pauses."""
+    return any(finding.what.startswith(f"Nobody takes {info.name}: ") for info in paused)
 
 
 async def _parked(store: Store, inbox: int) -> int:
@@ -230,8 +245,10 @@ def queue_findings(stats: Stats, now_us: int, *, paused: bool = False, parked: i
         found.append(problem("Work waits, and no worker runs", "Start one: `mainspring worker module:app`."))
     elif due is not None and now_us - due > LATE_SECONDS * 1e6:
         what = f"The oldest due message was due {distance(due, now_us)}"
-        fix = "Start more workers, or look at what their handlers wait for."
-        found.append(problem(what, f"It may be what is paused. Else: {fix[0].lower()}{fix[1:]}" if paused else fix))
+        if paused:
+            found.append(note(what, "It waits for what is paused."))
+        else:
+            found.append(problem(what, "Start more workers, or look at what their handlers wait for."))
     elif not stats.workers:
         found.append(note("No worker runs", "Nothing waits for one now."))
     return found

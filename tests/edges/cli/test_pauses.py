@@ -90,7 +90,28 @@ def test_show_says_that_a_command_waits_for_a_paused_handler(run: Run) -> None:
     assert "the handler ChargeCard is paused by ann since" in run("show", "o-1").out
 
 
-def test_a_late_message_may_be_one_that_is_paused() -> None:
+def test_a_late_message_that_waits_for_what_is_paused_is_nothing_wrong() -> None:
     stats = Stats({}, 0, 1, 0, 0, 0, 1)
-    assert "It may be what is paused." in queue_findings(stats, 10**9, paused=True)[0].fix
-    assert "paused" not in queue_findings(stats, 10**9)[0].fix
+    assert queue_findings(stats, 10**9, paused=True)[0].level == "note"
+    assert queue_findings(stats, 10**9)[0].level == "problem"
+
+
+def test_only_what_is_paused_is_said_to_wait_for_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mainspring.cli.doctor.queue_findings", told := Told())
+    run("send", "PlaceOrder", order("o-1", 5))
+    run("pauses", "pause", "HangUp")
+    run("doctor")
+    run("pauses", "pause", "ChargeCard")
+    run("doctor")
+    assert told.paused == [False, True]
+
+
+class Told:
+    """Notes whether all that is due is said to wait for pauses."""
+
+    def __init__(self) -> None:
+        self.paused: list[bool] = []
+
+    def __call__(self, *_: Any, paused: bool, parked: int) -> list[Any]:
+        self.paused.append(paused)
+        return []
