@@ -21,7 +21,7 @@ from bench import limit_postgres
 from bench.limit_rows import APPEND, BEGIN, END, EVENTS, MOVE, RECORD, SETTLE, STEPS, Tables, changes, tables
 from bench.measure import Figures, Meter, disk_bytes, percentiles, rss_mb
 from bench.settings import Settings
-from mainspring.stores.rows import born_checksum, moved_checksum, output_checksum
+from mainspring.stores.commit.rows import born_checksum, moved_checksum, output_checksum
 
 SCHEMA = (resources.files("mainspring.stores.sqlite") / "schema.sql").read_text()
 SQL = {

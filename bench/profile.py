@@ -24,7 +24,7 @@ from mainspring.engine.recorder import Recorder
 from mainspring.engine.runners import Runner
 from mainspring.engine.stepper import Stepper
 from mainspring.engine.units import Units
-from mainspring.stores.sqlite import batch, changes, facts, writer
+from mainspring.stores.sqlite import changes, facts, writer
 
 CALIBRATIONS = 20_000
 
@@ -43,7 +43,7 @@ STAGES: tuple[tuple[str, str, tuple[tuple[Any, str], ...]], ...] = (
     ("loop", "dispatch", ((Dispatcher, "begin"), (Dispatcher, "promise"), (Dispatcher, "room"))),
     ("loop", "attempt and result", ((Runner, "_begin"), (Runner, "_report_success"), (Dispatcher, "_result"))),
     ("writer", "check and judge", ((writer, "commit_units"),)),
-    ("writer", "rows with checksums", ((batch, "event_values"), (changes, "output_checksum"))),
+    ("writer", "rows with checksums", ((changes, "event_values"), (changes, "output_checksum"))),
     ("writer", "SQL", ((facts, "rows"), (changes, "change"), (changes.Ladder, "insert"))),
     ("writer", "COMMIT and fsync", ((writer, "execute"),)),
 )

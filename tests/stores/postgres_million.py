@@ -16,10 +16,10 @@ from typing import Any, Final
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.port.records import Committed, EventRow, OutputKey
+from mainspring.stores.commit.rows import event_values
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.facts import PLACE_BITS
 from mainspring.stores.postgres.sql import name_of
-from mainspring.stores.rows import event_values
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, step, timer
 from tests.stores.test_postgres_schema import scans
 from tests.support.postgres.server import Server

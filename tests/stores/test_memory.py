@@ -1,6 +1,7 @@
 """The memory store keeps the port's contract; its wake-ups are its own."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,13 +25,14 @@ class TestMemoryStore(StoreContract):
 TURNS = 20
 
 
-def ends_at_once(*units: Unit, worker: int = 1) -> bool:
-    """Tell whether somebody who waits for work is woken by a commit."""
+def ends_at_once(*units: Unit, worker: int = 1, before: Sequence[Unit] = ()) -> bool:
+    """Return True if somebody who waits for work is woken by a commit; `before` was committed before the wait."""
 
     async def body() -> bool:
         store = MemoryStore(VirtualClock())
         await store.open()
         await store.register_worker("first", 1_000_000)
+        await store.commit(worker, before)
         waiting = asyncio.create_task(store.wait_for_work(3_600))
         await asyncio.sleep(0)
         await store.commit(worker, units)
@@ -60,7 +62,7 @@ def test_resuming_an_instance_wakes_who_waits() -> None:
     resumed = Unit("Orders", "o-1", expected_version=2)
 
     assert not ends_at_once(*suspended)
-    assert ends_at_once(*suspended, resumed)
+    assert ends_at_once(resumed, before=suspended)
 
 
 def test_work_that_came_before_the_wait_is_not_missed() -> None:

@@ -13,8 +13,8 @@ import pytest
 from mainspring.port.attributes import conditions_of
 from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
-from mainspring.stores import memory_tables
 from mainspring.stores.memory import MemoryStore
+from mainspring.stores.memory import tables as memory_tables
 from mainspring.stores.postgres import searching as postgres_searching
 from mainspring.stores.sqlite import reads, searching, sql
 from mainspring.stores.sqlite.sql import NEWEST, QUERIES

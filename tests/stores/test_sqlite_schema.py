@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from mainspring.port.records import EventRow, InputRow
-from mainspring.stores.rows import EVENT_COLUMNS, INPUT_FIELDS
+from mainspring.stores.commit.rows import EVENT_COLUMNS, INPUT_FIELDS
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.schema import described, migrations
 from mainspring.stores.sqlite.sql import FILES, QUERIES

@@ -21,7 +21,7 @@ from mainspring.engine import claims
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Unit
 from mainspring.stores.postgres.session import Session
-from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.writer import Transaction
 from mainspring.testing.store_contract.rig import send, step
 from tests.proof.counted_work.calls import counted_calls

@@ -13,8 +13,8 @@ from mainspring.app.tasks import Tasks
 from mainspring.core.step import step
 from mainspring.engine import stepper
 from mainspring.engine.loader import present_state
+from mainspring.stores.commit.judge import Judge
 from mainspring.stores.sqlite import SqliteStore
-from mainspring.stores.sqlite.batch import Segment
 from tests.proof.crash.evidence import quiet
 from tests.proof.crash.files import Place
 from tests.proof.crash.seen import judge_histories, last_look
@@ -49,7 +49,7 @@ def a_write_is_acknowledged_and_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 @mistake
 def ids_are_not_looked_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Segment, "_duplicate", lambda *_: None)
+    patch.setattr(Judge, "_duplicate", lambda *_: None)
 
 
 @mistake

@@ -22,8 +22,9 @@ from mainspring.port.records import (
     Ref,
     Unit,
 )
+from mainspring.stores.commit.facts import Name
 from mainspring.stores.memory import MemoryStore
-from mainspring.stores.memory_tables import Output
+from mainspring.stores.memory.tables import Output
 from tests.proof.simulation.loop import VirtualLoop
 
 
@@ -106,14 +107,14 @@ class Database(MemoryStore):
         self.timers_taken: list[tuple[int, OutputKey]] = []
         self._befores: list[Before] = []
 
-    def _refusal(self, worker: int, unit: Unit, void: set[Ref]) -> Any:
+    def _commit(self, worker: int, unit: Unit, void: set[Name]) -> Outcome:
         keys = (*unit.settles, *(retry.output for retry in unit.retries))
-        holders = {key: output.owner for key in keys if (output := self._outbox.get(key)) is not None}
-        before = Before(holders, tuple(self._at(Ref(unit.workflow, unit.instance)).inbox))
-        refusal = super()._refusal(worker, unit, void)
-        if refusal is None:
+        holders = {key: output.owner for key in keys if (output := self._tables.outbox.get(key)) is not None}
+        before = Before(holders, tuple(self._tables.at(Ref(unit.workflow, unit.instance)).inbox))
+        outcome = super()._commit(worker, unit, void)
+        if isinstance(outcome, Committed):
             self._befores.append(before)
-        return refusal
+        return outcome
 
     async def claim(
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
@@ -149,7 +150,7 @@ class Database(MemoryStore):
 
     def _gone_on(self, letter: DeadLetter) -> str | None:
         """Return why nobody waits any more for a command of an instance, as its rows say now."""
-        instance = self._at(Ref(letter.workflow, letter.instance))
+        instance = self._tables.at(Ref(letter.workflow, letter.instance))
         if letter.kind != "send" or letter.output is None or instance.row is None:
             return None
         if instance.row.status in (*ENDED, "compensating"):
@@ -160,11 +161,11 @@ class Database(MemoryStore):
 
     async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
         befores = {Ref(one.workflow, one.id): self._purge_of(Ref(one.workflow, one.id)) for one in found}
-        rows = {ref: list(self._at(ref).events.values()) for ref in befores}
-        fed = [entry for entry in self._feed if entry[1] in befores]
+        rows = {ref: list(self._tables.at(ref).events.values()) for ref in befores}
+        fed = [entry for entry in self._tables.feed if entry[1] in befores]
         purged = await super().purge(found, events)
         for ref, before in befores.items():
-            row = self._at(ref).row
+            row = self._tables.at(ref).row
             if before is not None and row is not None and row.purged_us is not None:
                 self.purges.append(before)
                 self._gone[ref] = rows[ref]
@@ -173,7 +174,7 @@ class Database(MemoryStore):
 
     def _purge_of(self, ref: Ref) -> Purge | None:
         """Return what stands in the tables; None where it was purged before."""
-        instance = self._at(ref)
+        instance = self._tables.at(ref)
         if instance.row is None or instance.row.purged_us is not None:
             return None
         letters = sum(Ref(letter.workflow, letter.instance) == ref for letter in self.letters)
@@ -183,14 +184,16 @@ class Database(MemoryStore):
     def end_session(self, name: str) -> None:
         """Know that a process is gone: whoever looks relieves its workers."""
         for worker, owner in self.sessions.items():
-            if owner == name and worker in self._workers:
-                self._workers[worker].ends_us = self.now_us()
+            if owner == name and worker in self._tables.workers:
+                self._tables.workers[worker].ends_us = self.now_us()
 
     # ---- what the judge reads
 
     def streams(self) -> dict[Ref, list[EventRow]]:
         """Return what is left of each stream; of one that was purged, what it was then."""
-        return {ref: self._gone.get(ref) or list(self._instances[ref].events.values()) for ref in self._begun}
+        return {
+            ref: self._gone.get(ref) or list(self._tables.instances[ref].events.values()) for ref in self._tables.begun
+        }
 
     def forgot(self, letter: DeadLetter) -> bool:
         """Tell whether a purged instance had taken it: a tombstone knows no ids, and what comes again is late."""
@@ -200,27 +203,27 @@ class Database(MemoryStore):
     @property
     def rows(self) -> dict[Ref, InstanceRow]:
         """The rows of all instances, in the order of their beginning."""
-        return {ref: row for ref in self._begun if (row := self._instances[ref].row) is not None}
+        return {ref: row for ref in self._tables.begun if (row := self._tables.instances[ref].row) is not None}
 
     @property
     def letters(self) -> list[DeadLetter]:
         """All dead letters."""
-        return [letter for letter, _ in self._dead.values()]
+        return [letter for letter, _ in self._tables.dead.values()]
 
     @property
     def waiting(self) -> list[InputRow]:
         """All that waits in inboxes."""
-        return [waiting.row for waiting in self._inbox.values()]
+        return [waiting.row for waiting in self._tables.inbox.values()]
 
     @property
     def owed(self) -> list[tuple[OutputKey, Output]]:
         """All that is not carried out."""
-        return list(self._outbox.items())
+        return list(self._tables.outbox.items())
 
     @property
     def fed(self) -> list[tuple[int, Ref, EventRow]]:
         """The feed, with what was purged."""
-        return sorted((*self._gone_feed, *self._feed), key=lambda entry: entry[0])
+        return sorted((*self._gone_feed, *self._tables.feed), key=lambda entry: entry[0])
 
     def projected(self, name: str) -> tuple[Checkpoint, dict[str, Document]] | None:
         """Return how far a projection is, and its documents."""
@@ -229,10 +232,12 @@ class Database(MemoryStore):
 
     def busy(self, until_us: int) -> list[str]:
         """Return what is still to be done up to a moment."""
-        waiting = [f"input {i.row.message_id} of {i.row.workflow}/{i.row.instance}" for i in self._inbox.values()]
+        waiting = [
+            f"input {i.row.message_id} of {i.row.workflow}/{i.row.instance}" for i in self._tables.inbox.values()
+        ]
         owed = [
             f"{output.row.kind} {output.ref}/{key.version} to {output.row.destination}"
-            for key, output in self._outbox.items()
+            for key, output in self._tables.outbox.items()
             if output.due_us <= until_us
         ]
         return waiting + owed

@@ -34,9 +34,10 @@ from mainspring.engine.stepper import Stepper
 from mainspring.engine.subscriptions import Subscriptions
 from mainspring.engine.units import Units
 from mainspring.port.ids import MARK, plain
-from mainspring.port.records import ENDED, Unit
-from mainspring.stores.memory import MemoryStore
-from mainspring.stores.memory_tables import Instance
+from mainspring.port.records import ENDED, Ref, Unit
+from mainspring.stores.memory import MemoryStore, store
+from mainspring.stores.memory.facts import facts_of
+from mainspring.stores.memory.tables import Tables
 from tests.proof.simulation import app
 from tests.proof.simulation.planting import Plants
 from tests.proof.simulation.plants_of_edges import EDGE_PLANTS
@@ -51,16 +52,19 @@ plant = ENGINE_PLANTS.plant
 
 @plant("an id that somebody chose is taken for that of another instance's command")
 def chosen_id_swallows_a_derived_one(patch: pytest.MonkeyPatch) -> None:
-    known = Instance.known
-
-    def confused(self: Instance, message_id: str, besides: int | None = None) -> Any:
-        forms = (message_id, plain(message_id), MARK + plain(message_id))
-        return next((found for id in forms if (found := known(self, id, besides)) is not None), None)
+    def confused(tables: Tables, questions: Any) -> Any:
+        facts = facts_of(tables, questions)
+        for known, id in questions.inputs:
+            taken = tables.at(Ref(known.workflow, known.id)).taken
+            for form in (plain(id), MARK + plain(id)):
+                if form in taken:
+                    facts.taken[known.name, id] = (taken[form].type, taken[form].body)
+        return facts
 
     def silent(self: Repeats, pending: Pending) -> None:
         self._committer.add(self._units.settled(pending), lambda _: None)
 
-    patch.setattr(Instance, "known", confused)
+    patch.setattr(store, "facts_of", confused)
     patch.setattr(Repeats, "_clashed", silent)
 
 
@@ -115,8 +119,8 @@ def cache_not_dropped_on_conflict(patch: pytest.MonkeyPatch) -> None:
 
 @plant("what was built on a refused step is committed all the same", first=161)
 def chain_not_withdrawn(patch: pytest.MonkeyPatch) -> None:
-    refusal = MemoryStore._refusal
-    patch.setattr(MemoryStore, "_refusal", lambda self, worker, unit, _: refusal(self, worker, unit, set()))
+    commit = MemoryStore._commit
+    patch.setattr(MemoryStore, "_commit", lambda self, worker, unit, _: commit(self, worker, unit, set()))
     patch.setattr(Committer, "_withdraw", lambda *_: [])
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import pytest
 from msgspec.structs import replace
@@ -12,13 +12,16 @@ from msgspec.structs import replace
 from mainspring.engine.pending import Pending
 from mainspring.engine.units import Units
 from mainspring.port.leaving import Leaves
-from mainspring.port.records import Committed, Conflict, OutputKey, OutputRow, Ref, Unit
+from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, OutputRow, Ref, Unit
 from mainspring.port.suspects import Suspect
-from mainspring.stores import memory
+from mainspring.stores.commit import judge
+from mainspring.stores.commit.changes import Changes
+from mainspring.stores.commit.facts import Name
+from mainspring.stores.commit.judge import Judge
+from mainspring.stores.commit.tasks import TaskBook
 from mainspring.stores.memory import MemoryStore
-from mainspring.stores.memory_projections import ProjectionTables
-from mainspring.stores.memory_tables import Instance, Output, cancels
-from mainspring.stores.memory_tasks import MemoryTasks
+from mainspring.stores.memory.projections import ProjectionTables
+from mainspring.stores.memory.tables import Output, Tables
 from tests.proof.simulation.database import Database
 from tests.proof.simulation.planting import Plants
 from tests.proof.simulation.store import FaultyStore
@@ -32,13 +35,13 @@ plant = STORE_PLANTS.plant
 
 @plant("the id of a message is never looked up")
 def deduplication_off(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(MemoryStore, "_duplicate", lambda *_: None)
-    patch.setattr(Instance, "known", lambda *_, **__: None)
+    patch.setattr(Judge, "_duplicate", lambda *_: None)
+    patch.setattr(Judge, "_message", lambda *_, **__: None)
 
 
 @plant("the same id with another body counts as the same message")
 def any_body_is_the_same(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(memory, "same_message", lambda *_: True)
+    patch.setattr(judge, "same_message", lambda *_: True)
 
 
 # ---- fencing and order
@@ -46,73 +49,75 @@ def any_body_is_the_same(patch: pytest.MonkeyPatch) -> None:
 
 @plant("whoever settles an output need not hold it")
 def lease_not_fenced(patch: pytest.MonkeyPatch) -> None:
-    refusal = MemoryStore._refusal
+    commit = MemoryStore._commit
 
-    def unfenced(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
+    def unfenced(self: MemoryStore, worker: int, unit: Unit, void: set[Name]) -> Outcome:
         for key in (*unit.settles, *(retry.output for retry in unit.retries)):
-            if key in self._outbox:
-                self._outbox[key].owner = worker
-        return refusal(self, worker, unit, void)
+            if key in self._tables.outbox:
+                self._tables.outbox[key].owner = worker
+        return commit(self, worker, unit, void)
 
-    patch.setattr(MemoryStore, "_refusal", unfenced)
+    patch.setattr(MemoryStore, "_commit", unfenced)
 
 
 @plant("an output that was settled already can be settled again")
 def settled_twice(patch: pytest.MonkeyPatch) -> None:
-    refusal, drop = MemoryStore._refusal, MemoryStore._drop_output
+    commit = MemoryStore._commit
 
-    def lenient(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
-        there = tuple(key for key in unit.settles if key in self._outbox and self._outbox[key].owner == worker)
-        return refusal(self, worker, replace(unit, settles=there), void)
+    def lenient(self: MemoryStore, worker: int, unit: Unit, void: set[Name]) -> Outcome:
+        outbox = self._tables.outbox
+        there = tuple(key for key in unit.settles if key in outbox and outbox[key].owner == worker)
+        return commit(self, worker, replace(unit, settles=there), void)
 
-    def drop_if_there(self: MemoryStore, key: OutputKey) -> Output:
-        return drop(self, key) if key in self._outbox else cast("Any", None)
-
-    patch.setattr(MemoryStore, "_refusal", lenient)
-    patch.setattr(MemoryStore, "_drop_output", drop_if_there)
+    patch.setattr(MemoryStore, "_commit", lenient)
 
 
 @plant("a step is committed whatever version the instance has")
 def version_not_checked(patch: pytest.MonkeyPatch) -> None:
-    refusal = MemoryStore._refusal
+    refusal = Judge._refusal
 
-    def blind(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
-        found = refusal(self, worker, unit, void)
+    def blind(self: Judge[Any], worker: int, unit: Unit, known: Any) -> Any:
+        found = refusal(self, worker, unit, known)
         return None if isinstance(found, Conflict) and found.reason == "version" else found
 
-    patch.setattr(MemoryStore, "_refusal", blind)
+    def wherever(self: Judge[Any], unit: Unit, known: Any) -> None:
+        self._changes.events += [(known.key, event) for event in unit.events]
+        known.version += len(unit.events)
+
+    patch.setattr(Judge, "_refusal", blind)
+    patch.setattr(Judge, "_append", wherever)
 
 
 @plant("an input is stepped although others wait before it")
 def inbox_jumped(patch: pytest.MonkeyPatch) -> None:
-    refusal = MemoryStore._refusal
+    refusal = Judge._refusal
 
-    def unordered(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
-        return refusal(self, worker, replace(unit, direct=False), void)
+    def unordered(self: Judge[Any], worker: int, unit: Unit, known: Any) -> Any:
+        return refusal(self, worker, replace(unit, direct=False), known)
 
-    patch.setattr(MemoryStore, "_refusal", unordered)
+    patch.setattr(Judge, "_refusal", unordered)
 
 
 @plant("of the inputs of an instance, the last one is claimed first, and taken before its turn")
 def last_in_first_out(patch: pytest.MonkeyPatch) -> None:
-    steppable, refusal = MemoryStore._steppable, MemoryStore._refusal
+    steppable, refusal = MemoryStore._steppable, Judge._refusal
 
     def backwards(self: MemoryStore, worker: int, workflows: Sequence[str], leaves: Leaves) -> Any:
         return reversed(list(steppable(self, worker, workflows, leaves)))
 
-    def whatever_waits(self: MemoryStore, worker: int, unit: Unit, void: set[Ref]) -> Any:
-        refused = refusal(self, worker, unit, void)
-        waits = unit.takes in self._at(Ref(unit.workflow, unit.instance)).inbox
+    def whatever_waits(self: Judge[Any], worker: int, unit: Unit, known: Any) -> Any:
+        refused = refusal(self, worker, unit, known)
+        waits = unit.takes is not None and self._waits(known, unit.takes)
         return None if waits and refused == Conflict("inbox") else refused
 
     patch.setattr(MemoryStore, "_steppable", backwards)
-    patch.setattr(MemoryStore, "_refusal", whatever_waits)
+    patch.setattr(Judge, "_refusal", whatever_waits)
 
 
 @plant("what a dead worker held stays its own")
 def nothing_relieved(patch: pytest.MonkeyPatch) -> None:
     async def only_forget(self: MemoryStore, worker: int) -> None:
-        self._workers.pop(worker, None)
+        self._tables.workers.pop(worker, None)
 
     patch.setattr(MemoryStore, "release_worker", only_forget)
 
@@ -150,8 +155,9 @@ def outbox_after_commit(patch: pytest.MonkeyPatch) -> None:
         for ref, key, rows in late:
             for row in rows:
                 due_us = self.now_us() + row.after_us if row.at_us is None else row.at_us
-                owner = self._owner(worker, claimed=row.claimed)
-                self._put_output(OutputKey(key, row.version), Output(ref, row, due_us, owner=owner))
+                owner = worker if row.claimed and worker in self._tables.workers else None
+                self._tables.put_output(OutputKey(key, row.version), Output(ref, row, due_us, owner=owner))
+                self._news.set()
 
     patch.setattr(FaultyStore, "call", in_two)
     patch.setattr(Database, "write_outputs", write_outputs, raising=False)
@@ -174,14 +180,14 @@ def loan_kept_without_result(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a timer is due one microsecond early")
 def timer_early_by_one_tick(patch: pytest.MonkeyPatch) -> None:
-    put = MemoryStore._put_output
+    put = Tables.put_output
 
-    def early(self: MemoryStore, key: OutputKey, output: Output) -> None:
+    def early(self: Tables, key: OutputKey, output: Output) -> None:
         if output.row.kind == "timer":
             output.due_us -= 1
         put(self, key, output)
 
-    patch.setattr(MemoryStore, "_put_output", early)
+    patch.setattr(Tables, "put_output", early)
 
 
 @plant("due times are counted by the worker's own clock")
@@ -200,7 +206,13 @@ def due_by_the_workers_clock(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a cancelled timer stays")
 def timer_not_cancelled(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(memory, "cancels", lambda unit, output: cancels(replace(unit, cancels=()), output))
+    cancel = Changes.cancel
+
+    def only_all(self: Changes[Any], known: Any, keys: Sequence[str], everything: str | None, facts: Any) -> None:
+        cancel(self, known, (), everything, facts)
+        self.fired += [(known, key) for key in keys]
+
+    patch.setattr(Changes, "cancel", only_all)
 
 
 @plant("a timer that fired and waits in the inbox cannot be cancelled any more")
@@ -218,13 +230,13 @@ def fired_timer_not_cancelled(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a task can be answered again and again")
 def task_answered_twice(patch: pytest.MonkeyPatch) -> None:
-    known = Instance.known
+    message = Judge._message
 
-    def forgetful(self: Instance, message_id: str, besides: int | None = None) -> Any:
-        return None if message_id.endswith("/answer") else known(self, message_id, besides)
+    def forgetful(self: Judge[Any], known: Any, message_id: str, besides: int | None = None) -> Any:
+        return None if message_id.endswith("/answer") else message(self, known, message_id, besides)
 
-    patch.setattr(Instance, "known", forgetful)
-    patch.setattr(MemoryTasks, "refusal", lambda *_: None)
+    patch.setattr(Judge, "_message", forgetful)
+    patch.setattr(TaskBook, "refusal", lambda *_: None)
 
 
 @plant("the checkpoint of a projection is moved by whoever comes")

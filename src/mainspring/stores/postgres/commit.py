@@ -11,11 +11,15 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import FaultyUnitError, StoreError, StoreUnreachableError
 from mainspring.port.records import Outcome, Unit
+from mainspring.stores.commit.changes import Changes
+from mainspring.stores.commit.facts import Name
+from mainspring.stores.commit.judge import Judge
+from mainspring.stores.commit.questions import Questions
+from mainspring.stores.postgres import tasks
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.changes import Changes
-from mainspring.stores.postgres.facts import Facts, Name, Questions
+from mainspring.stores.postgres.changes import Writing
+from mainspring.stores.postgres.facts import PostgresFacts, PostgresKnown
 from mainspring.stores.postgres.faults import AGAIN, FAULTY, LOST, translated
-from mainspring.stores.postgres.judge import Judge
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 
 TRIES: Final = 8
@@ -80,18 +84,18 @@ class Committer:
 
     async def _apply(
         self, transaction: Transaction, worker: int, units: Sequence[Unit], void: set[Name], events: int
-    ) -> tuple[list[Outcome], Changes]:
+    ) -> tuple[list[Outcome], Changes[PostgresKnown]]:
         """Apply units inside a transaction that has appended so many events before."""
-        facts = Facts(worker, Questions(units))
+        questions = Questions([(worker, unit) for unit in units], PostgresKnown)
+        facts = PostgresFacts(worker, questions)
         await facts.lock(transaction)
         await facts.ask(transaction)
-        facts.first_position += events
         now_us = self.now_us()
-        changes = Changes(worker, facts.database_us if now_us is None else now_us)
-        outcomes = Judge(worker, facts, changes, void).decide(units)
-        await changes.write(transaction, facts.first_position)
-        if facts.questions.asked:
-            await facts.tasks.write(transaction, changes.now_us)
+        changes: Changes[PostgresKnown] = Changes(facts.database_us if now_us is None else now_us)
+        outcomes = Judge(questions, facts, changes, void).decide()
+        await Writing(transaction, changes, worker, facts.first_position + events).write()
+        if questions.asked:
+            await tasks.write(transaction, facts.tasks)
         return outcomes, changes
 
     async def _unit_by_unit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

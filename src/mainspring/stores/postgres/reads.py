@@ -28,9 +28,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import Tally
 from mainspring.port.workers import WorkerRow
-from mainspring.stores.postgres.session import Row
-from mainspring.stores.postgres.sql import digest, name_of, packed
-from mainspring.stores.rows import (
+from mainspring.stores.commit.rows import (
     check_behind,
     check_complete,
     read_dead_letter,
@@ -39,6 +37,8 @@ from mainspring.stores.rows import (
     read_output,
     read_snapshot,
 )
+from mainspring.stores.postgres.session import Row
+from mainspring.stores.postgres.sql import digest, name_of, packed
 
 Ask: TypeAlias = Callable[..., Awaitable[list[Row]]]
 

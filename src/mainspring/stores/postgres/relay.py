@@ -17,11 +17,11 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 from mainspring.errors import DamagedRecordError
 from mainspring.port.lending import accepting
 from mainspring.port.records import Duplicate, InputRow, Outcome, Relayed, Unit
+from mainspring.stores.commit.rows import posted_letter, read_posted
 from mainspring.stores.postgres.commit import Committer
 from mainspring.stores.postgres.faults import AGAIN, FAULTY
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.transaction import Transaction, Transactions
-from mainspring.stores.rows import posted_letter, read_posted
 
 # The second number of an advisory lock; those of workers are positive.
 RELAYING: Final = -3

@@ -12,10 +12,10 @@ from mainspring.logs import logger
 from mainspring.port.attributes import AttributeFilter
 from mainspring.port.records import InstanceFilter, InstanceRow, OutputClaim
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
+from mainspring.stores.commit.rows import read_output
 from mainspring.stores.postgres.reads import LAST_KEY, Ask
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import NEWEST, packed
-from mainspring.stores.rows import read_output
 
 _log = logger(__name__)
 

@@ -9,10 +9,10 @@ from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
+from mainspring.stores.commit.rows import read_input, read_output
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.sql import name_of
 from mainspring.stores.postgres.transaction import Transaction
-from mainspring.stores.rows import read_input, read_output
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
 NOBODY = 0

@@ -1,40 +1,28 @@
-"""The change phase: what a segment's units do, collected and written in one statement per table."""
+"""Writes what a batch has changed, in one statement per table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import apsw
 from msgspec.structs import astuple
 
-from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE, Attempt
-from mainspring.port.attributes import AttributeRow
-from mainspring.port.records import (
-    ARMED,
-    ENDED,
-    DeadLetter,
-    InputRow,
-    OutputRow,
-    Remembered,
-    Retry,
-    Snapshot,
-    Unit,
-)
-from mainspring.port.store import SOON_US
-from mainspring.port.trimming import trim_after
-from mainspring.stores.rows import (
+from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE
+from mainspring.port.records import ENDED
+from mainspring.stores.commit.changes import Born, Changes
+from mainspring.stores.commit.facts import Known, OutputFact, Spot
+from mainspring.stores.commit.rows import (
     born_checksum,
     dead_letter_values,
+    event_values,
     input_values,
     moved_checksum,
     output_checksum,
     snapshot_values,
-    unhandled,
 )
-from mainspring.stores.sqlite.facts import Known, Name, Spot
+from mainspring.stores.sqlite import tasks
+from mainspring.stores.sqlite.facts import SqliteFacts
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, scalar
-from mainspring.stores.sqlite.tasks import TaskChanges
 
 # No row has it.
 NO_CHECKSUM: Final = -1
@@ -49,236 +37,141 @@ _ATTRIBUTES: Final = Ladder(QUERIES["insert_attributes"])
 _ATTEMPTS: Final = Ladder(QUERIES["replace_attempts"])
 _SNAPSHOTS: Final = Ladder(QUERIES["replace_snapshots"])
 
-# Places in an outbox row.
-KIND, KEY, OWNER = 2, 6, 7
+
+def write(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFacts) -> None:
+    """Write it all, in the order that `Changes` asks for."""
+    _take_away(connection, changes, facts)
+    _write_instances(connection, changes)
+    _EVENTS.insert(connection, _flat(event_values(*event) for event in changes.events))
+    _OUTPUTS.insert(connection, _flat(map(_output_row, changes.outputs.values())))
+    _write_inputs(connection, changes, facts)
+    _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(letter, _row(of)) for letter, of in changes.dead_letters))
+    _SNAPSHOTS.insert(connection, _flat(snapshot_values(*kept) for kept in changes.snapshots.items()))
+    tasks.write(connection, facts.tasks)
+    if changes.attempts:
+        _ATTEMPTS.insert(connection, _flat(astuple(attempt) for attempt in changes.attempts))
+        instances = packed([*{attempt.instance for attempt in changes.attempts}])
+        change(connection, "forget_attempts", instances, ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE)
+    if changes.attributes:
+        change(connection, "delete_attributes", packed(list(changes.attributes)))
+        _ATTRIBUTES.insert(
+            connection, _flat((k, *astuple(row)) for k, rows in changes.attributes.items() for row in rows)
+        )
+    if changes.results:
+        change(connection, "sweep_results", changes.now_us)
+        _RESULTS.insert(connection, _flat(astuple(result) for result in changes.results.values()))
+    for key, (after, version) in changes.trimmed.items():
+        change(connection, "trim_events", key, after, version)
 
 
-class Changes:
-    """Rows to be written. `news` says that there is work now which nobody holds.
+def _take_away(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFacts) -> None:
+    for query, values in (
+        ("delete_outputs", list(changes.settled)),
+        ("cancel_keys", changes.cancelled_keys),
+        ("cancel_timers", changes.cancelled["timers"]),
+        ("cancel_unclaimed", changes.cancelled["unclaimed"]),
+        ("cancel_forward", changes.cancelled["forward"]),
+        ("retry_outputs", [_retried_row(spot, retry, facts.outputs[spot]) for spot, retry in changes.retried.items()]),
+        ("delete_inputs", [position for _, position in changes.consumed]),
+        # While nothing waits, no timer that has fired does.
+        ("cancel_fired", [(*known.name, key) for known, key in changes.fired] if facts.inbox_has_rows else ()),
+        ("delete_dead_letters", changes.discarded),
+        ("delete_handled", changes.handled),
+    ):
+        if values:
+            change(connection, query, packed(values))
 
-    >>> Changes(0).news
-    False
+
+def _write_inputs(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFacts) -> None:
+    """Write what was accepted and what was given back, and park what waits for a suspended instance.
+
+    Behind the instances: it is their new status that counts.
     """
+    receivers = [known for known in changes.receivers.values() if known.accepted]
+    inputs = [accepted for known in receivers for accepted in (known.accepted or {}).values()]
+    written = sorted((*inputs, *changes.dropped), key=_position)
+    _INPUTS.insert(connection, _flat(input_values(*accepted) for accepted in written))
+    if changes.dropped:
+        # Written all the same: the table knows by its rows which positions were given away.
+        change(connection, "delete_inputs", packed([_position(dropped) for dropped in changes.dropped]))
+    if changes.released:
+        change(connection, "release_inputs", packed([(position, worker) for _, position, worker in changes.released]))
+    if receivers:
+        change(connection, "park_inputs", packed([known.name for known in receivers]), min(map(_position, inputs)))
+    moved = [*changes.begun, *changes.moved]
+    if suspended := [known.name for known in moved if known.status == "suspended"]:
+        change(connection, "park_inputs", packed(suspended), 0)
+    if facts.inbox_is_parked and (others := [known.name for known in moved if known.status != "suspended"]):
+        change(connection, "unpark_inputs", packed(others))
+        changes.news = changes.news or bool(connection.changes())
 
-    def __init__(self, now_us: int, *, inbox_is_parked: bool = False) -> None:
-        self.now_us = now_us
-        self._inbox_is_parked = inbox_is_parked
-        self.news = False
-        self.begun: list[Known] = []
-        self.moved: list[Known] = []
-        self.events: list[Any] = []
-        self.outputs: dict[Spot, tuple[Any, ...]] = {}
-        self.settled: set[Spot] = set()
-        self.retried: dict[Spot, tuple[int, int, int, int, str | None, int]] = {}
-        self._cancelled_keys: list[tuple[int, str]] = []
-        self._cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": [], "forward": []}
-        self._fired: list[tuple[str, str, str | None]] = []
-        self.consumed: set[int] = set()
-        self._released: list[tuple[int, int]] = []
-        self._inputs: list[Any] = []
-        self._receivers: set[Name] = set()
-        self._first_position = 0
-        self.discarded: list[int] = []
-        self._handled: list[tuple[str, str, int]] = []
-        self._dead_letters: list[tuple[Any, ...]] = []
-        self._results: dict[str, tuple[Any, ...]] = {}
-        self._snapshots: dict[int, tuple[Any, ...]] = {}
-        self.renewed: set[Known] = set()
-        self._trimmed: dict[int, tuple[int, int]] = {}
-        self.tasks = TaskChanges()
-        self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
-        self.attempts: list[Attempt] = []
 
-    def output(self, key: int, row: OutputRow, owner: int | None) -> None:
-        due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
-        self.outputs[key, row.version] = (
-            key,
-            row.version,
-            row.kind,
-            row.destination,
-            due_us,
-            row.priority,
-            row.key,
-            owner,
-            0,
-            None,
-            output_checksum(key, row.version, row.kind, row.destination, due_us, row.priority, row.key, 0),
+def _write_instances(connection: apsw.Connection, changes: Changes[Known]) -> None:
+    begun: list[Any] = []
+    now_us = changes.now_us
+    if ended := [(i.key, i.workflow) for i in (*changes.begun, *changes.moved) if i.status in ENDED]:
+        change(connection, "insert_endings", packed(ended), now_us)
+    for i in changes.begun:
+        begun += (
+            i.key,
+            i.workflow,
+            i.id,
+            i.version,
+            i.status,
+            i.state,
+            i.error,
+            i.definition_version,
+            i.context,
+            now_us,
+            now_us,
+            i.context_version,
+            born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, now_us),
+            moved_checksum(i.key, i.version, i.status, i.state, i.error, now_us),
         )
-        if owner is None:
-            self._tell(due_us)
-
-    def trim(self, key: int, unit: Unit) -> None:
-        """Remove what a unit leaves behind; several units of a batch together, from where the first one looks."""
-        known = self._trimmed.get(key)
-        after = trim_after(unit)
-        self._trimmed[key] = after if known is None else min(after, known[0]), unit.expected_version or 0
-
-    def _tell(self, due_us: int) -> None:
-        if due_us - self.now_us < SOON_US:
-            self.news = True
-
-    def settle(self, spot: Spot) -> tuple[Any, ...] | None:
-        """Remove an output. Return its row if it is so new that it is not in the database yet."""
-        born = self.outputs.pop(spot, None)
-        if born is None:
-            self.settled.add(spot)
-        return born
-
-    def retry(self, retry: Retry, row: Sequence[Any], *, damaged: bool) -> None:
-        """Let an output be due later. `row` is what the outbox says of it; nothing if it is not there yet."""
-        spot = (retry.output.instance, retry.output.version)
-        due_us = retry.due_us(self.now_us)
-        if not retry.after_us:
-            self.news = True  # else whoever gives it back knows when it is due, and others look by themselves
-        born = self.outputs.get(spot)
-        kind, destination, priority, key = row if born is None else (*born[2:4], *born[5:7])
-        # What is damaged must stay so: a new checksum over it would have it believed.
-        checksum = (
-            NO_CHECKSUM if damaged else output_checksum(*spot, kind, destination, due_us, priority, key, retry.attempts)
-        )
-        if born is not None:
-            self.outputs[spot] = (*born[:4], due_us, *born[5:7], None, retry.attempts, retry.error, checksum)
-        else:
-            self.retried[spot] = (*spot, due_us, retry.attempts, retry.error, checksum)
-
-    def cancel(self, known: Known, keys: Sequence[str], everything: str | None) -> None:
-        """Remove timers, or all that nobody holds, both from the database and from what is new."""
-        for version in range(known.since + 1, known.version + 1) if known.moved else ():
-            row = self.outputs.get((known.key, version))
-            if row is not None and _cancelled(row, keys, everything):
-                del self.outputs[known.key, version]
-        name: Name = (known.workflow, known.id)
-        self._fired += [(*name, key) for key in keys]
-        if everything in ("timers", "forward"):
-            self._fired.append((*name, None))
-        if known.key:
-            self._cancelled_keys += [(known.key, key) for key in keys]
-            if everything is not None:
-                self._cancelled[everything].append(known.key)
-
-    def release(self, positions: Sequence[int], worker: int) -> None:
-        self._released += [(position, worker) for position in positions]
-        self.news = True
-
-    def accept(self, position: int, row: InputRow, owner: int | None) -> None:
-        self._inputs += input_values(position, row, owner)
-        self._receivers.add((row.workflow, row.instance))
-        self._first_position = self._first_position or position
-        if owner is None:
-            self.news = True
-
-    def discard(self, ids: Sequence[int]) -> None:
-        self.discarded += ids
-
-    def bury(self, letter: DeadLetter, output: Sequence[Any] | None) -> None:
-        self._dead_letters.append(dead_letter_values(letter, output))
-
-    def handle(self, unit: Unit) -> None:
-        self._handled += [(unit.workflow, unit.instance, version) for version in unit.handles]
-        self._dead_letters = unhandled(self._dead_letters, unit)
-
-    def remember(self, result: Remembered) -> None:
-        self._results[result.key] = (result.key, result.type, result.type_version, result.body, result.expires_us)
-
-    def keep(self, key: int, snapshot: Snapshot) -> None:
-        self._snapshots[key] = snapshot_values(key, snapshot)
-
-    def write(self, connection: apsw.Connection) -> None:
-        """Write it all. What is taken away goes first: a timer cancelled and set anew in one step must stay."""
-        for query, values in (
-            ("retry_outputs", list(self.retried.values())),
-            ("delete_outputs", list(self.settled)),
-            ("cancel_keys", self._cancelled_keys),
-            ("cancel_timers", self._cancelled["timers"]),
-            ("cancel_unclaimed", self._cancelled["unclaimed"]),
-            ("cancel_forward", self._cancelled["forward"]),
-            ("delete_inputs", list(self.consumed)),
-            ("cancel_fired", self._fired),
-            ("delete_dead_letters", self.discarded),
-            ("delete_handled", self._handled),
-        ):
-            if values:
-                change(connection, query, packed(values))
-        self._write_instances(connection)
-        _EVENTS.insert(connection, self.events)
-        _OUTPUTS.insert(connection, _flat(self.outputs.values()))
-        self._write_inputs(connection)
-        _DEAD_LETTERS.insert(connection, _flat(self._dead_letters))
-        _SNAPSHOTS.insert(connection, _flat(self._snapshots.values()))
-        self.tasks.write(connection, self.now_us)
-        if self.attempts:
-            _ATTEMPTS.insert(connection, _flat(astuple(attempt) for attempt in self.attempts))
-            instances = packed([*{attempt.instance for attempt in self.attempts}])
-            change(connection, "forget_attempts", instances, ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE)
-        if self.attributes:
-            change(connection, "delete_attributes", packed(list(self.attributes)))
-            _ATTRIBUTES.insert(
-                connection, _flat((k, *astuple(row)) for k, rows in self.attributes.items() for row in rows)
-            )
-        if self._results:
-            change(connection, "sweep_results", self.now_us)
-            _RESULTS.insert(connection, _flat(self._results.values()))
-        # Last, for it is what is left in the outbox and among the dead letters that counts.
-        for key, (after, version) in self._trimmed.items():
-            change(connection, "trim_events", key, after, version)
-
-    def _write_inputs(self, connection: apsw.Connection) -> None:
-        """Write what was accepted and what was given back, and park what waits for a suspended instance.
-
-        After the instances: it is their new status that counts.
-        """
-        _INPUTS.insert(connection, self._inputs)
-        if self._released:
-            change(connection, "release_inputs", packed(self._released))
-        if self._receivers:
-            change(connection, "park_inputs", packed(list(self._receivers)), self._first_position)
-        moved = [*self.begun, *self.moved]
-        if suspended := [(i.workflow, i.id) for i in moved if i.status == "suspended"]:
-            change(connection, "park_inputs", packed(suspended), 0)
-        if self._inbox_is_parked and (others := [(i.workflow, i.id) for i in moved if i.status != "suspended"]):
-            change(connection, "unpark_inputs", packed(others))
-
-    def _write_instances(self, connection: apsw.Connection) -> None:
-        begun: list[Any] = []
-        now_us = self.now_us
-        if ended := [(i.key, i.workflow) for i in (*self.begun, *self.moved) if i.status in ENDED]:
-            change(connection, "insert_endings", packed(ended), now_us)
-        for i in self.begun:
-            begun += (
+    _INSTANCES.insert(connection, begun)
+    if changes.moved:
+        moved = [
+            (
                 i.key,
-                i.workflow,
-                i.id,
                 i.version,
                 i.status,
                 i.state,
                 i.error,
-                i.definition_version,
-                i.context,
-                now_us,
-                now_us,
                 i.context_version,
-                born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, now_us),
                 moved_checksum(i.key, i.version, i.status, i.state, i.error, now_us),
             )
-        _INSTANCES.insert(connection, begun)
-        if self.moved:
-            moved = [
-                (
-                    i.key,
-                    i.version,
-                    i.status,
-                    i.state,
-                    i.error,
-                    i.context_version,
-                    moved_checksum(i.key, i.version, i.status, i.state, i.error, now_us),
-                )
-                for i in self.moved
-            ]
-            change(connection, "update_instances", packed(moved), now_us)
-        for i in self.renewed:
-            created_us = scalar(connection, "created", i.key)
-            checksum = born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, created_us)
-            change(connection, "renew_instance", i.key, i.definition_version, i.context, checksum)
+            for i in changes.moved
+        ]
+        change(connection, "update_instances", packed(moved), now_us)
+    for i in changes.renewed:
+        created_us = scalar(connection, "created", i.key)
+        checksum = born_checksum(i.key, i.workflow, i.id, i.definition_version, i.context, created_us)
+        change(connection, "renew_instance", i.key, i.definition_version, i.context, checksum)
+
+
+def _output_row(o: Born) -> tuple[Any, ...]:
+    spot = (o.instance, o.version)
+    checksum = output_checksum(*spot, o.kind, o.destination, o.due_us, o.priority, o.key, o.attempts)
+    return (*spot, o.kind, o.destination, o.due_us, o.priority, o.key, o.owner, o.attempts, o.error, checksum)
+
+
+def _retried_row(spot: Spot, retry: tuple[int, int, str | None], fact: OutputFact) -> tuple[Any, ...]:
+    due_us, attempts, error = retry
+    # What is damaged must stay so: a new checksum over it would have it believed.
+    checksum = NO_CHECKSUM
+    if not fact.damaged:
+        row = (fact.kind or "", fact.destination or "", due_us, fact.priority or 0, fact.key, attempts)
+        checksum = output_checksum(*spot, *row)
+    return (*spot, due_us, attempts, error, checksum)
+
+
+def _row(output: Born | OutputFact | None) -> tuple[Any, ...] | None:
+    """Return what a dead letter keeps of the output that it was."""
+    return None if output is None else (output.kind, output.destination, output.priority, output.key)
+
+
+def _position(accepted: tuple[int, Any, Any]) -> int:
+    return accepted[0]
 
 
 def _flat(rows: Any) -> list[Any]:
@@ -286,13 +179,3 @@ def _flat(rows: Any) -> list[Any]:
     for row in rows:
         flat += row
     return flat
-
-
-def _cancelled(row: tuple[Any, ...], keys: Sequence[str], everything: str | None) -> bool:
-    if everything in ("timers", "forward") and row[KIND] == "timer":
-        return True
-    if everything == "forward" and row[OWNER] is None and row[KEY] == ARMED:
-        return True
-    if everything == "unclaimed" and row[OWNER] is None:
-        return True
-    return row[KEY] in keys

@@ -13,7 +13,7 @@ import apsw
 
 from mainspring.errors import DamagedRecordError, DamagedStoreError
 from mainspring.port.findings import Finding, note, problem
-from mainspring.stores.rows import read_dead_letter, read_event, read_input, read_instance, read_snapshot
+from mainspring.stores.commit.rows import read_dead_letter, read_event, read_input, read_instance, read_snapshot
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.outputs import check_output
 from mainspring.stores.sqlite.sql import QUERIES, execute

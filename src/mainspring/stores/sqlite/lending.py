@@ -22,7 +22,7 @@ from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
-from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.projections import advance
 from mainspring.stores.sqlite.sql import execute
 from mainspring.stores.sqlite.threads import Answer, deliver

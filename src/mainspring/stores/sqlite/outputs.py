@@ -7,8 +7,8 @@ from typing import Any
 
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import OutputClaim
-from mainspring.stores.rows import output_checksum, read_output
-from mainspring.stores.sqlite.facts import Spot
+from mainspring.stores.commit.facts import Spot
+from mainspring.stores.commit.rows import output_checksum, read_output
 
 
 def check_output(row: Sequence[Any]) -> None:

@@ -16,9 +16,9 @@ SELECT 1, j.value ->> 0, NULL, NULL, NULL
 FROM json_each(?2) AS j LEFT JOIN instances AS i ON i.key = j.value ->> 0
 WHERE i.version IS NOT j.value ->> 1 OR i.id IS NOT j.value ->> 3 OR i.workflow IS NOT j.value ->> 2
     OR i.purged_us IS NOT NULL
--- 2: of [instance, version, worker], the outputs that are not this worker's, or not there.
+-- 2: of [instance, version, worker], the outputs that are not this worker's, with who holds them, or not there.
 UNION ALL
-SELECT 2, j.value ->> 0, j.value ->> 1, j.value ->> 2, NULL
+SELECT 2, j.value ->> 0, j.value ->> 1, o.owner, o.kind
 FROM json_each(?3) AS j LEFT JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1
 WHERE o.owner IS NOT j.value ->> 2
 -- 3: of [instance, message_id], the inputs that are in their stream already.
@@ -42,7 +42,7 @@ SELECT coalesce(max(key), 0) FROM instances;
 
 -- name: output_rows
 -- Of [instance, version]: the outbox rows of those that are there.
-SELECT o.instance, o.version, o.checksum, o.due_us, o.attempts, o.kind, o.destination, o.priority, o.key
+SELECT o.instance, o.version, o.owner, o.checksum, o.due_us, o.attempts, o.kind, o.destination, o.priority, o.key
 FROM json_each(?1) AS j CROSS JOIN outbox AS o ON o.instance = j.value ->> 0 AND o.version = j.value ->> 1;
 
 -- name: taken_messages
@@ -66,28 +66,35 @@ FROM json_each(?1) AS j
 CROSS JOIN inbox AS b INDEXED BY inbox_by_message
 ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.message_id = j.value ->> 2;
 
--- name: not_waiting
--- Of [position, workflow, instance]: those where this instance has no input.
-SELECT j.value ->> 0, j.value ->> 1, j.value ->> 2
-FROM json_each(?1) AS j LEFT JOIN inbox AS b ON b.position = j.value ->> 0
-WHERE b.instance IS NOT j.value ->> 2 OR b.workflow IS NOT j.value ->> 1;
+-- name: inputs_at
+-- Of [position, workflow, instance]: those where this instance has an input, with its timer key and who holds it.
+SELECT b.position, b.workflow, b.instance, b.timer_key, b.owner
+FROM json_each(?1) AS j CROSS JOIN inbox AS b ON b.position = j.value ->> 0
+WHERE b.instance = j.value ->> 2 AND b.workflow = j.value ->> 1;
 
 -- name: left_behind
 -- Of [position, workflow, instance]: the instances that have inputs before the last of these which are not among them,
--- with the first of those.
+-- with the first of those, by timer key.
 WITH asked AS (SELECT value ->> 0 AS position, value ->> 1 AS workflow, value ->> 2 AS instance FROM json_each(?1)),
 lasts AS (SELECT workflow, instance, max(position) AS last FROM asked GROUP BY workflow, instance)
-SELECT l.workflow, l.instance, min(b.position)
+SELECT l.workflow, l.instance, b.timer_key, min(b.position)
 FROM lasts AS l CROSS JOIN inbox AS b INDEXED BY inbox_by_instance
 ON b.workflow = l.workflow AND b.instance = l.instance AND b.position < l.last
 WHERE (b.position, b.workflow, b.instance) NOT IN (SELECT position, workflow, instance FROM asked)
-GROUP BY l.workflow, l.instance;
+GROUP BY l.workflow, l.instance, b.timer_key;
 
 -- name: with_waiting_inputs
 -- Of [workflow, instance]: those that inputs wait for.
 SELECT j.value ->> 0, j.value ->> 1
 FROM json_each(?1) AS j
 WHERE EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1);
+
+-- name: waiting_inputs
+-- Of [workflow, instance]: how many inputs wait for those, by timer key.
+SELECT b.workflow, b.instance, b.timer_key, count(*)
+FROM json_each(?1) AS j
+CROSS JOIN inbox AS b INDEXED BY inbox_by_instance ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1
+GROUP BY b.workflow, b.instance, b.timer_key;
 
 -- name: with_inputs_of_others
 -- Of [workflow, instance, worker]: those for which inputs wait that this worker does not hold.
@@ -97,6 +104,14 @@ WHERE EXISTS (
     SELECT 1 FROM inbox AS b
     WHERE b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1 AND b.owner IS NOT j.value ->> 2
 );
+
+-- name: inputs_of_others
+-- Of [workflow, instance, worker]: how many inputs wait that this worker does not hold, by timer key.
+SELECT b.workflow, b.instance, j.value ->> 2, b.timer_key, count(*)
+FROM json_each(?1) AS j
+CROSS JOIN inbox AS b INDEXED BY inbox_by_instance ON b.workflow = j.value ->> 0 AND b.instance = j.value ->> 1
+WHERE b.owner IS NOT j.value ->> 2
+GROUP BY b.workflow, b.instance, j.value ->> 2, b.timer_key;
 
 -- name: last_number
 -- The last number that a table with AUTOINCREMENT gave away.

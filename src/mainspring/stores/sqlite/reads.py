@@ -30,7 +30,7 @@ from mainspring.port.records import (
 from mainspring.port.store import Tally
 from mainspring.port.suspects import Suspect
 from mainspring.port.workers import WorkerRow
-from mainspring.stores.rows import (
+from mainspring.stores.commit.rows import (
     check_behind,
     check_complete,
     read_dead_letter,

@@ -13,7 +13,7 @@ from mainspring.logs import logger
 from mainspring.port.attributes import AttributeFilter
 from mainspring.port.records import InstanceFilter, InstanceRow, OutputClaim
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found, prefix_end
-from mainspring.stores.rows import read_instance
+from mainspring.stores.commit.rows import read_instance
 from mainspring.stores.sqlite.outputs import checked_output
 from mainspring.stores.sqlite.sql import NEWEST, QUERIES, execute, packed, rows, savepoint, scalar
 

@@ -10,66 +10,31 @@ import apsw
 from mainspring.port.pages import Page
 from mainspring.port.records import Ref
 from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, TaskWork, handed
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, handed
+from mainspring.stores.commit.task_rows import changed_values, new_values, read_task
+from mainspring.stores.commit.tasks import TaskBook
 from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, rows
-from mainspring.stores.task_rows import read_task, task_values
 
 _TASKS: Final = Ladder(QUERIES["insert_tasks"])
 
 
-class TaskChanges:
-    """What the units of a segment do to tasks; of one instance, one unit at most."""
-
-    def __init__(self) -> None:
-        self._answered: list[tuple[int, int, str, str]] = []
-        self._closed: list[tuple[int, str | None]] = []
-        self._opened: list[tuple[int, TaskWork]] = []
-        self._reopened: list[tuple[int, int]] = []
-
-    def add(self, key: int, work: TaskWork) -> None:
-        """Take in what a unit does to the tasks of the instance with this key."""
-        if work.answer is not None:
-            self._answered.append((key, work.answer.version, work.answer.actor, work.answer.type))
-        self._closed += [(key, None)] if work.close_all else [(key, task) for task in work.closes]
-        if work.opens:
-            self._opened.append((key, work))
-        if work.reopens is not None:
-            self._reopened.append((key, work.reopens))
-
-    def write(self, connection: apsw.Connection, now_us: int) -> None:
-        """Write it: a task that is closed and asked anew in one step must stay."""
-        if self._answered:
-            change(connection, "answer_tasks", packed(self._answered), now_us)
-        if self._closed:
-            change(connection, "close_tasks", packed(self._closed), now_us)
-        if self._reopened:
-            change(connection, "reopen_tasks", packed(self._reopened))
-        opened: list[Any] = []
-        for key, work in self._opened:
-            for task in work.opens:
-                opened += (*task_values(key, task, now_us), "open")
-        _TASKS.insert(connection, opened)
+def read(connection: apsw.Connection, book: TaskBook, asked: Sequence[tuple[int, int]]) -> None:
+    """Read the tasks of instances that are open, and those of the versions that are named, of key and version."""
+    for key, *row in rows(connection, "tasks_of", packed(sorted(set(asked)))):
+        book.put(key, read_task(row))
 
 
-def found(connection: apsw.Connection, spots: Sequence[tuple[str, str, int]]) -> dict[tuple[str, str, int], TaskRow]:
-    """Return the tasks that are there, of workflow, id and version."""
-    tasks = [read_task(row) for row in rows(connection, "tasks_by_name", packed(spots))]
-    return {(task.workflow, task.instance, task.version): task for task in tasks}
-
-
-def open_of(connection: apsw.Connection, names: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[TaskRow]]:
-    """Return the open tasks of instances, each of workflow and id."""
-    found: dict[tuple[str, str], list[TaskRow]] = {}
-    for row in rows(connection, "open_tasks_by_name", packed(names)):
-        task = read_task(row)
-        found.setdefault((task.workflow, task.instance), []).append(task)
-    return found
+def write(connection: apsw.Connection, book: TaskBook) -> None:
+    """Write what became of tasks, and new ones."""
+    if changed := [changed_values(*task) for task in book.changed()]:
+        change(connection, "end_tasks", packed(changed))
+    _TASKS.insert(connection, [value for task in book.opened() for value in new_values(*task)])
 
 
 def get(connection: apsw.Connection, ref: Ref, version: int) -> TaskRow | None:
     """Return one task, whatever became of it."""
-    spot = (ref.workflow, ref.id, version)
-    return found(connection, [spot]).get(spot)
+    found = rows(connection, "task", ref.workflow, ref.id, version)
+    return read_task(found[0]) if found else None
 
 
 def listed(connection: apsw.Connection, where: TaskFilter, limit: int, after: TaskSpot | None) -> list[TaskRow]:

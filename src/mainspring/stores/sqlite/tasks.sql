@@ -3,54 +3,42 @@
 -- name: insert_tasks
 -- New ones.
 INSERT INTO tasks (
-    instance, version, key, title, answers, opened_us, role, person, excludes, reject, data, due_us, status
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    instance, version, key, title, answers, opened_us, role, person, excludes, reject, data, due_us, status,
+    answered_by, answer_type, ended_us
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: answer_tasks
--- Of [instance, version, actor, type]: answered.
-UPDATE tasks SET status = 'answered', answered_by = a.actor, answer_type = a.type,
-    ended_us = max(?2, coalesce(ended_us + 1, ?2))
+-- name: end_tasks
+-- Of [instance, version, status, actor, type, ended_us]: answered, closed, or open again.
+UPDATE tasks SET status = e.status, answered_by = e.actor, answer_type = e.type, ended_us = e.ended_us
 FROM (
-    SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS actor, value ->> 3 AS type
+    SELECT value ->> 0 AS instance, value ->> 1 AS version, value ->> 2 AS status, value ->> 3 AS actor,
+        value ->> 4 AS type, value ->> 5 AS ended_us
     FROM json_each(?1)
-) AS a
-WHERE tasks.instance = a.instance AND tasks.version = a.version;
-
--- name: close_tasks
--- Of [instance, key]: those that are open. No key: all of the instance's.
-UPDATE tasks SET status = 'closed', ended_us = ?2
-WHERE status = 'open' AND (instance, version) IN (
-    SELECT t.instance, t.version
-    FROM json_each(?1) AS j
-    CROSS JOIN tasks AS t ON t.instance = j.value ->> 0 AND (j.value ->> 1 IS NULL OR t.key = j.value ->> 1)
-);
-
--- name: reopen_tasks
--- Of [instance, version]: those that were answered are open again.
-UPDATE tasks SET status = 'open', answered_by = NULL, answer_type = NULL
-WHERE status = 'answered' AND (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
+) AS e
+WHERE tasks.instance = e.instance AND tasks.version = e.version;
 
 -- name: delete_tasks
 -- Of instances: purged with them.
 DELETE FROM tasks WHERE instance IN (SELECT value FROM json_each(?1));
 
--- name: tasks_by_name
--- Of [workflow, id, version]: those that are there.
+-- name: task
+-- One, whatever became of it.
 SELECT
     i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
     t.due_us, t.status, t.claimed_by, t.claimed_us, t.answered_by, t.answer_type, t.ended_us, i.context
-FROM json_each(?1) AS j
-CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
-CROSS JOIN tasks AS t ON t.instance = i.key AND t.version = j.value ->> 2;
+FROM instances AS i CROSS JOIN tasks AS t ON t.instance = i.key AND t.version = ?3
+WHERE i.workflow = ?1 AND i.id = ?2;
 
--- name: open_tasks_by_name
--- Of [workflow, id]: all that are open.
+-- name: tasks_of
+-- Of [instance, version]: the task of that version, and all of the instance that are open.
 SELECT
+    t.instance,
     i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
     t.due_us, t.status, t.claimed_by, t.claimed_us, t.answered_by, t.answer_type, t.ended_us, i.context
 FROM json_each(?1) AS j
-CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1
-CROSS JOIN tasks AS t ON t.instance = i.key AND +t.status = 'open';
+CROSS JOIN tasks AS t ON t.instance = j.value ->> 0 AND (t.version = j.value ->> 1 OR +t.status = 'open')
+CROSS JOIN instances AS i ON i.key = t.instance
+ORDER BY t.instance, t.version;
 
 -- name: hand_task
 -- In other hands.

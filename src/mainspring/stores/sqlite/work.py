@@ -11,8 +11,8 @@ from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
-from mainspring.stores.rows import output_checksum, read_input
-from mainspring.stores.sqlite.facts import Spot
+from mainspring.stores.commit.facts import Spot
+from mainspring.stores.commit.rows import output_checksum, read_input
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction

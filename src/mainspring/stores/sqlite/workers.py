@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mainspring.logs import logger
-from mainspring.stores.rows import output_checksum
+from mainspring.stores.commit.rows import output_checksum
 from mainspring.stores.sqlite.sql import change, packed, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 

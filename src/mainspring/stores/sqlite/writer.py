@@ -14,10 +14,10 @@ from mainspring.errors import FaultyUnitError, MainspringError, StoreClosedError
 from mainspring.logs import logger
 from mainspring.port.clock import Clock
 from mainspring.port.records import Outcome, Unit
-from mainspring.stores.sqlite.batch import commit_units
+from mainspring.stores.commit.facts import Name, Owned
+from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Footing, Place, tune
 from mainspring.stores.sqlite.damage import refuse_broken_trees
-from mainspring.stores.sqlite.facts import Name, Owned
 from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
 from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrate

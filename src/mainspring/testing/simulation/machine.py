@@ -99,14 +99,14 @@ class SimulatedStore(MemoryStore):
 
     def streams(self, registry: Registry) -> dict[str, list[Entry]]:
         """Return all streams, in the order of their beginning."""
-        streams: dict[str, list[Entry]] = {str(ref): [] for ref in self._begun}
-        for _, ref, row in self._feed:
+        streams: dict[str, list[Entry]] = {str(ref): [] for ref in self._tables.begun}
+        for _, ref, row in self._tables.feed:
             streams[str(ref)].append(registry.workflows[ref.workflow].recorder.entry(ref, row))
         return streams
 
     def waiting_timers(self) -> list[OutputClaim]:
         """Return what is scheduled, the next one first."""
-        timers = [(key, output) for key, output in self._outbox.items() if output.row.kind == "timer"]
+        timers = [(key, output) for key, output in self._tables.outbox.items() if output.row.kind == "timer"]
         timers.sort(key=lambda item: (item[1].due_us, item[0]))
         return [self._claimed(*item) for item in timers]
 

@@ -19,7 +19,6 @@ from mainspring.port.records import (
     OutputClaim,
     OutputKey,
     Snapshot,
-    Unit,
 )
 
 # Where, in a row of an output, its causing input and its event begin.
@@ -116,17 +115,6 @@ def dead_letter_values(letter: DeadLetter, output: Sequence[Any] | None) -> tupl
     key = (None, None) if letter.output is None else (letter.output.instance, letter.output.version)
     values = (*astuple(letter)[:DEAD_LETTER_FIELDS], *key, *(output or (None, None, None, None)))
     return (*values, crc32(_bytes_of(values)))
-
-
-def unhandled(rows: list[tuple[Any, ...]], unit: Unit) -> list[tuple[Any, ...]]:
-    """Return rows of dead letters without those of outputs whose failure a unit's step has taken.
-
-    >>> letter = DeadLetter("W", "i", "W/i/3", "send", "Go", 1, b"{}", 0, b"{}", reason="no", output=OutputKey(7, 3))
-    >>> unhandled([dead_letter_values(letter, None)], Unit("W", "i", handles=(3,)))
-    []
-    """
-    own, version = (unit.workflow, unit.instance), DEAD_LETTER_FIELDS + 1
-    return [row for row in rows if row[:2] != own or row[version] not in unit.handles]
 
 
 def read_dead_letter(row: Sequence[Any]) -> DeadLetter:

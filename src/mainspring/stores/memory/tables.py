@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -15,7 +15,6 @@ from mainspring.port.attributes import AttributeRow
 from mainspring.port.leaving import Waiting
 from mainspring.port.outlines import Outline
 from mainspring.port.records import (
-    ARMED,
     ENDED,
     ENGINES_OWN,
     DeadLetter,
@@ -26,14 +25,14 @@ from mainspring.port.records import (
     OutputKey,
     OutputRow,
     Ref,
+    Remembered,
     Snapshot,
     Stats,
-    Unit,
 )
 from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
 from mainspring.port.store import Tally
 from mainspring.port.suspects import SUSPECT
-from mainspring.port.trimming import trim_after
+from mainspring.stores.memory.tasks import MemoryTasks
 
 ASIDE: Final = -2
 """The owner of what is to be tried alone."""
@@ -105,25 +104,19 @@ class Instance:
         versions = range(max(version, 0) + 1, self.version + 1)
         return list(islice((event for v in versions if (event := self.events.get(v))), limit))
 
-    def trim(self, unit: Unit, pinned: set[int]) -> None:
-        """Remove events before a unit that nothing needs any more."""
+    def trim(self, after: int, upto: int, pinned: set[int]) -> None:
+        """Remove events behind a version up to another that nothing needs any more."""
         needed = pinned | {cause for version in pinned if (cause := self.events[version].cause) is not None}
-        for version in range(trim_after(unit) + 1, (unit.expected_version or 0) + 1):
+        for version in range(after + 1, upto + 1):
             event = self.events.get(version)
             if event and event.message_id is None and event.actor is None and version not in needed:
                 del self.events[version]
 
-    def note(self, attempts: Iterable[Attempt]) -> None:
-        """Keep failed attempts: the latest of each command, and of all."""
-        for attempt in attempts:
-            own = [old for old in self.attempts if old.version == attempt.version]
-            gone = own[0] if len(own) == ATTEMPTS_KEPT else None
-            self.attempts = [*(old for old in self.attempts if old is not gone), attempt][-ATTEMPTS_OF_INSTANCE:]
-
-    def known(self, message_id: str, besides: int | None = None) -> EventRow | InputRow | None:
-        """Return the input with this id, stepped or waiting; the one at the position `besides` does not count."""
-        waiting = (i.row for i in self.inbox.values() if i.row.message_id == message_id and i.row.position != besides)
-        return self.taken.get(message_id) or next(waiting, None)
+    def note(self, attempt: Attempt) -> None:
+        """Keep a failed attempt: the latest of each command, and of all."""
+        own = [old for old in self.attempts if old.version == attempt.version]
+        gone = own[0] if len(own) == ATTEMPTS_KEPT else None
+        self.attempts = [*(old for old in self.attempts if old is not gone), attempt][-ATTEMPTS_OF_INSTANCE:]
 
     def takes(self, row: InstanceRow) -> None:
         """Take over a row, and note when the instance ended; what it is told afterwards does not change that."""
@@ -158,33 +151,53 @@ class Worker:
     held: str = ""
 
 
-def letters_of(letters: Mapping[int, tuple[DeadLetter, Output | None]], ref: Ref) -> list[DeadLetter]:
-    """Return the dead letters of an instance."""
-    return [letter for letter, _ in letters.values() if (letter.workflow, letter.instance) == (ref.workflow, ref.id)]
+class Tables:
+    """All that there is. Each instance has its own work, and all of it stands here once more.
 
+    What is claimed is looked for across instances.
+    """
 
-def handled(unit: Unit, letters: Mapping[int, tuple[DeadLetter, Output | None]]) -> list[int]:
-    """Return the ids of the dead letters of outputs whose failure a unit's step has taken."""
-    own = letters_of(letters, Ref(unit.workflow, unit.instance)) if unit.handles else []
-    return [letter.id for letter in own if letter.output is not None and letter.output.version in unit.handles]
+    def __init__(self) -> None:
+        self.instances: dict[Ref, Instance] = {}
+        self.begun: list[Ref] = []
+        """The place of an instance is its key, from 1."""
+        self.feed: list[tuple[int, Ref, EventRow]] = []
+        self.inbox: dict[int, Input] = {}
+        self.outbox: dict[OutputKey, Output] = {}
+        self.dead: dict[int, tuple[DeadLetter, Output | None]] = {}
+        """A dead letter keeps the outbox row that it was, so that it can become one again."""
+        self.tasks = MemoryTasks()
+        self.remembered: dict[str, Remembered] = {}
+        self.workers: dict[int, Worker] = {}
+        self.alone: dict[int, OutputKey | int] = {}
+        """What a worker tries alone: the position of an input, or an output."""
+        self.inputs_accepted = self.letters_died = self.events_fed = 0
 
+    def at(self, ref: Ref) -> Instance:
+        """Return an instance, or one in which nothing is."""
+        return self.instances.get(ref) or Instance()
 
-def place(letter: DeadLetter) -> tuple[str, str, str, OutputKey | None]:
-    """Return what makes two dead letters the same."""
-    return letter.workflow, letter.instance, letter.message_id, letter.output
+    def keyed(self, key: int) -> Instance:
+        """Return the instance with a key."""
+        return self.instances[self.begun[key - 1]]
 
+    def letters_of(self, ref: Ref) -> list[DeadLetter]:
+        """Return the dead letters of an instance."""
+        letters = (letter for letter, _ in self.dead.values())
+        return [letter for letter in letters if (letter.workflow, letter.instance) == (ref.workflow, ref.id)]
 
-def cancels(unit: Unit, output: Output) -> bool:
-    """Tell whether a unit cancels an output of its instance."""
-    match unit.cancel_all:
-        case "timers" | "forward" if output.row.kind == "timer":
-            return True
-        case "forward" if output.free and output.row.key == ARMED:
-            return True
-        case "unclaimed" if output.free:
-            return True
-        case _:
-            return output.row.key in unit.cancels
+    def put_output(self, key: OutputKey, output: Output) -> None:
+        """Add an output."""
+        self.outbox[key] = self.instances[output.ref].outbox[key] = output
+
+    def drop_output(self, key: OutputKey) -> Output:
+        """Remove an output, and return it."""
+        output = self.outbox.pop(key)
+        return self.instances[output.ref].outbox.pop(key)
+
+    def drop_input(self, instance: Instance, position: int) -> None:
+        """Remove an input that waits."""
+        del self.inbox[position], instance.inbox[position]
 
 
 def urgency(item: tuple[OutputKey, Output]) -> tuple[int, int, int, int]:

@@ -9,7 +9,7 @@ from msgspec import json
 
 from mainspring.errors import DamagedRecordError
 from mainspring.errors.reading import UNREADABLE
-from mainspring.port.tasks import TaskOpening, TaskRow, TaskStatus
+from mainspring.port.tasks import TaskRow, TaskStatus
 
 NEVER_US: Final = 2**62
 
@@ -19,27 +19,40 @@ _texts = json.Decoder(tuple[str, ...]).decode
 _ANSWERS, _EXCLUDES, _DUE, _STATUS = 5, 9, 12, 13
 
 
-def task_values(instance: int, task: TaskOpening, now_us: int) -> tuple[Any, ...]:
-    """Return the row of a new task.
+def new_values(instance: int, task: TaskRow) -> tuple[Any, ...]:
+    """Return the row of a new task, and what became of it since.
 
-    >>> task_values(7, TaskOpening(3, "k", "Approve e-1", ("Approve",), role="manager"), 0)[:4]
+    >>> new_values(7, TaskRow("W", "i", 3, "k", "Approve e-1", ("Approve",), 0, role="manager"))[:4]
     (7, 3, 'k', 'Approve e-1')
     """
-    due_us = task.due_us(now_us)
     return (
         instance,
         task.version,
         task.key,
         task.title,
         json.encode(task.answers).decode(),
-        now_us,
+        task.opened_us,
         task.role,
         task.person,
         json.encode(task.excludes).decode(),
         task.reject,
         task.data,
-        NEVER_US if due_us is None else due_us,
+        NEVER_US if task.due_us is None else task.due_us,
+        *_became(task),
     )
+
+
+def changed_values(instance: int, task: TaskRow) -> tuple[Any, ...]:
+    """Return what became of a task: key, version, status, who answered, with what, and when.
+
+    >>> changed_values(7, TaskRow("W", "i", 3, "k", "Approve e-1", ("Approve",), 0, status="closed", ended_us=9))
+    (7, 3, 'closed', None, None, 9)
+    """
+    return (instance, task.version, *_became(task))
+
+
+def _became(task: TaskRow) -> tuple[Any, ...]:
+    return (task.status, task.answered_by, task.answer_type, task.ended_us)
 
 
 def read_task(row: Sequence[Any]) -> TaskRow:

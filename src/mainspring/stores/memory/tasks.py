@@ -7,20 +7,9 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from mainspring.port.records import Ref, Unit
+from mainspring.port.records import Ref
 from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import (
-    Hand,
-    Refused,
-    TaskFilter,
-    TaskRow,
-    answered,
-    barred,
-    handed,
-    opened,
-    refusal,
-    reopened,
-)
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, handed
 
 
 class MemoryTasks:
@@ -33,33 +22,13 @@ class MemoryTasks:
     def __init__(self) -> None:
         self._tasks: dict[Ref, dict[int, tuple[int, TaskRow]]] = {}
 
-    def refusal(self, unit: Unit) -> Refused | None:
-        """Return why a unit's answer is refused."""
-        if unit.tasks is None or unit.tasks.answer is None:
-            return None
-        answer = unit.tasks.answer
-        return refusal(self.get(Ref(unit.workflow, unit.instance), answer.version), answer.actor, answer.roles)
+    def of(self, ref: Ref) -> list[TaskRow]:
+        """Return all tasks of an instance."""
+        return [task for _, task in self._tasks.get(ref, {}).values()]
 
-    def barred(self, unit: Unit) -> Refused | None:
-        """Return why a unit's message from outside is refused."""
-        own = self._tasks.get(Ref(unit.workflow, unit.instance), {})
-        return unit.tasks and barred((task for _, task in own.values()), unit.tasks)
-
-    def apply(self, unit: Unit, key: int, context: bytes, now_us: int) -> None:
-        """Do what a unit says: answer, close, open."""
-        work, ref = unit.tasks, Ref(unit.workflow, unit.instance)
-        if work is None:
-            return
-        own = self._tasks.setdefault(ref, {})
-        for version, (_, task) in own.items():
-            if work.answer is not None and work.answer.version == version:
-                own[version] = key, answered(task, work.answer, now_us)
-            elif work.reopens == version:
-                own[version] = key, reopened(task)
-            elif task.status == "open" and (work.close_all or task.key in work.closes):
-                own[version] = key, replace(task, status="closed", ended_us=now_us)
-        for opening in work.opens:
-            own[opening.version] = key, opened(opening, unit.workflow, unit.instance, now_us, context)
+    def put(self, key: int, task: TaskRow) -> None:
+        """Take in a new task, or what became of one."""
+        self._tasks.setdefault(Ref(task.workflow, task.instance), {})[task.version] = key, task
 
     def renew(self, ref: Ref, context: bytes) -> None:
         """Take over the context of an instance that began anew."""
@@ -125,26 +94,3 @@ def _matches(where: TaskFilter, task: TaskRow) -> bool:
     if person is None and not where.roles:
         return True
     return task.role in where.roles or (person is not None and person in (task.person, task.claimed_by))
-
-
-class TaskVerbs:
-    """The verbs of a store about tasks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._tasks = MemoryTasks()
-
-    def now_us(self) -> int:
-        raise NotImplementedError
-
-    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
-        return self._tasks.list(where, limit, after)
-
-    async def task(self, ref: Ref, version: int) -> TaskRow | None:
-        return self._tasks.get(ref, version)
-
-    async def hand(self, ref: Ref, version: int, hand: Hand) -> TaskRow | Refused:
-        return self._tasks.hand(ref, version, hand, self.now_us())
-
-    async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
-        return self._tasks.pick(role, actor, limit, self.now_us())

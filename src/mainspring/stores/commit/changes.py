@@ -1,0 +1,196 @@
+"""What the units of a batch do, collected for the store to write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from mainspring.port.attempts import Attempt
+from mainspring.port.attributes import AttributeRow
+from mainspring.port.records import ARMED, DeadLetter, EventRow, InputRow, OutputRow, Remembered, Retry, Snapshot, Unit
+from mainspring.port.store import SOON_US
+from mainspring.port.trimming import trim_after
+from mainspring.stores.commit.facts import Known, OutputFact, Spot
+
+K = TypeVar("K", bound=Known)
+
+
+class Born:
+    """A new output, or one that is tried again before anybody has seen it.
+
+    >>> Born(7, OutputRow(3, "send", "Charge"), 0, None).kind
+    'send'
+    """
+
+    __slots__ = (
+        "attempts",
+        "destination",
+        "due_us",
+        "error",
+        "instance",
+        "key",
+        "kind",
+        "owner",
+        "priority",
+        "version",
+    )
+
+    def __init__(self, instance: int, row: OutputRow, due_us: int, owner: int | None) -> None:
+        self.instance = instance
+        self.version = row.version
+        self.kind = row.kind
+        self.destination = row.destination
+        self.due_us = due_us
+        self.priority = row.priority
+        self.key = row.key
+        self.owner = owner
+        self.attempts = 0
+        self.error: str | None = None
+
+
+class Changes(Generic[K]):
+    """What is to be written. What is taken away goes first: a timer cancelled and set anew in one step must stay.
+
+    Settled outputs go before cancelled ones, and those to be retried behind them: what was given back after all
+    that nobody held was cancelled must stay. `news` says that there is work now which nobody holds.
+
+    >>> Changes(0).news
+    False
+    """
+
+    def __init__(self, now_us: int) -> None:
+        self.now_us = now_us
+        self.news = False
+        self.begun: list[K] = []
+        self.moved: list[K] = []
+        self.renewed: list[K] = []
+        self.events: list[tuple[int, EventRow]] = []
+        """Each with its instance's key."""
+        self.outputs: dict[Spot, Born] = {}
+        self.settled: set[Spot] = set()
+        self.retried: dict[Spot, tuple[int, int, str | None]] = {}
+        """When each is due, after how many attempts, and the last error."""
+        self.cancelled_keys: list[tuple[int, str]] = []
+        self.cancelled: dict[str, list[int]] = {"timers": [], "unclaimed": [], "forward": []}
+        self.fired: list[tuple[K, str | None]] = []
+        """Timers to be cancelled that may have fired and wait: of these keys, or all."""
+        self.consumed: list[tuple[K, int]] = []
+        self.released: list[tuple[K, int, int]] = []
+        """Instance, position and worker."""
+        self.receivers: dict[Any, K] = {}
+        self.dropped: list[tuple[int, InputRow, int | None]] = []
+        """Inputs that were accepted and cancelled by the same batch. Their positions are never given to others."""
+        self.discarded: list[int] = []
+        self.handled: list[tuple[str, str, int]] = []
+        self.dead_letters: list[tuple[DeadLetter, Born | OutputFact | None]] = []
+        """Each with the output that it was."""
+        self.results: dict[str, Remembered] = {}
+        self.snapshots: dict[int, Snapshot] = {}
+        self.attributes: dict[int, tuple[AttributeRow, ...]] = {}
+        self.trimmed: dict[int, tuple[int, int]] = {}
+        """Last of all: it is what is left in the outbox and among the dead letters that counts."""
+        self.attempts: list[Attempt] = []
+
+    @property
+    def cancels(self) -> bool:
+        """Whether outputs are to be cancelled."""
+        return bool(self.cancelled_keys) or any(self.cancelled.values())
+
+    def record(self, key: int, row: OutputRow, owner: int | None) -> None:
+        """Add an output."""
+        due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
+        self.outputs[key, row.version] = Born(key, row, due_us, owner)
+        if owner is None:
+            self._tell(due_us)
+
+    def trim(self, key: int, unit: Unit) -> None:
+        """Remove what a unit leaves behind; several units of a batch together, from where the first one looks."""
+        known = self.trimmed.get(key)
+        after = trim_after(unit)
+        self.trimmed[key] = after if known is None else min(after, known[0]), unit.expected_version or 0
+
+    def settle(self, spot: Spot) -> Born | None:
+        """Remove an output, and return it if it is so new that it is not in the store yet."""
+        born = self.outputs.pop(spot, None)
+        if born is None:
+            self.settled.add(spot)
+        return born
+
+    def retry(self, retry: Retry) -> None:
+        """Let an output be due later."""
+        spot = (retry.output.instance, retry.output.version)
+        due_us = retry.due_us(self.now_us)
+        if born := self.outputs.get(spot):
+            born.due_us, born.owner, born.attempts, born.error = due_us, None, retry.attempts, retry.error
+        else:
+            self.retried[spot] = (due_us, retry.attempts, retry.error)
+        self._tell(due_us)
+
+    def cancel(self, known: K, keys: Sequence[str], everything: str | None, facts: Mapping[Spot, OutputFact]) -> None:
+        """Remove timers, or all that nobody holds, from the store and from what this batch has changed."""
+        for version in range(known.since + 1, known.version + 1) if known.moved else ():
+            born = self.outputs.get((known.key, version))
+            if born is not None and _is_cancelled(born, born.owner, keys, everything):
+                del self.outputs[known.key, version]
+        for spot in [spot for spot in self.retried if spot[0] == known.key]:
+            if _is_cancelled(facts[spot], None, keys, everything):
+                del self.retried[spot]
+                self.settled.add(spot)
+        accepted = known.accepted or {}
+        for message_id, (_, row, _) in list(accepted.items()):
+            if row.timer_key is not None and (row.timer_key in keys or everything in ("timers", "forward")):
+                self.dropped.append(accepted.pop(message_id))
+        self.fired += [(known, key) for key in keys]
+        if everything in ("timers", "forward"):
+            self.fired.append((known, None))
+        if known.key:
+            self.cancelled_keys += [(known.key, key) for key in keys]
+            if everything is not None:
+                self.cancelled[everything].append(known.key)
+
+    def consume(self, known: K, position: int) -> None:
+        """Take an input away."""
+        known.consumed = (*known.consumed, position)
+        self.consumed.append((known, position))
+        self.news = True  # the next input is free now
+
+    def release(self, known: K, positions: Iterable[int], worker: int) -> None:
+        """Give inputs back."""
+        known.released |= frozenset(positions)
+        self.released += [(known, position, worker) for position in positions]
+        self.news = True
+
+    def accept(self, known: K, position: int, row: InputRow, owner: int | None) -> None:
+        """Let an input wait."""
+        if known.accepted is None:
+            known.accepted = {}
+        known.accepted[row.message_id] = (position, row, owner)
+        self.receivers[known.name] = known
+        if owner is None:
+            self.news = True
+
+    def handle(self, unit: Unit) -> None:
+        """Remove dead letters of outputs whose failure a unit's step has taken."""
+        self.handled += [(unit.workflow, unit.instance, version) for version in unit.handles]
+        own = (unit.workflow, unit.instance)
+        self.dead_letters = [
+            (letter, output)
+            for letter, output in self.dead_letters
+            if (letter.workflow, letter.instance) != own
+            or letter.output is None
+            or letter.output.version not in unit.handles
+        ]
+
+    def _tell(self, due_us: int) -> None:
+        if due_us - self.now_us < SOON_US:
+            self.news = True
+
+
+def _is_cancelled(row: Born | OutputFact, owner: int | None, keys: Sequence[str], everything: str | None) -> bool:
+    if everything in ("timers", "forward") and row.kind == "timer":
+        return True
+    if everything == "forward" and owner is None and row.key == ARMED:
+        return True
+    if everything == "unclaimed" and owner is None:
+        return True
+    return row.key in keys

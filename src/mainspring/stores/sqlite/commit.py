@@ -1,0 +1,30 @@
+"""Units in, outcomes out, inside one open transaction: asked once, judged, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from mainspring.port.records import Outcome
+from mainspring.stores.commit.changes import Changes
+from mainspring.stores.commit.facts import Known, Name, Owned
+from mainspring.stores.commit.judge import Judge
+from mainspring.stores.commit.questions import Questions
+from mainspring.stores.sqlite import changes as writing
+from mainspring.stores.sqlite.facts import SqliteFacts
+
+
+def commit_units(
+    connection: apsw.Connection, now_us: int, units: Sequence[Owned], void: set[Name] | None = None
+) -> tuple[list[Outcome], bool]:
+    """Apply units in order. Return an outcome each, and whether there is work now that nobody holds.
+
+    `void` are the instances of which a unit was refused before: what follows was built on that one.
+    """
+    questions = Questions(units, Known)
+    facts = SqliteFacts(connection, questions)
+    changes: Changes[Known] = Changes(now_us)
+    outcomes = Judge(questions, facts, changes, set() if void is None else void).decide()
+    writing.write(connection, changes, facts)
+    return outcomes, changes.news
