@@ -20,8 +20,9 @@ import click
 from mainspring.app import Mainspring
 from mainspring.app.instance import Instance
 from mainspring.cli.failures import DEBUG, MisuseError, NotFoundError, debugging
+from mainspring.engine.pausing import FLEET
 from mainspring.engine.pending import moment
-from mainspring.errors import InstancePurgedError, MainspringError, NoSuchInstanceError, visible
+from mainspring.errors import DamagedRecordError, InstancePurgedError, MainspringError, NoSuchInstanceError, visible
 from mainspring.port.records import Loaded, Ref
 
 ATTRIBUTE: Final = "app"
@@ -156,7 +157,13 @@ async def find(app: Mainspring, text: str) -> Loaded:
     refs = [Ref(name, text) for name in app.registry.workflows]
     if slash and workflow and id:
         refs.insert(0, Ref(workflow, id))
-    found = [loaded for loaded in await app.engine.store.load(refs) if loaded is not None]
+    try:
+        read = await app.engine.store.load(refs)
+    except DamagedRecordError:
+        if text != str(FLEET):
+            raise
+        read = await app.engine.store.load([FLEET], 0)  # ending it is the way out of orders that cannot be read
+    found = [loaded for loaded in read if loaded is not None]
     # Ids may hold slashes: who writes the whole identity means that.
     exact = [loaded for loaded in found if str(ref_of(loaded)) == text]
     match exact or found:

@@ -5,8 +5,10 @@ import pytest
 
 from mainspring.cli.doctor import queue_findings
 from mainspring.engine import orders
+from mainspring.engine.pausing import FLEET
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Stats
+from mainspring.stores.sqlite.store import SqliteStore
 from tests.edges.cli.conftest import Run, order
 
 
@@ -115,3 +117,17 @@ class Told:
     def __call__(self, *_: Any, paused: bool, parked: int) -> list[Any]:
         self.paused.append(paused)
         return []
+
+
+def test_orders_under_a_key_that_is_gone_are_ended_by_terminate(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SqliteStore.load
+
+    async def load(store: SqliteStore, refs: Any, most: int | None = None) -> Any:
+        if most != 0 and FLEET in refs:
+            raise DamagedRecordError("bodies", "its key is not here")
+        return await whole(store, refs, most)
+
+    run("pauses", "pause", "ChargeCard")
+    monkeypatch.setattr(SqliteStore, "load", load)
+
+    assert "is terminated" in run("terminate", str(FLEET)).out
