@@ -185,7 +185,7 @@ def test_what_was_known_last_holds_while_the_store_is_in_trouble(
             async def away(*_: Any) -> Any:
                 nonlocal looks
                 looks += 1
-                raise StoreUnreachableError("it is away")
+                raise StoreUnreachableError("it is away")  # pyright: ignore[reportCallIssue]  any error will do
 
             monkeypatch.setattr(app.engine.store, "load", away)
             clock.advance(LOOK_SECONDS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
+from mainspring.engine.pausing import PAUSES
 from mainspring.port.ids import plain
 from mainspring.port.records import ENDED
 from tests.proof.crash.checker import Fault
@@ -199,7 +200,10 @@ def _stops(event: Recorded, key: str) -> bool:
 
 def ends(case: Case) -> Iterable[Fault]:
     """Nothing is decided after the end, and the row says which end it was."""
-    for ref, stream in case.streams.items():
+    for ref, whole in case.streams.items():
+        # What is paused ends with its last pause, and begins anew with the next.
+        lives = [place for place, (_, event) in enumerate(whole) if event.event == "Began"]
+        stream = whole[lives[-1] :] if ref.startswith(f"{PAUSES}/") and lives else whole
         end = next((event for _, event in stream if event.event in ENDS), None)
         if end is None:
             if case.rows[ref].status in ENDED:
