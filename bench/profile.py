@@ -16,14 +16,14 @@ from bench.settings import Settings
 from bench.w1 import STEPS, start_and_finish
 from mainspring.codec import Codec
 from mainspring.core import step as core_step
-from mainspring.engine import stepper as stepping
-from mainspring.engine.committer import Committer
-from mainspring.engine.dispatch import Dispatcher
-from mainspring.engine.intake import Intake
-from mainspring.engine.recorder import Recorder
-from mainspring.engine.runners import Runner
-from mainspring.engine.stepper import Stepper
-from mainspring.engine.units import Units
+from mainspring.engine.committing.committer import Committer
+from mainspring.engine.handlers.runner import Runner
+from mainspring.engine.inputs.intake import Intake
+from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.stepping import stepper as stepping
+from mainspring.engine.stepping.stepper import Stepper
+from mainspring.engine.stepping.units import Units
 from mainspring.stores.sqlite import changes, facts, writer
 
 CALIBRATIONS = 20_000

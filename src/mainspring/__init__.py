@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from mainspring.core.messages import Envelope, InstanceId, Kind, message
     from mainspring.core.unkept import NotKept
     from mainspring.core.workflow import Workflow
-    from mainspring.engine.handlers import Context
-    from mainspring.engine.policies.breaker import Breaker
-    from mainspring.engine.policies.limits import RateLimit
-    from mainspring.engine.policies.retry import Retry
+    from mainspring.engine.handlers.handler import Context
+    from mainspring.engine.handlers.policies.breaker import Breaker
+    from mainspring.engine.handlers.policies.limits import RateLimit
+    from mainspring.engine.handlers.policies.retry import Retry
     from mainspring.errors import DoNotRetryError, MainspringError, RetryLaterError
     from mainspring.port.lending import Connection
 
@@ -138,10 +138,10 @@ _HOMES = {
     "mainspring.core.messages": "Envelope InstanceId Kind message",
     "mainspring.core.unkept": "NotKept",
     "mainspring.core.workflow": "Workflow",
-    "mainspring.engine.handlers": "Context",
-    "mainspring.engine.policies.breaker": "Breaker",
-    "mainspring.engine.policies.limits": "RateLimit",
-    "mainspring.engine.policies.retry": "Retry",
+    "mainspring.engine.handlers.handler": "Context",
+    "mainspring.engine.handlers.policies.breaker": "Breaker",
+    "mainspring.engine.handlers.policies.limits": "RateLimit",
+    "mainspring.engine.handlers.policies.retry": "Retry",
     "mainspring.errors": "DoNotRetryError MainspringError RetryLaterError",
     "mainspring.port.lending": "Connection",
 }

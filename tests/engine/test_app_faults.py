@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Reply
-from mainspring.engine import intake
+from mainspring.engine.inputs import intake
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import (
     InstanceSuspendedError,

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine import claims, dispatch, intake
-from mainspring.engine.lanes import Lanes
-from mainspring.engine.pending import Pending, encode_context
+from mainspring.engine.committing import claimer as claims
+from mainspring.engine.inputs import intake
+from mainspring.engine.inputs.lanes import Lanes
+from mainspring.engine.inputs.pending import Pending, encode_context
+from mainspring.engine.outputs import dispatcher as dispatch
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
 from mainspring.port.records import Claims, Context, InputRow, Outcome, OutputClaim, Unit

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Mainspring, RateLimit, Retry
-from mainspring.engine.gate import Gate
-from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.handlers.gate import Gate
+from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.errors import (
     BrokerError,
     CallError,

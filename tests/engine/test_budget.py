@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
-from mainspring.engine.lanes import Lanes
+from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import DefinitionError, SettingError
 from mainspring.port.records import FAN_OUT, InstanceRow, Ref

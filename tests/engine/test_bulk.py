@@ -7,8 +7,8 @@ import pytest
 from mainspring import Mainspring
 from mainspring.app import Instance
 from mainspring.app.bulk import BulkReport
-from mainspring.engine.recurring import RECURRING
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.schedules.recurring import RECURRING
 from mainspring.errors import SettingError
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock

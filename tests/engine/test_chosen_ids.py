@@ -10,7 +10,7 @@ import pytest
 
 from mainspring import Ask, Complete, Context, Event, Fail, Mainspring, Reply, Send, SendFailed, Workflow
 from mainspring.core.messages import Kind
-from mainspring.engine.pending import Pending
+from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import DuplicateIdError, InstanceFailedError, InvalidIdError
 from mainspring.port import ids, records
 from mainspring.port.ids import MARK

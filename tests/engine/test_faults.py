@@ -10,7 +10,7 @@ import pytest
 
 from mainspring import Decisions, Event, Mainspring, Workflow
 from mainspring.engine.engine import LEASE_SECONDS
-from mainspring.engine.pending import encode_context
+from mainspring.engine.inputs.pending import encode_context
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import DamagedRecordError, StoreError
 from mainspring.port.records import Context, InputRow, InstanceFilter, Ref, Unit
@@ -79,7 +79,7 @@ def test_an_error_that_cannot_be_shown_harms_nobody_else(make_app: MakeApp) -> N
 def test_claims_go_on_after_an_unexpected_error(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.claims.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+    monkeypatch.setattr("mainspring.engine.committing.claimer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
 
     async def work(command: Work) -> Done:
         return Done(command.id, command.part)
@@ -108,7 +108,7 @@ def test_claims_go_on_after_an_unexpected_error(
 
 
 def test_a_handler_with_full_hands_does_not_stop_the_others(make_app: MakeApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.engine.dispatch.OUTPUTS_IN_HAND", 3)
+    monkeypatch.setattr("mainspring.engine.outputs.dispatcher.OUTPUTS_IN_HAND", 3)
     gate = asyncio.Event()
 
     async def work(command: Work) -> Done:
@@ -325,7 +325,7 @@ def test_a_commit_that_takes_many_heartbeats_loses_nothing(
 ) -> None:
     """What a commit has made is there before this worker is told, and what it is to settle is there until it has."""
     monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.005)
-    monkeypatch.setattr("mainspring.engine.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.2)
+    monkeypatch.setattr("mainspring.engine.committing.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.2)
     calls: list[str] = []
 
     async def work(command: Work) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from mainspring import Complete, Event, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.held import held_back
-from mainspring.engine.hung import HUNG_CALLS, Hung
+from mainspring.engine.handlers.hung_calls import HUNG_CALLS, Hung
 from mainspring.engine.runtime import HANDLER_THREADS, Threads
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, has_status
@@ -155,7 +155,7 @@ def test_more_calls_that_hang_than_there_are_threads_keep_nobody_else_waiting(
 def test_at_the_bound_the_handler_to_blame_is_held_back_until_calls_return(
     make_app: MakeApp, hangs: Hangs, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.hung.HUNG_CALLS", 4)
+    monkeypatch.setattr("mainspring.engine.handlers.hung_calls.HUNG_CALLS", 4)
 
     async def main() -> None:
         clock = VirtualClock()
@@ -189,7 +189,7 @@ def test_at_the_bound_the_handler_to_blame_is_held_back_until_calls_return(
 def test_a_subscriber_at_the_bound_is_held_back_and_its_message_waits_without_an_attempt(
     make_app: MakeApp, hangs: Hangs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.hung.HUNG_CALLS", 1)
+    monkeypatch.setattr("mainspring.engine.handlers.hung_calls.HUNG_CALLS", 1)
     heard: list[str] = []
 
     async def main() -> None:

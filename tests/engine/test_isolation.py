@@ -11,8 +11,7 @@ import pytest
 
 from mainspring import Mainspring, Received, Retry
 from mainspring.codec import Codec
-from mainspring.engine import long_streams
-from mainspring.engine.committer import (
+from mainspring.engine.committing.committer import (
     BATCHES_PER_LULL,
     BATCHES_TO_BE_ALONE,
     UNITS_BESIDE_OTHERS,
@@ -21,12 +20,13 @@ from mainspring.engine.committer import (
     Committer,
     _shares,
 )
-from mainspring.engine.intake import INPUTS_PER_TURN
-from mainspring.engine.lanes import Lanes
-from mainspring.engine.long_streams import EVENTS_AT_ONCE
+from mainspring.engine.inputs import long_streams
+from mainspring.engine.inputs.intake import INPUTS_PER_TURN
+from mainspring.engine.inputs.lanes import Lanes
+from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.engine.stepper import SHARES_UNDER_WAY
+from mainspring.engine.stepping.stepper import SHARES_UNDER_WAY
 from mainspring.port.records import Committed, EventRow, Outcome, Ref, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock
@@ -153,7 +153,7 @@ def test_a_commit_leaves_nothing_to_the_garbage_collector(make_app: MakeApp) -> 
 @pytest.fixture
 def nobody_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no claim begin by itself: a slow machine would have time for many."""
-    monkeypatch.setattr("mainspring.engine.claims.POLL_SECONDS", 3_600)
+    monkeypatch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 3_600)
 
 
 @pytest.mark.usefixtures("nobody_polls")
@@ -252,7 +252,7 @@ def test_nobody_waits_for_a_lull_when_no_commit_comes_back(tmp_path: Path) -> No
 
 
 def test_nobody_waits_for_a_lull_of_a_committer_that_was_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.engine.committer.LULL_SECONDS", 3_600)
+    monkeypatch.setattr("mainspring.engine.committing.committer.LULL_SECONDS", 3_600)
 
     async def body() -> None:
         never, runtime = asyncio.Event(), Runtime()

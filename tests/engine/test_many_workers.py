@@ -15,7 +15,7 @@ import pytest
 
 from mainspring import Decisions, Event, Kind, Mainspring, Send, Workflow
 from mainspring.engine import engine
-from mainspring.engine.claims import CLAIM_LIMIT, Claimer
+from mainspring.engine.committing.claimer import CLAIM_LIMIT, Claimer
 from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.port.records import Loaded, Ref
 from mainspring.stores.postgres import PostgresStore, work
@@ -46,7 +46,7 @@ def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp, m
     For a while nobody is done before all three have both hands full: who took everything would wait in vain.
     """
     # Slow is what takes longer than this: then how long a worker is kept waiting here does not matter.
-    monkeypatch.setattr("mainspring.engine.pace.AHEAD_SECONDS", 1e-9)
+    monkeypatch.setattr("mainspring.engine.handlers.prefetch.AHEAD_SECONDS", 1e-9)
     all_at_work = asyncio.Barrier(3 * 2)
     done: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -225,7 +225,9 @@ def test_a_backlog_of_inputs_is_shared(make_app: MakeApp, monkeypatch: pytest.Mo
 
 def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of eight idle workers that hear of one output, each looks once or twice, and tries to take it once at most."""
-    monkeypatch.setattr("mainspring.engine.claims.POLL_SECONDS", 3_600)  # a slow machine would have time for many
+    monkeypatch.setattr(
+        "mainspring.engine.committing.claimer.POLL_SECONDS", 3_600
+    )  # a slow machine would have time for many
     counts: Counter[str] = Counter()
     look, claim = PostgresStore.claim, work.claim
 
@@ -385,7 +387,7 @@ def test_an_input_that_could_not_be_loaded_for_is_kept_until_the_store_is_well(
                 raise refusals.pop()
             return await load(store, refs, most)
 
-        monkeypatch.setattr("mainspring.engine.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+        monkeypatch.setattr("mainspring.engine.inputs.loader.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
         monkeypatch.setattr(kind, "load", refuses)
         async with job(make_app(), work) as app:
             await until(lambda: not refusals)

@@ -12,8 +12,8 @@ import pytest
 from mainspring import Mainspring, message
 from mainspring.analysis.held import held_among, not_going_on
 from mainspring.analysis.reasons import reasons_of
-from mainspring.engine.alone import LOOKS
-from mainspring.engine.pauses import LOOK_SECONDS, pauses_of
+from mainspring.engine.committing.lone_trials import LOOKS
+from mainspring.engine.operations.known_pauses import LOOK_SECONDS, pauses_of
 from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError
 from mainspring.port.records import Ref
 from mainspring.port.suspects import SUSPECT

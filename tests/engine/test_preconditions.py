@@ -11,7 +11,7 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Workflow
 from mainspring.app import Receipt
-from mainspring.engine import intake
+from mainspring.engine.inputs import intake
 from mainspring.errors import (
     DuplicateIdError,
     InstancePurgedError,

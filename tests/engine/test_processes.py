@@ -18,8 +18,8 @@ import pytest
 
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
-from mainspring.engine.jobs import NEVER_US
-from mainspring.engine.processes import Child, ProcessPool
+from mainspring.engine.handlers.process_pool import Child, ProcessPool
+from mainspring.engine.outputs.job import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError, WiringError
 from mainspring.testing import simulate
@@ -281,7 +281,7 @@ def test_a_signal_to_all_leaves_the_processes_to_their_worker(pool: ProcessPool)
 
 ORPHAN = """
 import asyncio, os, time
-from mainspring.engine.processes import ProcessPool
+from mainspring.engine.handlers.process_pool import ProcessPool
 if __name__ == "__main__":
     pool = ProcessPool(1)
     asyncio.run(pool.call(print, os.getpid(), lambda: None))

@@ -10,8 +10,8 @@ import pytest
 from mainspring import FeedEntry, Mainspring
 from mainspring.app import purging
 from mainspring.app.purging import PurgeReport
-from mainspring.engine import loader
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs import loader
+from mainspring.engine.inputs.loader import whole_stream
 from mainspring.errors import DefinitionError, InstancePurgedError, SettingError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock

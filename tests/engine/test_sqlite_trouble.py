@@ -31,7 +31,7 @@ KILLS = 3
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.engine.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.02)
+    monkeypatch.setattr("mainspring.engine.committing.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.02)
 
 
 class Worker:

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Workflow
-from mainspring.engine import watch
 from mainspring.engine.engine import Engine
-from mainspring.engine.watch import StepWatch
+from mainspring.engine.stepping import step_watch as watch
+from mainspring.engine.stepping.step_watch import StepWatch
 from mainspring.errors import SlowStepError, StoreError
 from tests.support.apps import MakeApp
 from tests.support.running import run

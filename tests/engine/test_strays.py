@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Retry
-from mainspring.engine.pending import Pending
+from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import StoreError
 from mainspring.port.records import Claims, Conflict, Unit
 from mainspring.testing.clock import VirtualClock

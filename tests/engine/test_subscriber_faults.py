@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Context, DoNotRetryError, Mainspring, RateLimit, Retry
-from mainspring.engine.subscriptions import PUBLICATIONS_AT_ONCE
+from mainspring.engine.outputs.subscriptions import PUBLICATIONS_AT_ONCE
 from mainspring.errors import WiringError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock

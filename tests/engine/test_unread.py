@@ -12,11 +12,11 @@ from mainspring import Mainspring
 from mainspring.analysis.held import held_among
 from mainspring.analysis.reasons import reasons_of
 from mainspring.analysis.unread import told
-from mainspring.engine import knowledge, standing
-from mainspring.engine.hung import Hung
-from mainspring.engine.knowledge import Knowledge
-from mainspring.engine.standing import Left, Standing
-from mainspring.engine.unread import Fleet, Unread, fleet_of, unread_of
+from mainspring.engine.fleet import knowledge, standing
+from mainspring.engine.fleet.knowledge import Knowledge
+from mainspring.engine.fleet.standing import Left, Standing
+from mainspring.engine.fleet.unread import Fleet, Unread, fleet_of, unread_of
+from mainspring.engine.handlers.hung_calls import Hung
 from mainspring.port.records import InputRow, Ref, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import VirtualClock

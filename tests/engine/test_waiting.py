@@ -12,9 +12,9 @@ from unittest.mock import patch
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.pausing import FLEET
+from mainspring.engine.operations.pauses import FLEET
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, EVENTS_FROM_END
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.engine.waiting import ELSEWHERE_SECONDS, EVENTS_FROM_END
 from mainspring.errors import (
     DamagedRecordError,
     DoNotRetryError,
@@ -112,7 +112,7 @@ def test_many_who_wait_are_answered_by_one_look(store: CountedStore, clock: Virt
 def test_those_who_are_too_many_for_one_look_take_turns(
     store: CountedStore, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.waiting.ASKED_AT_ONCE", 2)
+    monkeypatch.setattr("mainspring.engine.outputs.awaited_ends.ASKED_AT_ONCE", 2)
 
     async def main() -> None:
         async with app_on(store, clock) as app:

@@ -11,7 +11,7 @@ import pytest
 
 from mainspring import Complete, Context, Decisions, Event, Send, Workflow
 from mainspring.core.definition import definition_of
-from mainspring.engine.fingerprint import fingerprint_of
+from mainspring.engine.recording.fingerprint import fingerprint_of
 from mainspring.errors import WiringError
 from tests.engine.jobs import Done, Job, Start, Work, Working
 from tests.support.apps import MakeApp

@@ -44,7 +44,7 @@ APP: Final = (
     ),
     Mistake(
         "a dead letter of an instance that has ended is retried",
-        "engine/retrying.py",
+        "engine/operations/retried_letter.py",
         "    if row.status in ENDED:\n",
         "    if row.status in ():\n",
         ("tests/engine/test_handled_failures.py",),

@@ -14,7 +14,7 @@ _CLAIMED_ONCE: Final = "test_an_input_that_cannot_be_read_is_claimed_once_and_le
 ENGINE: Final = (
     Mistake(
         "a claim that came back full is not followed by another",
-        "engine/claims.py",
+        "engine/committing/claimer.py",
         "more = len(claims.outputs) >= limit or len(claims.inputs) >= limit",
         "more = len(claims.outputs) > limit or len(claims.inputs) > limit",
         ("tests/engine/test_bounds.py::test_a_claim_that_comes_back_full_is_followed_by_another_at_once",),
@@ -22,7 +22,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a timer that is due earlier than the next one does not move the wake-up",
-        "engine/claims.py",
+        "engine/committing/claimer.py",
         "elif self._timer_us is None or due_us < self._timer_us:",
         "elif self._timer_us is None:",
         ("tests/engine/test_timers.py",),
@@ -30,7 +30,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an input overtakes the one before it whose type this worker does not know",
-        "engine/claims.py",
+        "engine/committing/claimer.py",
         "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
         "if not self._registry.codec.reads(row.type, row.type_version):",
         ("tests/engine/test_faults.py::test_what_stands_behind_an_input_of_an_unknown_type_is_given_back_with_it",),
@@ -38,7 +38,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an input of a version that this worker does not know is taken for one that it can read",
-        "engine/claims.py",
+        "engine/committing/claimer.py",
         "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
         "if ref in strange or not self._registry.codec.knows(row.type):",
         ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),
@@ -46,7 +46,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what a worker cannot read is claimed again and again",
-        "engine/claims.py",
+        "engine/committing/claimer.py",
         "claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())",
         "claims = await self._store.claim(worker, wide, workflows, limit)",
         ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),
@@ -54,7 +54,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what one of the workers that run does not take is told as if none did",
-        "engine/unread.py",
+        "engine/fleet/unread.py",
         "return any(one.takes(claim.destination, claim.type, claim.type_version) for one in self.known)",
         "return all(one.takes(claim.destination, claim.type, claim.type_version) for one in self.known)",
         ("tests/engine/test_unread.py::test_what_another_running_worker_takes_is_not_told",),
@@ -62,7 +62,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what waits for another try of its commit is not counted as in hand",
-        "engine/committer.py",
+        "engine/committing/committer.py",
         "        yield from self._again.values()\n",
         "",
         ("tests/engine/test_faults.py",),
@@ -70,7 +70,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a retry forgets how many attempts were made",
-        "engine/dispatch.py",
+        "engine/outputs/dispatcher.py",
         "self.retry(job.claim, attempts, delay_us, job.own",
         "self.retry(job.claim, job.claim.attempts, delay_us, job.own",
         ("tests/engine/test_handlers.py",),
@@ -78,7 +78,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "outputs that are promised to a handler are not counted against its room",
-        "engine/dispatch.py",
+        "engine/outputs/dispatcher.py",
         "room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand",
         "room = min(OUTPUTS_IN_HAND, runner.pace.most) - runner.in_hand",
         ("tests/engine/test_bounds.py",),
@@ -86,7 +86,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a result is remembered for a thousandth of the time",
-        "engine/dispatch.py",
+        "engine/outputs/dispatcher.py",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember) // 1_000, NEVER_US)",
         ("tests/engine/test_results.py",),
@@ -94,7 +94,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "every beat of a handler adds to its time, instead of beginning it anew",
-        "engine/runners.py",
+        "engine/handlers/runner.py",
         "job.deadline_us = self._now_us() + self.handler.timeout_us",
         "job.deadline_us += self.handler.timeout_us",
         ("tests/engine/test_handlers.py",),
@@ -102,7 +102,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "when a saga is cancelled, its compensations in hand are dropped too",
-        "engine/runners.py",
+        "engine/handlers/runner.py",
         'return is_armed(job.claim) if which == "armed" else undone_by(job.claim) is None',
         'return is_armed(job.claim) if which == "armed" else True',
         ("tests/engine/coordination/test_saga_operators.py",),
@@ -110,7 +110,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a handler that asks is not told that it was cancelled",
-        "engine/runners.py",
+        "engine/handlers/runner.py",
         "                job.context.cancelled = True\n",
         "                job.context.cancelled = False\n",
         ("tests/engine/test_handlers.py",),
@@ -118,7 +118,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "of more than a thousand missed times, a schedule makes up for a thousand",
-        "engine/recurring.py",
+        "engine/schedules/recurring.py",
         "_next_tick(calendar, era, due[-1], due[-1])",
         "_next_tick(calendar, era, due[-1], now)",
         ("tests/engine/coordination/test_schedules.py",),
@@ -126,7 +126,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a paused schedule that is declared differently is active again",
-        "engine/recurring.py",
+        "engine/schedules/recurring.py",
         "return Paused(calendar, era + 1) if isinstance(state, Paused) else Active(calendar, era + 1)",
         "return Active(calendar, era + 1)",
         ("tests/engine/coordination/test_schedules.py",),
@@ -134,7 +134,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a snapshot of before a reset is trusted after it",
-        "engine/loader.py",
+        "engine/inputs/loader.py",
         "if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):",
         "if trusts(entry, loaded.snapshot):",
         ("tests/engine/test_resetting.py",),
@@ -142,7 +142,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what is remembered of a suspended instance is kept, though others may resume it",
-        "engine/stepper.py",
+        "engine/stepping/stepper.py",
         'elif lane.ended or lane.status == "suspended" or lane.elsewhere:',
         "elif lane.ended or lane.elsewhere:",
         ("tests/engine/test_stepping.py",),
@@ -150,7 +150,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an output whose message was taken before is not settled",
-        "engine/repeats.py",
+        "engine/inputs/duplicates.py",
         "if pending.settles is not None or pending.position is not None:",
         "if pending.position is not None:",
         ("tests/engine/test_cooperation.py",),
@@ -166,7 +166,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a projection that stopped in the middle of a piece says that it has folded all of it",
-        "engine/folding.py",
+        "engine/projections/folding.py",
         "            if reached != reaches:\n"
         "                await loan.advance(Advance(move.name, move.generation, reaches, reached))\n",
         "",
@@ -177,7 +177,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "the tasks of a saga that is cancelled stay open while it is undone",
-        "engine/operations.py",
+        "engine/operations/operations.py",
         'return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))',
         'return replace(unit, cancel_all="unclaimed")',
         ("tests/engine/coordination/test_saga_operators.py",),
@@ -185,7 +185,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what comes from outside is not held against the tasks that are open",
-        "engine/units.py",
+        "engine/stepping/units.py",
         "bars = names_barred(lane.entry, pending) if lane.asked else ()",
         "bars = ()",
         (_PAST_THE_TASK + "test_a_process_that_never_asked_and_cannot_read_it_takes_no_answer_past_the_task",),
@@ -193,7 +193,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what came from outside is the app's own word once it was published",
-        "engine/pending.py",
+        "engine/inputs/pending.py",
         "outside = context.outside and claim.workflow == PUBLICATION",
         "outside = False",
         (_PAST_THE_TASK + "test_an_event_that_functions_hear_too_is_no_answer",),
@@ -201,7 +201,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a task that was asked under a former name of its answer is passed",
-        "engine/outside.py",
+        "engine/inputs/outside_rule.py",
         "return (declared.name, *declared.aliases)",
         "return (declared.name,)",
         (_PAST_THE_TASK + "test_a_type_that_was_renamed_since_it_was_asked_for_is_no_answer",),

@@ -81,7 +81,10 @@ def test_a_workflow_needs_no_engine() -> None:
 def test_an_app_needs_no_extra_and_no_store_before_it_is_opened() -> None:
     imported = imported_by("from mainspring import Mainspring; app = Mainspring('sqlite:///orders.db')")
 
-    assert among(imported, (*EXTRAS, *TESTING, *STORES, "multiprocessing", "mainspring.engine.processes")) == []
+    assert (
+        among(imported, (*EXTRAS, *TESTING, *STORES, "multiprocessing", "mainspring.engine.handlers.process_pool"))
+        == []
+    )
     assert "mainspring.engine.engine" in imported
 
 

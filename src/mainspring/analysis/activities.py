@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from mainspring.analysis.redaction import Outgoing
-from mainspring.engine.details import Detail
+from mainspring.engine.recording.event_details import Detail
 from mainspring.port.records import EventRow
 
 KEYS_KEPT: Final = 10_000

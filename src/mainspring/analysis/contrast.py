@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from mainspring.core.difference import diff, fields_of, value_diff
 from mainspring.core.events import StreamEvent
-from mainspring.engine.recorder import Recorder
-from mainspring.engine.replaying import row_of
+from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.recording.redecision import row_of
 from mainspring.errors import shown
 
 SHOWN_CHARACTERS: Final = 400

@@ -28,7 +28,7 @@ from mainspring.core.changes import same
 from mainspring.core.events import Kept
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
-from mainspring.engine.handlers import Handler
+from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref

@@ -20,8 +20,8 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope
 from mainspring.core.step import step
 from mainspring.core.workflow import Workflow
+from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.replaying import row_of
 from mainspring.errors import told
 from mainspring.purity.guarding import guarded, with_method
 

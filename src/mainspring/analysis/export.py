@@ -17,7 +17,7 @@ from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED, INSTANCES_PER_READ, PURGED, Stream, Unread, listed, pages, read
 from mainspring.analysis.xes import XesWriter
-from mainspring.engine.pending import moment
+from mainspring.engine.inputs.pending import moment
 from mainspring.errors import DamagedRecordError, NoSuchInstanceError, OperationError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from mainspring.port.store import Store

@@ -16,7 +16,7 @@ from mainspring.analysis.samples import Bin, Spread
 from mainspring.analysis.tally import CommandTally, WorkflowTally
 from mainspring.analysis.timeline import Throughput
 from mainspring.analysis.variants import VariantsFound
-from mainspring.engine.pending import moment
+from mainspring.engine.inputs.pending import moment
 from mainspring.port.records import InstanceFilter
 from mainspring.port.store import Store
 

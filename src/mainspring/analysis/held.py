@@ -10,10 +10,10 @@ from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.analysis.viewing import paused
 from mainspring.core.story import duration
-from mainspring.engine.pausing import Pause
-from mainspring.engine.pending import moment
-from mainspring.engine.standing import HungCalls, OpenBreaker, read
-from mainspring.engine.unread import fleet_of, unread_of
+from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
+from mainspring.engine.fleet.unread import fleet_of, unread_of
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.operations.pauses import Pause
 from mainspring.port.records import InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
 from mainspring.port.workers import WorkerRow

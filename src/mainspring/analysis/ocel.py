@@ -25,8 +25,8 @@ from msgspec import json
 from mainspring.analysis.activities import Activities
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.analysis.xes import scalars
-from mainspring.engine.details import Detail, read_detail
-from mainspring.engine.pending import moment, read_context
+from mainspring.engine.inputs.pending import moment, read_context
+from mainspring.engine.recording.event_details import Detail, read_detail
 from mainspring.port.records import EventRow, InstanceRow, Ref
 
 TASK: Final = "Task"

@@ -38,7 +38,7 @@ class Plot(Struct, frozen=True):
 def plots_of(figures: Figures) -> list[Plot]:
     """Return the pictures of all workflows: throughput, durations, states, commands and paths, where there are any.
 
-    >>> from mainspring.engine.pending import moment
+    >>> from mainspring.engine.inputs.pending import moment
     >>> plots_of(Figures(moment(0), None, None, 0, 0, ()))
     []
     """

@@ -32,8 +32,8 @@ from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.analysis.viewing import paused
 from mainspring.core.story import duration
-from mainspring.engine.pausing import Pause
-from mainspring.engine.unread import Fleet, fleet_of
+from mainspring.engine.fleet.unread import Fleet, fleet_of
+from mainspring.engine.operations.pauses import Pause
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store

@@ -21,9 +21,9 @@ from mainspring.core.events import (
     StreamEvent,
 )
 from mainspring.core.messages import Envelope
-from mainspring.engine.answered import Commands
-from mainspring.engine.recorder import Recorder
-from mainspring.engine.replaying import envelope_of, row_of
+from mainspring.engine.inputs.answered_command import Commands
+from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.recording.redecision import envelope_of, row_of
 from mainspring.port.records import EventRow, Ref
 
 ANSWERABLE: Final = (Sent, ChildStarted, FannedOut, Asked)

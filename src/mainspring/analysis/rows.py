@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from mainspring.app.search import found
-from mainspring.engine.details import read_detail
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.errors import DamagedRecordError
 from mainspring.port.outlines import Outline, OutlineSpot
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref

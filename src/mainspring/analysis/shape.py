@@ -15,7 +15,7 @@ from msgspec import Struct
 from mainspring.analysis.findings import Stored
 from mainspring.core.changes import fields_of
 from mainspring.core.messages import type_of
-from mainspring.engine.recorder import Recorder
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.errors import CodecError
 from mainspring.port.records import Snapshot
 

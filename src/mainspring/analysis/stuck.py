@@ -25,7 +25,7 @@ from mainspring.analysis.helpers import Sharing
 from mainspring.analysis.reasons import Reason, reasons_of
 from mainspring.analysis.samples import RELATIVE_ERROR, Sample
 from mainspring.analysis.tally import Wait, WorkflowTally
-from mainspring.engine.pending import moment
+from mainspring.engine.inputs.pending import moment
 from mainspring.engine.registry import Registry
 from mainspring.port.records import InstanceFilter, Ref
 from mainspring.port.store import Store

@@ -17,11 +17,11 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope
 from mainspring.core.replay import belongs
 from mainspring.core.story import Entry
-from mainspring.engine.answered import Commands
-from mainspring.engine.details import read_detail
-from mainspring.engine.recorder import is_unkept
+from mainspring.engine.inputs.answered_command import Commands
+from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.recorder import is_unkept
+from mainspring.engine.recording.redecision import envelope_of
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.replaying import envelope_of
 from mainspring.errors import ErasedError, told
 from mainspring.port.records import EventRow, Ref
 from mainspring.port.store import Store

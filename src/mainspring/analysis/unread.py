@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from mainspring.core.story import duration
-from mainspring.engine.destinations import placed
-from mainspring.engine.unread import Fleet, Unread
+from mainspring.engine.fleet.unread import Fleet, Unread
+from mainspring.engine.outputs.destinations import placed
 from mainspring.port.records import InputRow, OutputClaim, Ref
 
 FIX = (

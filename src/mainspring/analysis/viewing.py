@@ -9,8 +9,8 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from mainspring.analysis.redaction import Redaction
-from mainspring.engine.pauses import pauses_of
-from mainspring.engine.pausing import Pause
+from mainspring.engine.operations.known_pauses import pauses_of
+from mainspring.engine.operations.pauses import Pause
 from mainspring.port.attempts import Attempt
 from mainspring.port.pages import Page
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref

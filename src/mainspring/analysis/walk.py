@@ -20,12 +20,12 @@ from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, In
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.step import step
-from mainspring.engine.answered import Commands
-from mainspring.engine.details import read_detail
-from mainspring.engine.pending import read_context
-from mainspring.engine.recorder import is_folded, is_unkept
+from mainspring.engine.inputs.answered_command import Commands
+from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.recorder import is_folded, is_unkept
+from mainspring.engine.recording.redecision import envelope_of
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.replaying import envelope_of
 from mainspring.errors import (
     CodecError,
     DamagedRecordError,

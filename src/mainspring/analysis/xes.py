@@ -17,9 +17,9 @@ from msgspec import json
 from mainspring.analysis.activities import Activities
 from mainspring.analysis.markup import legal
 from mainspring.analysis.redaction import Outgoing, Redaction
-from mainspring.engine.details import Detail, read_detail
-from mainspring.engine.pending import moment
-from mainspring.engine.recorder import message_id_of
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.recording.event_details import Detail, read_detail
+from mainspring.engine.recording.recorder import message_id_of
 from mainspring.port.records import EventRow, InstanceRow, Ref
 
 EXTENSIONS: Final = (

@@ -32,13 +32,13 @@ from mainspring.app.transactions import TRANSACTION, Transaction
 from mainspring.core.route import check_id
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.engine import DRAIN_SECONDS, Engine
-from mainspring.engine.intake import Envelopes
-from mainspring.engine.policies.breaker import Breaker
-from mainspring.engine.policies.limits import RateLimit
-from mainspring.engine.policies.retry import Retry
+from mainspring.engine.handlers.policies.breaker import Breaker
+from mainspring.engine.handlers.policies.limits import RateLimit
+from mainspring.engine.handlers.policies.retry import Retry
+from mainspring.engine.inputs.intake import Envelopes
 from mainspring.engine.registry import Registry, registering
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.wiring import check_store, check_wiring
+from mainspring.engine.startup_checks import check_store, check_wiring
 from mainspring.errors import NoSuchInstanceError, WiringError
 from mainspring.port.records import InstanceRow, OutputClaim, Ref, Stats
 from mainspring.port.store import Store

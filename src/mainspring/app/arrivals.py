@@ -11,10 +11,10 @@ from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
 from mainspring.core.route import check_id, route
-from mainspring.engine.intake import checked_message_id
-from mainspring.engine.outside import check_outside
-from mainspring.engine.pending import Pending, instance_id
-from mainspring.engine.publication import PUBLICATION
+from mainspring.engine.inputs.intake import checked_message_id
+from mainspring.engine.inputs.outside_rule import check_outside
+from mainspring.engine.inputs.pending import Pending, instance_id
+from mainspring.engine.outputs.publication import PUBLICATION
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.errors import WiringError, shown
 from mainspring.port.records import Context

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from mainspring.core.difference import diff, value_diff
 from mainspring.core.replay import Redecided
-from mainspring.engine.loader import whole_stream
-from mainspring.engine.recorder import is_unkept
+from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.recording.recorder import is_unkept
+from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.engine.registry import Registry, WorkflowEntry
-from mainspring.engine.replaying import redecided_rows
 from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.ids import plain

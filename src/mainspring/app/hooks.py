@@ -27,10 +27,10 @@ from mainspring.app.undelivered import keep_undelivered, undelivered_in
 from mainspring.codec import BODY_LIMIT_BYTES
 from mainspring.codec.strict import scan
 from mainspring.core.messages import type_of
-from mainspring.engine.outside import check_outside
-from mainspring.engine.policies import limits
-from mainspring.engine.policies.checks import check_duration
-from mainspring.engine.policies.limits import RateLimit
+from mainspring.engine.handlers.policies import limits
+from mainspring.engine.handlers.policies.checks import check_duration
+from mainspring.engine.handlers.policies.limits import RateLimit
+from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.errors import SettingError, StoreError, WiringError
 from mainspring.port.records import DeadLetter
 

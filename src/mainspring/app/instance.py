@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
-from mainspring.engine.answered import answered_by
-from mainspring.engine.intake import checked_actor
-from mainspring.engine.loader import present_state, readable, row_alone, rows_at, whole_stream
-from mainspring.engine.long_streams import EVENTS_AT_ONCE
-from mainspring.engine.operations import Operations
-from mainspring.engine.pauses import pauses_of
-from mainspring.engine.pausing import Pause
-from mainspring.engine.pending import Pending, ReceiptStatus, moment
-from mainspring.engine.recorder import Recorder
-from mainspring.engine.waiting import End
+from mainspring.engine.inputs.answered_command import answered_by
+from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.loader import present_state, readable, row_alone, rows_at, whole_stream
+from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
+from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.operations.known_pauses import pauses_of
+from mainspring.engine.operations.operations import Operations
+from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.outputs.awaited_ends import End
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.errors import (
     DamagedRecordError,
     InstanceFailedError,

@@ -13,11 +13,11 @@ from mainspring.app.undelivered import take_again, undelivered_in
 from mainspring.codec import Codec
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
-from mainspring.engine.destinations import command
-from mainspring.engine.intake import checked_actor
-from mainspring.engine.operations import CONFLICTS, Operations
-from mainspring.engine.pending import encode_context, read_context
-from mainspring.engine.retrying import Since, refuse
+from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.pending import encode_context, read_context
+from mainspring.engine.operations.operations import CONFLICTS, Operations
+from mainspring.engine.operations.retried_letter import Since, refuse
+from mainspring.engine.outputs.destinations import command
 from mainspring.errors import NoSuchInstanceError, OperationError, told
 from mainspring.errors import shown as quoted
 from mainspring.port.ids import shown

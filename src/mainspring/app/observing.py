@@ -10,10 +10,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from mainspring.app.services import Source
+from mainspring.engine.fleet.unread import unread_of
+from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.observer import Observer
-from mainspring.engine.runners import Runner
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.unread import unread_of
 from mainspring.errors import OperationError, SettingError, told
 from mainspring.logs import Quoted, logger
 from mainspring.port.records import EDGE, InstanceFilter, Stats

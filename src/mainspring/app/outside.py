@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mainspring.app.instance import Receipt
 from mainspring.core.messages import MessageType, type_of
-from mainspring.engine.outside import check_outside
+from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.registry import is_internal
 from mainspring.errors import WiringError
 

@@ -12,11 +12,11 @@ from mainspring.app.given import checked_reason, checked_text
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.engine.intake import checked_actor
-from mainspring.engine.orders import give
-from mainspring.engine.pauses import pauses_of
-from mainspring.engine.pausing import Pausable, Pause, PauseWork, ResumeWork
-from mainspring.engine.pending import moment
+from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.operations.known_pauses import pauses_of
+from mainspring.engine.operations.pause_orders import give
+from mainspring.engine.operations.pauses import Pausable, Pause, PauseWork, ResumeWork
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError
 from mainspring.port.store import Store

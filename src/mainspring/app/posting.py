@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from mainspring.app.connections import Posting, post, post_blocking
-from mainspring.engine.pending import Pending
+from mainspring.engine.inputs.pending import Pending
 from mainspring.port.records import InputRow
 from mainspring.stores import posting_to
 from mainspring.stores.sealed import sealed_input

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mainspring.app.given import checked_limit, checked_seconds, checked_text
 from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
-from mainspring.engine.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
+from mainspring.engine.projections.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
 from mainspring.engine.registry import Registry
 from mainspring.errors import OperationError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance, Checkpoint

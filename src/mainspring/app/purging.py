@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from mainspring.app.archive import Archive
 from mainspring.app.given import optional_text
-from mainspring.engine.pausing import PAUSES
-from mainspring.engine.recurring import RECURRING
+from mainspring.engine.operations.pauses import PAUSES
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.schedules.recurring import RECURRING
 from mainspring.errors import SettingError
 from mainspring.logs import logger
 from mainspring.port.purging import Purgeable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
 from mainspring.engine.engine import Engine
-from mainspring.engine.intake import checked_message_id
-from mainspring.engine.pending import Pending, moment
-from mainspring.engine.waiting import ELSEWHERE_SECONDS, STANDING
+from mainspring.engine.inputs.intake import checked_message_id
+from mainspring.engine.inputs.pending import Pending, moment
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, STANDING
 from mainspring.errors import (
     InstancePurgedError,
     InstanceSuspendedError,

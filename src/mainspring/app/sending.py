@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mainspring.app.instance import Receipt
-from mainspring.engine.intake import INPUTS_PER_TURN
-from mainspring.engine.pending import Pending
+from mainspring.engine.inputs.intake import INPUTS_PER_TURN
+from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import OperationError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from mainspring.app.instance import Receipt
-from mainspring.engine.handlers import LONGEST_TRANSACTION
-from mainspring.engine.pending import Answer, Pending
-from mainspring.engine.refusals import unmet_error
+from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
+from mainspring.engine.inputs.pending import Answer, Pending
+from mainspring.engine.inputs.refusals import unmet_error
 from mainspring.engine.runtime import unbroken
 from mainspring.errors import DuplicateIdError, LendingError, SettingError
 from mainspring.port.lending import Connection, Loan

@@ -20,8 +20,8 @@ from mainspring.brokers.port import Broker, Outgoing
 from mainspring.brokers.wire import outgoing
 from mainspring.codec import Codec
 from mainspring.codec.wire import envelope_of
-from mainspring.engine.handlers import Context, Handler, HandlerOptions
-from mainspring.engine.policies.retry import Retry
+from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
+from mainspring.engine.handlers.policies.retry import Retry
 from mainspring.errors import BrokerError
 
 MESSAGES_PER_BATCH: Final = 500

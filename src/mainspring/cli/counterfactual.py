@@ -28,8 +28,8 @@ from mainspring.cli.replay import Instance, opened
 from mainspring.cli.send import message_from
 from mainspring.core.changes import aligned
 from mainspring.core.story import Entry, tell
-from mainspring.engine.branches import live
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.loader import whole_stream
 from mainspring.errors import shown
 
 CELL_CHARACTERS: Final = 70

@@ -24,11 +24,11 @@ from mainspring.cli.loading import load_app, shown_url, with_app
 from mainspring.cli.options import app_argument, examples, json_option, optional_app_option
 from mainspring.cli.output import counted, distance, visible, write_json, write_table
 from mainspring.core.story import duration
-from mainspring.engine.orders import WAY_OUT
-from mainspring.engine.pauses import unread_pauses
-from mainspring.engine.pending import moment
+from mainspring.engine.fleet.unread import fleet_of, unread_of
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.operations.known_pauses import unread_pauses
+from mainspring.engine.operations.pause_orders import WAY_OUT
 from mainspring.engine.runtime import SystemClock
-from mainspring.engine.unread import fleet_of, unread_of
 from mainspring.errors import MainspringError, told
 from mainspring.port.findings import Examination, Examined, Finding, note, problem
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref, Stats

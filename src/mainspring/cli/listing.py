@@ -23,7 +23,7 @@ from mainspring.cli.output import (
     write_table,
 )
 from mainspring.cli.searching import search_options
-from mainspring.engine.details import read_detail
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.port.records import InstanceFilter, InstanceRow
 
 LIMIT: Final = click.IntRange(1, 100_000)

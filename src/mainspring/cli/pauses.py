@@ -12,8 +12,8 @@ from mainspring.cli.loading import with_app
 from mainspring.cli.options import actor_option, app_option, examples, json_option
 from mainspring.cli.output import visible, write_lines, write_table
 from mainspring.cli.sources import REASON
-from mainspring.engine.orders import WAY_OUT
-from mainspring.engine.pauses import unread_pauses
+from mainspring.engine.operations.known_pauses import unread_pauses
+from mainspring.engine.operations.pause_orders import WAY_OUT
 
 COLUMNS = ("what", "since (UTC)", "by", "waiting", "reason")
 

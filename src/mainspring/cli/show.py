@@ -34,10 +34,10 @@ from mainspring.cli.output import (
     write_table,
 )
 from mainspring.core.story import COLUMNS, Row, tell
-from mainspring.engine.details import read_detail
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.operations.retried_letter import while_suspended
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.retrying import while_suspended
 from mainspring.errors import CodecError
 from mainspring.port.ids import plain
 from mainspring.port.records import DeadLetter, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref

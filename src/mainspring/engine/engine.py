@@ -8,25 +8,25 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from mainspring.engine import knowledge
-from mainspring.engine.alone import Loner
-from mainspring.engine.claims import Claimer
-from mainspring.engine.committer import Committer
-from mainspring.engine.dispatch import Dispatcher
-from mainspring.engine.intake import Intake
-from mainspring.engine.jobs import NEVER_US, Job
-from mainspring.engine.lanes import Lane
-from mainspring.engine.operations import Operations
-from mainspring.engine.pauses import LOOK_SECONDS, KnownPauses
-from mainspring.engine.projector import Projector
+from mainspring.engine.committing.claimer import Claimer
+from mainspring.engine.committing.committer import Committer
+from mainspring.engine.committing.lone_trials import Loner
+from mainspring.engine.committing.relay import Relay
+from mainspring.engine.committing.strays import Strays
+from mainspring.engine.fleet import knowledge
+from mainspring.engine.fleet.standing import standing_of, written
+from mainspring.engine.inputs.intake import Intake
+from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.operations.known_pauses import LOOK_SECONDS, KnownPauses
+from mainspring.engine.operations.operations import Operations
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, End, Waiting
+from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.outputs.job import NEVER_US, Job
+from mainspring.engine.projections.projector import Projector
 from mainspring.engine.registry import Registry
-from mainspring.engine.relay import Relay
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.engine.sagas import Doomed
-from mainspring.engine.standing import standing_of, written
-from mainspring.engine.stepper import Stepper
-from mainspring.engine.strays import Strays
-from mainspring.engine.waiting import ELSEWHERE_SECONDS, End, Waiting
+from mainspring.engine.stepping.sagas import Doomed
+from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.logs import Quoted, logger
 from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref, Status

@@ -12,17 +12,17 @@ from mainspring.core.definition import Definition, definition_of
 from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, Undone
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
-from mainspring.engine.budget import Budget, checked_steps
-from mainspring.engine.destinations import queues_of
-from mainspring.engine.fan_out import fan_out_of
-from mainspring.engine.fingerprint import fingerprint_of
-from mainspring.engine.handlers import Handler, HandlerOptions
-from mainspring.engine.parts import PartDone, Parts
-from mainspring.engine.pausing import PAUSES, Pauses
-from mainspring.engine.projection import Projection
-from mainspring.engine.publication import PUBLICATION, publication_of
-from mainspring.engine.recorder import Recorder
-from mainspring.engine.recurring import RECURRING
+from mainspring.engine.handlers.handler import Handler, HandlerOptions
+from mainspring.engine.operations.pauses import PAUSES, Pauses
+from mainspring.engine.outputs.destinations import queues_of
+from mainspring.engine.outputs.fan_out import fan_out_of
+from mainspring.engine.outputs.fan_out_parts import PartDone, Parts
+from mainspring.engine.outputs.publication import PUBLICATION, publication_of
+from mainspring.engine.projections.projection import Projection
+from mainspring.engine.recording.fingerprint import fingerprint_of
+from mainspring.engine.recording.recorder import Recorder
+from mainspring.engine.schedules.recurring import RECURRING
+from mainspring.engine.stepping.budget import Budget, checked_steps
 from mainspring.errors import LeftError, WiringError
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT

@@ -14,13 +14,13 @@ from concurrent.futures import Future
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mainspring.engine.hung import Hung
-from mainspring.engine.watch import StepWatch
+from mainspring.engine.handlers.hung_calls import Hung
+from mainspring.engine.stepping.step_watch import StepWatch
 from mainspring.port.clock import Clock
 
 if TYPE_CHECKING:
+    from mainspring.engine.handlers.process_pool import ProcessPool
     from mainspring.engine.observer import Observer
-    from mainspring.engine.processes import ProcessPool
 
 HANDLER_THREADS: Final = 32
 THREAD_NAME: Final = "mainspring-handler"
@@ -256,7 +256,7 @@ class Runtime:
     async def in_process(self, function: Callable[[Any], Any], message: Any, begun: Callable[[], None]) -> Any:
         """Run a function of a message in a process; `begun` is told when it begins. Who stops waiting kills it."""
         if self._pool is None:
-            from mainspring.engine.processes import ProcessPool  # noqa: PLC0415  few apps have a use for it
+            from mainspring.engine.handlers.process_pool import ProcessPool  # noqa: PLC0415  few apps have a use for it
 
             self._pool = ProcessPool(self.processes)
         return await self._pool.call(function, message, begun)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from mainspring.app import Mainspring
 from mainspring.codec.wire import SOURCE, written
 from mainspring.core.messages import Kind, type_of
-from mainspring.engine.handlers import Context, Handler, HandlerOptions
+from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
 from mainspring.errors import DoNotRetryError, SettingError
 from mainspring.remote.addresses import networks_of
 from mainspring.remote.client import Client, checked

@@ -16,9 +16,9 @@ from mainspring.analysis.places import shortened
 from mainspring.app.documents import event_document
 from mainspring.core.changes import NOTHING
 from mainspring.core.events import StreamEvent
-from mainspring.engine.loader import readable, refuse_unkept
+from mainspring.engine.inputs.loader import readable, refuse_unkept
+from mainspring.engine.recording.redecision import row_of
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.replaying import row_of
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceRow, Ref
 from mainspring.web.instances import loaded

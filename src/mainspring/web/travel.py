@@ -27,8 +27,8 @@ from mainspring.app.documents import event_document
 from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
 from mainspring.core.story import Entry
-from mainspring.engine.branches import live
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.loader import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models

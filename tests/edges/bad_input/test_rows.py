@@ -15,7 +15,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.core import events
-from mainspring.engine import recorder
+from mainspring.engine.recording import recorder
 from mainspring.errors import DamagedRecordError, MainspringError, NewerTypeError, UnknownTypeError, WiringError
 from mainspring.port.records import Committed, DeadLetter, EventRow, InputRow, OutputRow, Ref, Snapshot, Unit
 from tests.edges.bad_input.conftest import Office, url_of

@@ -222,7 +222,7 @@ def test_an_event_that_every_route_skips_is_counted_and_a_command_is_kept() -> N
 
 
 def test_a_batch_larger_than_what_may_be_in_flight_does_not_wait_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.engine.intake.INPUTS_IN_FLIGHT", 7)
+    monkeypatch.setattr("mainspring.engine.inputs.intake.INPUTS_IN_FLIGHT", 7)
 
     async def main() -> None:
         broker = memory()

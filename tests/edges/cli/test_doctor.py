@@ -8,11 +8,11 @@ import apsw
 import pytest
 
 from mainspring.cli import doctor
-from mainspring.engine import unread
-from mainspring.engine.knowledge import Knowledge
-from mainspring.engine.knowledge import written as written_knowledge
+from mainspring.engine.fleet import unread
+from mainspring.engine.fleet.knowledge import Knowledge
+from mainspring.engine.fleet.knowledge import written as written_knowledge
+from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.engine.runtime import SystemClock
-from mainspring.engine.standing import OpenBreaker, Standing, written
 from mainspring.port.records import Stats
 from mainspring.stores.migrations import Migration
 from mainspring.stores.sqlite import examine, schema

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from mainspring.cli.doctor import queue_findings
-from mainspring.engine import orders
-from mainspring.engine.pausing import FLEET
+from mainspring.engine.operations.operations import pause_orders as orders
+from mainspring.engine.operations.pauses import FLEET
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Stats
 from mainspring.stores.sqlite.store import SqliteStore

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.handlers import LONGEST_TRANSACTION
-from mainspring.engine.pending import read_context
+from mainspring.engine.handlers.handler import LONGEST_TRANSACTION
+from mainspring.engine.inputs.pending import read_context
 from mainspring.errors import (
     DuplicateIdError,
     EncodeError,

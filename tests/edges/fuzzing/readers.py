@@ -28,9 +28,9 @@ from mainspring.brokers.routing import Table
 from mainspring.brokers.wire import id_of_unread, incoming
 from mainspring.codec import Codec
 from mainspring.codec.wire import read_envelope, read_envelopes
-from mainspring.engine import knowledge, standing
-from mainspring.engine.calendar import calendar_of
-from mainspring.engine.pending import read_context
+from mainspring.engine.fleet import knowledge, standing
+from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.schedules.calendar import calendar_of
 from mainspring.errors import (
     AttributeValueError,
     CodecError,

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mainspring import Breaker, Mainspring, Retry
 from mainspring.app.observing import exposition
-from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.port.records import EDGE, Stats

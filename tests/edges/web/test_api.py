@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from msgspec import json
 
-from mainspring.engine.standing import OpenBreaker, Standing, written
+from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.web import models
 from mainspring.web.api import api, described
 from tests.edges.web.support import counters, served

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mainspring import FeedEntry, Mainspring, Received
-from mainspring.engine.folding import Folding
+from mainspring.engine.projections.folding import Folding
 from tests.engine.shop import Charge, Charged, Note, PlaceOrder, Ship, Shop
 
 

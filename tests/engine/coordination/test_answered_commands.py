@@ -32,8 +32,8 @@ from mainspring.analysis.counterfactual import counterfactual
 from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import Moment, travel
-from mainspring.engine.loader import whole_stream
-from mainspring.engine.replaying import redecided_rows
+from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing import envelope, given
 from tests.engine.coordination.family import Booking, Square

@@ -74,7 +74,7 @@ def test_nothing_to_fan_out_is_joined_at_once(make_app: MakeApp) -> None:
 def test_more_parts_than_a_step_has_room_for_are_started_in_pieces(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.fan_out.PARTS_PER_STEP", 10)
+    monkeypatch.setattr("mainspring.engine.outputs.fan_out.PARTS_PER_STEP", 10)
 
     async def main() -> None:
         async with adding(make_app()) as app:

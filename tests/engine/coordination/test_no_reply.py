@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Reply, Workflow
-from mainspring.engine.pending import Pending
-from mainspring.engine.waiting import ELSEWHERE_SECONDS, Waiting
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, Waiting
 from mainspring.errors import InstanceSuspendedError, NoReplyError, NoSuchInstanceError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock

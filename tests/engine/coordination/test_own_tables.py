@@ -104,7 +104,7 @@ async def _is_gone(app: Mainspring, table: str) -> bool:
 def test_what_there_was_no_time_for_is_written_with_the_next_piece(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.folding.SECONDS_PER_PIECE", -1.0)  # one event in each
+    monkeypatch.setattr("mainspring.engine.projections.folding.SECONDS_PER_PIECE", -1.0)  # one event in each
 
     async def main() -> None:
         async with shop(f"sqlite:///{tmp_path / 'test.db'}") as app:
@@ -131,7 +131,7 @@ def test_a_failure_in_the_middle_leaves_nothing_half_written(url: str) -> None:
         name = f"orders_{tail(url)}"
         app.projection(name=name, create=CREATE)(picky)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mainspring.engine.projector.FIRST_BACKOFF_SECONDS", 0.01)
+            patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
             async with app:
                 await busy(app, 0)
                 await until(lambda: _stopped(app, name))

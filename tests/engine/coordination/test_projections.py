@@ -140,7 +140,7 @@ def test_a_move_whose_outcome_is_unknown_is_made_once(make_app: MakeApp, lost: s
 
         store.advance = faulty
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mainspring.engine.projector.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+            patch.setattr("mainspring.engine.projections.projector.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
             await busy_thrice(app, 60)
             assert calls > 3, "of the three moves at least one was lost"
             assert await kept(app) == await expected(app)
@@ -175,7 +175,7 @@ def test_an_event_that_cannot_be_folded_stops_its_projection_alone_and_is_named(
         app = shop(make_app())
         app.projection(name="picky", key=by_order)(picky)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mainspring.engine.projector.FIRST_BACKOFF_SECONDS", 0.01)
+            patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
             async with app:
                 for message in (PlaceOrder("o-1", 5), Note("o-1", "fine"), Note("o-1", "poison"), PlaceOrder("o-2", 6)):
                     await app.send(message)

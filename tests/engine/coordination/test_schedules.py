@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from mainspring import Complete, Mainspring, Received, Sent, Workflow
-from mainspring.engine.calendar import Calendar, calendar_of
-from mainspring.engine.recurring import FIRINGS_PER_STEP, RECURRING
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.schedules.calendar import Calendar, calendar_of
+from mainspring.engine.schedules.recurring import FIRINGS_PER_STEP, RECURRING
 from mainspring.errors import OperationError, SettingError, WiringError
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing import World, simulate

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mainspring import Ask, Compensate, Complete, Envelope, Event, Kind, Send, StartChild, Workflow
-from mainspring.engine.pending import Pending, ReceiptStatus
+from mainspring.engine.inputs.pending import Pending, ReceiptStatus
 from mainspring.errors import InstanceFailedError, TaskRefusedError
 from tests.engine.coordination.expenses import (
     MANAGER,

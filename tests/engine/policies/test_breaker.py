@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from mainspring.engine.policies.breaker import Breaker, BreakerState, admit, failed, succeeded, wait_us
+from mainspring.engine.handlers.policies.breaker import Breaker, BreakerState, admit, failed, succeeded, wait_us
 from mainspring.errors import SettingError
 
 MINUTE = 60_000_000

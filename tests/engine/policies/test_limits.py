@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mainspring.engine.policies.limits import SLOWEST_PER_SECOND, BucketState, RateLimit, take, wait_us
+from mainspring.engine.handlers.policies.limits import SLOWEST_PER_SECOND, BucketState, RateLimit, take, wait_us
 from mainspring.errors import SettingError
 
 SECOND = 1_000_000

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from mainspring.engine.policies.checks import LONGEST, microseconds
-from mainspring.engine.policies.retry import LONGEST_ASKED, Retry
+from mainspring.engine.handlers.policies.checks import LONGEST, microseconds
+from mainspring.engine.handlers.policies.retry import LONGEST_ASKED, Retry
 from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
 
 SECOND = 1_000_000

@@ -23,7 +23,8 @@ from mainspring import (
     SendFailed,
     Workflow,
 )
-from mainspring.engine import engine, watch
+from mainspring.engine import engine
+from mainspring.engine.stepping import step_watch as watch
 from mainspring.errors import DoNotRetryError
 
 BRIEFLY = timedelta(milliseconds=300)

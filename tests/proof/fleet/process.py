@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, Final, cast
 
 from mainspring import Mainspring
-from mainspring.engine.stepper import Stepper
+from mainspring.engine.stepping.stepper import Stepper
 from tests.engine.releases import Change, begin, release
 
 BEFORE: Final = "before"

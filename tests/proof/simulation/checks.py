@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import json
 
-from mainspring.engine.pausing import PAUSES
+from mainspring.engine.operations.pauses import PAUSES
 from mainspring.port.ids import plain
 from mainspring.port.records import ENDED
 from tests.proof.crash.checker import Fault

@@ -13,7 +13,7 @@ from msgspec import json
 
 from mainspring import Mainspring
 from mainspring.brokers.port import Outgoing
-from mainspring.engine.pauses import pauses_of
+from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.errors import (
     DuplicateIdError,
     MainspringError,

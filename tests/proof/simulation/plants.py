@@ -19,20 +19,21 @@ from msgspec.structs import replace
 
 from mainspring.app import requests
 from mainspring.core.saga import Ledger
-from mainspring.engine import fan_out, loader
-from mainspring.engine.committer import Committer
-from mainspring.engine.dispatch import Dispatcher
-from mainspring.engine.ends import Ends
+from mainspring.engine.committing.committer import Committer
 from mainspring.engine.engine import Engine
-from mainspring.engine.folding import Folding
-from mainspring.engine.jobs import Job
-from mainspring.engine.lanes import Lane
-from mainspring.engine.pending import Pending
-from mainspring.engine.repeats import Repeats
-from mainspring.engine.replies import Replies
-from mainspring.engine.stepper import Stepper
-from mainspring.engine.subscriptions import Subscriptions
-from mainspring.engine.units import Units
+from mainspring.engine.inputs import loader
+from mainspring.engine.inputs.duplicates import Repeats
+from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.outputs import fan_out
+from mainspring.engine.outputs.child_deliveries import Ends
+from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.outputs.job import Job
+from mainspring.engine.outputs.replies import Replies
+from mainspring.engine.outputs.subscriptions import Subscriptions
+from mainspring.engine.projections.folding import Folding
+from mainspring.engine.stepping.stepper import Stepper
+from mainspring.engine.stepping.units import Units
 from mainspring.port.ids import MARK, plain
 from mainspring.port.records import ENDED, Ref, Unit
 from mainspring.stores.memory import MemoryStore, store

@@ -9,8 +9,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from mainspring.engine.pending import Pending
-from mainspring.engine.units import Units
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.stepping.units import Units
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, OutputRow, Ref, Unit
 from mainspring.port.suspects import Suspect

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 import mainspring
-from mainspring.engine.pending import PASSING
+from mainspring.engine.inputs.pending import PASSING
 from mainspring.errors import StoreError
 from mainspring.stores.sqlite.connection import TROUBLE, Place
 from tests.proof.crash_points.runner import Prepared

@@ -15,7 +15,7 @@ from typing import Any
 from examples.demo.app import HANDLERS
 from examples.demo.drive import open_task
 from examples.demo.scenes import Answer, Line, Scene, openings, scenes
-from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.port.records import Committed, InstanceFilter, InstanceRow, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.stores.sqlite import SqliteStore

@@ -26,8 +26,8 @@ from mainspring import Kind, Mainspring
 from mainspring.analysis.counterfactual import Counterfactual, counterfactual
 from mainspring.analysis.retelling import Edit
 from mainspring.core.events import Failed, Received, Scheduled
-from mainspring.engine.branches import live
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.loader import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter, Ref
 from tests.engine.coordination.family import PlanTrip, Sum, adding, travel

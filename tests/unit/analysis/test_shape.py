@@ -13,7 +13,7 @@ from mainspring.analysis.shape import Shape, as_today
 from mainspring.analysis.walk import Walk
 from mainspring.codec import Codec
 from mainspring.core.events import Completed, Failed, Sent
-from mainspring.engine.recorder import Recorder
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing.samples import Counter
 

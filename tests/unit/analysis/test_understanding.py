@@ -11,7 +11,7 @@ import pytest
 from mainspring import Mainspring, NotKept
 from mainspring.codec import Codec
 from mainspring.core.story import tell
-from mainspring.engine.recorder import Recorder
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing import Encrypted, FileKeys
 from mainspring.sealing.seals import ERASED

@@ -12,9 +12,9 @@ from msgspec import Struct
 from mainspring.analysis.texts import cut, span_of
 from mainspring.app.search import found
 from mainspring.core.story import tell
-from mainspring.engine.branches import live
-from mainspring.engine.details import read_detail
-from mainspring.engine.loader import whole_stream
+from mainspring.engine.inputs.branches import live
+from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError
 from mainspring.port.records import ENDED, EventRow, InstanceFilter, InstanceRow, Ref

@@ -16,7 +16,7 @@ from mainspring.app import Mainspring
 from mainspring.core.messages import type_of
 from mainspring.core.story import duration
 from mainspring.core.workflow import SNAPSHOT_EVERY_EVENTS
-from mainspring.engine.handlers import Handler, HandlerOptions
+from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 
 _DEFAULTS: Final = HandlerOptions()

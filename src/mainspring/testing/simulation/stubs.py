@@ -11,7 +11,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mainspring.engine.handlers import Context, Handler, HandlerOptions
+from mainspring.engine.handlers.handler import Context, Handler, HandlerOptions
 from mainspring.engine.registry import Registry
 from mainspring.errors import SettingError, SimulationError
 from mainspring.testing.simulation.chronicle import Call, Chronicle

@@ -1,0 +1,306 @@
+"""Claims: what is due and in nobody's hands. Wake-ups are hints; polling is the net under them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from mainspring.codec import Codec
+from mainspring.engine.committing.committer import Committer
+from mainspring.engine.committing.strangers import Strangers, told_why
+from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT, Intake
+from mainspring.engine.inputs.pending import encode_context, read_context
+from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.registry import Registry
+from mainspring.engine.runtime import Runtime
+from mainspring.errors import CodecError, DamagedRecordError, NewerTypeError, StoreError
+from mainspring.logs import logger
+from mainspring.port.ids import plain
+from mainspring.port.records import Claims, Context, InputRow, OutputClaim, Ref, Unit
+from mainspring.port.store import Store
+
+CLAIM_LIMIT: Final = 500
+# More than these, from an inbox or as timers, replies and messages of other instances, wait better in the store: memory
+# is bounded, and others can take them.
+INPUTS_IN_HAND: Final = 2_000
+# But whoever sends here may go on for hours: so many of what waits there come into hand with every batch all the same,
+SHARE: Final = 200
+# as long as less is in hand than this, which those who send cannot bring about alone.
+MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
+POLL_SECONDS: Final = 1.0
+PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+
+log = logger("mainspring.engine")
+
+
+class Claimer:
+    """Takes due work in batches while there is room for it, and sleeps until the next is due or a hint comes."""
+
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        committer: Committer,
+        dispatcher: Dispatcher,
+        intake: Intake,
+        runtime: Runtime,
+        inputs_in_hand: Callable[[], int],
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._registry = registry
+        self._dispatcher = dispatcher
+        self._intake = intake
+        self._runtime = runtime
+        self._observer = runtime.observer
+        self._inputs_in_hand = inputs_in_hand
+        self._hint = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._timer: asyncio.Task[None] | None = None
+        self._timer_us: int | None = None
+        self._started = False
+        self._claiming = False
+        # How much came from the store, and how many answers of it were lost: they may have brought some.
+        self.taken = 0
+        self.rounds = 0
+        self.heard: Callable[[], None] | None = None
+        self.posted: Callable[[], None] | None = None
+        self.came: Callable[[int], None] | None = None
+        self.strangers = Strangers(store.now_us)
+        self._resting = False
+        # The workflows of which nothing is stepped now.
+        self.paused: frozenset[str] = frozenset()
+        # Done when a batch was reported since the last share of it was claimed; and whether anything was left to claim.
+        self._batch: asyncio.Task[None] | None = None
+        self._left = False
+
+    def start(self, worker: Callable[[], int]) -> None:
+        """Begin to claim for a worker, whose key may change."""
+        self._started = True
+        self._tasks = [
+            self._runtime.spawn(self._run(worker), "mainspring-claims"),
+            self._runtime.spawn(self._listen(), "mainspring-hints"),
+        ]
+        self._hint.set()
+
+    async def stop(self) -> None:
+        """Claim no more."""
+        self._started = False
+        tasks = [*self._tasks, *([self._timer] if self._timer else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def rest(self, resting: bool) -> None:
+        """Claim nothing, or claim again."""
+        self._resting = resting
+        self._hint.set()
+
+    def take(self, claims: Claims) -> None:
+        """Begin with what was claimed by somebody else for this worker."""
+        self._take(claims)
+
+    def due_at(self, due_us: int) -> None:
+        """Know that something becomes due: now, or at a moment that wakes the claims then."""
+        if not self._started:
+            return
+        now_us = self._store.now_us()
+        if due_us <= now_us:
+            self._hint.set()
+        elif self._timer_us is None or due_us < self._timer_us:
+            self._wake_at(due_us)
+
+    def _wake_at(self, due_us: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_us = due_us
+
+        async def wait() -> None:
+            await self._runtime.clock.sleep(max(0, due_us - self._store.now_us()) / 1e6)
+            self._timer_us = None
+            self._timer = None
+            self._hint.set()
+
+        self._timer = self._runtime.spawn(wait(), "mainspring-due")
+
+    async def _listen(self) -> None:
+        """Turn the store's hints, and its silence, into wake-ups."""
+        while True:
+            try:
+                await self._store.wait_for_work(POLL_SECONDS)
+            except Exception as error:  # noqa: BLE001  hints may fail; the loop must not
+                log.warning("no hints from the store: %s", error)
+                await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+            self._hint.set()
+            if self.heard is not None:
+                self.heard()
+
+    async def _run(self, worker: Callable[[], int]) -> None:
+        while True:
+            await self._hint.wait()
+            self._hint.clear()
+            self._claiming = True
+            try:
+                more = not self._resting
+                while more and not self._resting:
+                    self.rounds += 1
+                    more = await self._claim(worker())
+            except Exception as error:
+                # A store in trouble says so in its own words; anything else is a mistake of ours, found by its trace.
+                trace = None if isinstance(error, StoreError) else error
+                log.warning("claiming failed, will be tried again: %s", error, exc_info=trace)
+                self.taken += 1
+                await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+                self._hint.set()
+            finally:
+                self._claiming = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is being claimed, and no hint waits."""
+        return not self._claiming and not self._hint.is_set()
+
+    @property
+    def oldest_round(self) -> int:
+        """The number of the round that is under way, or of the next one."""
+        return self.rounds if self._claiming else self.rounds + 1
+
+    async def _claim(self, worker: int) -> bool:
+        """Claim once, and tell whether there may be more at once."""
+        # What has its hands full is left out: a handler, or all that steps.
+        share = self._share()
+        limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
+        rooms = {name: self._dispatcher.room(name) for name in self._registry.queues() if share or name in handlers}
+        wide = self._places(name for name, room in rooms.items() if room >= limit)
+        workflows = [name for name in self._registry.workflows if not self.leaves(name)] if share else []
+        claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())
+        self._take(claims)
+        self._next_is_due(claims)
+        if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
+            await self._claim_narrow(worker, narrow)
+        more = len(claims.outputs) >= limit or len(claims.inputs) >= limit
+        self._left = more or not share
+        if self._left and self._batch is not None and self._batch.done():
+            # That batch was reported while the store answered, when nobody knew yet that anything was left.
+            self._hint.set()
+        return more and limit == CLAIM_LIMIT
+
+    def leaves(self, workflow: str) -> bool:
+        """Tell whether nothing of a workflow is to be stepped here now: it is paused, or left to others."""
+        return workflow in self.paused or self.strangers.leaves_workflow(workflow)
+
+    def _share(self) -> int:
+        """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
+        in_hand = self._inputs_in_hand()
+        if in_hand < INPUTS_IN_HAND:
+            return CLAIM_LIMIT
+        if self._batch is not None and not self._batch.done():
+            return 0
+        self._batch = self._runtime.spawn(self._hint_after_a_batch(), "mainspring-share")
+        return SHARE if in_hand < MOST_IN_HAND else 0
+
+    async def _hint_after_a_batch(self) -> None:
+        await self._committer.reported()
+        if self._left:
+            self._hint.set()
+
+    async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
+        """Claim for queues with little room. Mostly nothing is due, and one look for all of them tells so."""
+        least = min(rooms.values())
+        claims = await self._store.claim(worker, self._places(rooms), [], least)
+        self._take(claims)
+        if len(claims.outputs) < least:
+            self._next_is_due(claims)
+            return
+        for name in rooms:
+            room = min(self._dispatcher.room(name), CLAIM_LIMIT)
+            if room > 0:
+                await self._claim_some(worker, name, room)
+
+    def _places(self, queues: Iterable[str]) -> list[str]:
+        places = self._registry.queues()
+        return [place for queue in queues for place in places[queue]]
+
+    async def _claim_some(self, worker: int, queue: str, room: int) -> None:
+        """Claim no more of a queue than there is room for; whoever makes room hints that more can be claimed."""
+        claims = await self._store.claim(worker, self._places([queue]), [], room)
+        self._take(claims)
+        if len(claims.outputs) < room:
+            self._next_is_due(claims)
+        else:
+            self._dispatcher.leave_rest(queue)
+
+    def _next_is_due(self, claims: Claims) -> None:
+        if claims.next_due_us is not None:
+            self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
+
+    def _take(self, claims: Claims) -> None:
+        if claims.posted and self.posted is not None:
+            self.posted()
+        self.taken += len(claims.outputs) + len(claims.inputs)
+        for claim in claims.outputs:
+            message, own, error = read(self._registry.codec, claim)
+            if error is None:
+                self._dispatcher.begin(own, message)
+            elif isinstance(error, NewerTypeError):
+                self._leave_output(claim, error)
+            else:
+                self._dispatcher.bury(claim, "it cannot be read", error)
+        strange: set[Ref] = set()
+        for row in claims.inputs:
+            ref = Ref(row.workflow, row.instance)
+            if self.came is not None:
+                self.came(row.position)
+            if ref in strange or not self._registry.codec.reads(row.type, row.type_version):
+                strange.add(ref)  # what stands behind it has to wait as well
+                self._give_back(row)
+                continue
+            try:
+                self._intake.submit(self._intake.from_inbox(row))
+            except Exception:
+                log.exception("input %s of %s could not go on", plain(row.message_id), ref)
+
+    def _give_back(self, row: InputRow) -> None:
+        """Let a worker that knows its type take an input; from now on it is not even claimed."""
+        self._committer.persist(Unit(row.workflow, row.instance, releases=(row.position,)))
+        if self._observer is not None:
+            self._observer.left(row.type)
+        if not self._registry.codec.reads(row.type, row.type_version):
+            self.strangers.meet_type(row.workflow, row.type, row.type_version)
+
+    def _leave_output(self, claim: OutputClaim, error: NewerTypeError) -> None:
+        """Let a worker that knows its type carry an output out: its destination has not told that it is strange here.
+
+        After a while, in which all that stands behind it has its turn. That is no attempt.
+        """
+        if self._observer is not None:
+            self._observer.left(claim.type)
+        self.strangers.tell(
+            claim.type, f"this worker cannot read {claim.type}, which waits for one that can: {told_why(error)}"
+        )
+        self._dispatcher.leave(claim, error)
+
+
+def read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:
+    """Return an output's message and its claim with its own context, or why they cannot be read."""
+    try:
+        own = _with_own_context(claim)
+        # The end of an instance may have no result.
+        return (codec.decode(claim.type, claim.type_version, claim.body) if claim.type else None), own, None
+    except (CodecError, DamagedRecordError) as error:
+        return None, claim, error
+
+
+def _with_own_context(claim: OutputClaim) -> OutputClaim:
+    """Return a claim with the context that its output had when it was decided, as if it had been born claimed."""
+    if claim.cause is None:
+        return claim
+    ref, cause, context = Ref(claim.workflow, claim.instance), claim.cause, read_context(claim.context)
+    id = cause.message_id
+    id = answer_id(ref, cause.cause or 0, cause.kind) if id is None else plain(id)
+    own = Context(context.correlation_id, id, str(ref), None, context.trace, outside=context.outside)
+    return replace(claim, context=encode_context(own))

@@ -1,0 +1,132 @@
+"""Strays: what the store says this worker holds, and nothing here knows of. The net under our own mistakes.
+
+What a commit has made or a claim has taken is this worker's in the store before anybody here is told: one look proves
+nothing. A stray is missing at two looks in a row: what was under way at the first is over at the second, and it did not
+come into hand in between. If it did, it may have been given back, and be on its way here once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mainspring.engine.committing.claimer import Claimer
+from mainspring.engine.committing.committer import Committer
+from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.stepping.stepper import Stepper
+from mainspring.logs import logger
+from mainspring.port.records import OutputKey, Ref, Retry, Unit
+from mainspring.port.store import Store
+
+log = logger("mainspring.engine")
+
+
+class Strays:
+    """Compares what the store says with what is in hand, at every beat, and gives back what is lost."""
+
+    def __init__(
+        self,
+        store: Store,
+        committer: Committer,
+        claimer: Claimer,
+        dispatcher: Dispatcher,
+        stepper: Stepper,
+        due_at: Callable[[int], None],
+    ) -> None:
+        self._store = store
+        self._committer = committer
+        self._claimer = claimer
+        self._dispatcher = dispatcher
+        self._stepper = stepper
+        self._due_at = due_at
+        # Missing at the last look, and not come into hand since.
+        self._outputs: set[OutputKey] = set()
+        self._inputs: set[int] = set()
+        # Come into hand during the look that is under way.
+        self._looking = False
+        self._came: set[OutputKey | int] = set()
+        self._looked_during = (0, 0)
+        self._held_nothing_at: tuple[int, int] | None = None
+
+    def output_came(self, output: OutputKey) -> None:
+        """Know that an output came into hand."""
+        self._outputs.discard(output)
+        if self._looking:
+            self._came.add(output)
+
+    def input_came(self, position: int) -> None:
+        """Know that an input came into hand."""
+        self._inputs.discard(position)
+        if self._looking:
+            self._came.add(position)
+
+    def in_hand(self, what: OutputKey | int) -> bool:
+        """Tell whether an output, or an input by its position, is in this worker's hands."""
+        if isinstance(what, OutputKey):
+            return what in self._outputs_in_hand()
+        return what in self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is in this worker's hands, or on its way there."""
+        under_way = self._dispatcher.in_hand or self._stepper.lanes.busy()
+        return not under_way and self._committer.idle and self._claimer.idle
+
+    def forget(self) -> None:
+        """Know nothing of what was missing: this worker goes on under a new key, and others may have had all of it."""
+        self._outputs.clear()
+        self._inputs.clear()
+
+    async def look(self) -> None:
+        """Look once, and give back what is lost.
+
+        A worker that held nothing, and has taken nothing since, does not ask: the store looks through all that waits.
+        """
+        taken = (self._committer.committed, self._claimer.taken)
+        if taken == self._held_nothing_at:
+            return
+        quiet = self._committer.idle and self._claimer.idle
+        # What was under way at the last look may still be: a lost answer is looked up for as long as that takes.
+        commits, claims = self._looked_during
+        over = self._committer.oldest_batch > commits and self._claimer.oldest_round > claims
+        outputs_in_hand = self._outputs_in_hand()
+        inputs_in_hand = self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
+        worker = self._committer.worker
+        self._looking = True
+        try:
+            held = set(await self._store.holds(worker))
+            inputs = dict[int, Ref]()
+            for ref, position in await self._store.holds_inputs(worker):
+                inputs[position] = ref
+        finally:
+            self._looking = False
+            came, self._came = self._came, set()
+        if worker != self._committer.worker:
+            return  # it was relieved meanwhile, and all that was missing is forgotten
+        self._held_nothing_at = taken if quiet and not held and not inputs else None
+        self._looked_during = (self._committer.batches, self._claimer.rounds)
+        missing = held - outputs_in_hand - came if over else set[OutputKey]()
+        missing_inputs = inputs.keys() - inputs_in_hand - came if over else set[int]()
+        lost, lost_inputs = missing & self._outputs, missing_inputs & self._inputs
+        # What is given back now is somebody's anew, and missed no more.
+        self._outputs, self._inputs = missing - lost, missing_inputs - lost_inputs
+        self._give_back(lost)
+        self._give_back_inputs({position: inputs[position] for position in sorted(lost_inputs)})
+
+    def _outputs_in_hand(self) -> set[OutputKey]:
+        stations = (self._dispatcher, self._stepper, self._committer)
+        return {output for station in stations for output in station.outputs_in_hand()}
+
+    def _give_back(self, lost: set[OutputKey]) -> None:
+        for output in lost:
+            log.error("output %s was lost by this worker; it will be carried out again", output)
+            unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
+            self._committer.add(unit, lambda _: self._due_at(0))
+
+    def _give_back_inputs(self, lost: dict[int, Ref]) -> None:
+        by_instance: dict[Ref, list[int]] = {}
+        for position, ref in lost.items():
+            log.error("input %d of %s was lost by this worker; it will be taken again", position, ref)
+            by_instance.setdefault(ref, []).append(position)
+        for ref, positions in by_instance.items():
+            unit = Unit(ref.workflow, ref.id, releases=tuple(positions))
+            self._committer.add(unit, lambda _: self._due_at(0))

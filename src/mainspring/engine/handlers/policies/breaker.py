@@ -1,0 +1,183 @@
+"""The circuit breaker of one destination: who fails again and again gets a rest; calls wait, which costs no attempt.
+
+    closed      every call passes; failures in a row are counted    the count is full → open
+    open        nothing passes                                      open_for is over → the next call is the probe
+    half open   nothing passes but that one probe                   it succeeds → closed; it fails → open, at once
+
+It judges the destination, and never a message: only what `Breaker.counts` is a failure here. Any other error says
+nothing of the destination: it is not counted, and if it was the probe's, another call is the probe at once.
+
+A probe that never reports (its call hangs, its worker lost it) is given up after another open_for: then a new one may
+pass.
+
+Late results are ignored: what was admitted before the latest opening or closing says nothing about the destination now.
+An old success must not close a breaker behind the probe's back, nor an old failure open one that has just closed. So a
+call keeps the `era` of the state that admitted it, and reports with it. All probes of one opening share an era and the
+first to report decides: a destination slower than open_for still closes its breaker.
+"""
+
+from __future__ import annotations
+
+import errno
+from datetime import timedelta
+from socket import gaierror, herror
+from typing import Final, Literal, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mainspring.engine.handlers.policies.checks import check_count, check_duration, check_errors, microseconds
+from mainspring.errors import BrokerError, CallError, SettingError, StoreError
+
+# Nobody was there, or did not answer in time.
+AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
+UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
+CAUSES: Final = 100
+"""So many causes and members of an error are looked at."""
+LONG_AGO_US: Final = -(1 << 62)
+
+
+class Breaker(Struct, frozen=True):
+    """When calls to a destination are held back: after so many failures in a row, for so long. None is no breaker.
+
+    What counts is that the destination does not answer: timeouts, connections that fail, and errors of the types in
+    `on`. With `fail_fast` a command is given up at once while it is open, instead of waiting: its workflow is told by
+    `SendFailed`.
+
+    >>> Breaker(failures=3).open_for
+    datetime.timedelta(seconds=60)
+    """
+
+    failures: int = 5
+    open_for: timedelta = timedelta(seconds=60)
+    on: tuple[type[Exception], ...] = ()
+    fail_fast: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("Breaker.failures", self.failures)
+        check_duration("Breaker.open_for", self.open_for, timedelta(microseconds=1))
+        check_errors("Breaker.on", self.on)
+        if not isinstance(self.fail_fast, bool):
+            raise SettingError("Breaker.fail_fast", self.fail_fast, "Use True or False.")
+
+    def counts(self, error: BaseException) -> bool:
+        """Tell whether an error says something of the destination, and not of the message.
+
+        A client library's own error counts by what it was raised from: a refused connection is one in any clothes.
+
+        >>> Breaker().counts(ConnectionRefusedError()), Breaker().counts(ValueError("this card is stolen"))
+        (True, False)
+        """
+        waiting: list[BaseException] = [error]
+        for _ in range(CAUSES):
+            if not waiting:
+                break
+            seen = waiting.pop()
+            if isinstance(seen, StoreError):
+                return False  # the database is not the destination
+            if isinstance(seen, BrokerError | CallError) and seen.of_message and not isinstance(seen, self.on):
+                return False  # somebody was there, and had something against this message
+            if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and seen.errno in UNREACHABLE):
+                return True
+            if isinstance(seen, BaseExceptionGroup):
+                waiting += cast("BaseExceptionGroup[BaseException]", seen).exceptions
+            if seen.__cause__ is not None:
+                waiting.append(seen.__cause__)
+        return False
+
+
+class BreakerState(Struct, frozen=True):
+    """Where one destination's breaker stands. A new one is closed.
+
+    `failures` counts those in a row, `era` the openings and closings; `since_us` is None while closed, else the moment
+    of the opening or of the latest probe.
+
+    >>> BreakerState().phase
+    'closed'
+    """
+
+    failures: int = 0
+    era: int = 0
+    since_us: int | None = None
+    probing: bool = False
+
+    @property
+    def phase(self) -> Literal["closed", "open", "half open"]:
+        """The state's name, for people."""
+        if self.since_us is None:
+            return "closed"
+        return "half open" if self.probing else "open"
+
+
+def admit(policy: Breaker | None, state: BreakerState, now_us: int) -> tuple[bool, BreakerState]:
+    """Tell whether a call may pass now. One that passes keeps the new state's `era` for its report.
+
+    >>> minute = 60_000_000
+    >>> opened = failed(Breaker(failures=1), BreakerState(), now_us=0)
+    >>> admit(Breaker(), opened, now_us=minute - 1)[0]
+    False
+    >>> passes, state = admit(Breaker(), opened, now_us=minute)
+    >>> passes, state.phase, admit(Breaker(), state, now_us=minute)[0]
+    (True, 'half open', False)
+    """
+    if policy is None or state.since_us is None:
+        return True, state
+    if wait_us(policy, state, now_us) == 0:
+        return True, replace(state, since_us=now_us, probing=True)
+    # After the clock was set back, the wait begins anew at the earlier moment: never longer than open_for.
+    return False, replace(state, since_us=min(state.since_us, now_us))
+
+
+def succeeded(state: BreakerState, era: int | None = None) -> BreakerState:
+    """Note that a call admitted in `era` succeeded; without an era it is taken for one of the present.
+
+    >>> succeeded(BreakerState(failures=4))
+    BreakerState(failures=0, era=0, since_us=None, probing=False)
+    """
+    if not _counts(state, era):
+        return state
+    return BreakerState(era=state.era if state.since_us is None else state.era + 1)
+
+
+def failed(policy: Breaker | None, state: BreakerState, now_us: int, era: int | None = None) -> BreakerState:
+    """Note that a call admitted in `era` failed; without an era it is taken for one of the present.
+
+    >>> failed(Breaker(failures=2), BreakerState(), now_us=0).phase
+    'closed'
+    >>> failed(Breaker(failures=2), BreakerState(failures=1), now_us=0).phase
+    'open'
+    """
+    if policy is None or not _counts(state, era):
+        return state
+    failures = state.failures + 1
+    if state.probing or failures >= policy.failures:
+        return BreakerState(failures, era=state.era + 1, since_us=now_us)
+    return replace(state, failures=failures)
+
+
+def undecided(state: BreakerState, era: int | None = None) -> BreakerState:
+    """Note that a call admitted in `era` ended with what says nothing of the destination.
+
+    >>> _, probing = admit(Breaker(), failed(Breaker(failures=1), BreakerState(), now_us=0), now_us=60_000_000)
+    >>> admit(Breaker(), undecided(probing), now_us=60_000_000)[0]
+    True
+    """
+    if state.probing and _counts(state, era):
+        return replace(state, since_us=LONG_AGO_US, probing=False)
+    return state
+
+
+def wait_us(policy: Breaker | None, state: BreakerState, now_us: int) -> int:
+    """Return how long from now until a call may pass, if no result comes in between; 0 if one may pass now.
+
+    >>> wait_us(Breaker(), failed(Breaker(failures=1), BreakerState(), now_us=0), now_us=20_000_000)
+    40000000
+    """
+    if policy is None or state.since_us is None:
+        return 0
+    return max(0, min(state.since_us, now_us) + microseconds(policy.open_for) - now_us)
+
+
+def _counts(state: BreakerState, era: int | None) -> bool:
+    awaited = state.since_us is None or state.probing
+    return awaited and (era is None or era == state.era)

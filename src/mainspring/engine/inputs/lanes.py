@@ -1,0 +1,196 @@
+"""Lanes: one queue and one cached state per instance that is busy or was so lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from mainspring.core.saga import Ledger
+from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.port.attributes import AttributeRow
+from mainspring.port.records import ENDED, Ref, Status
+
+CACHED_INSTANCES: Final = 10_000
+
+
+class Elsewhere(Struct, frozen=True):
+    """Why an instance can be stepped by other processes only, and the name of the state that it is in.
+
+    >>> Elsewhere("version 2 of its definition", "Waiting").state
+    'Waiting'
+    """
+
+    why: str
+    state: str | None
+
+
+class Lane:
+    """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
+
+    `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet, `asked`
+    whether it may have open tasks, `children` that it has ever started one. `under_way` are the inputs whose units are
+    with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
+    and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
+    anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
+    stream, once nothing is under way. `elsewhere` says why only other processes can step the instance: newer code has
+    written what this one does not know. `trims` says that its history is not kept. `waits` says that the next input can
+    be taken only when nothing is under way: what comes of it could not be called back. `steps_left` counts down to the
+    next look at what it has spent of its budget, and `looks` are the times of the last ones.
+    """
+
+    __slots__ = (
+        "abandoned",
+        "asked",
+        "attributes",
+        "broken",
+        "children",
+        "context",
+        "elsewhere",
+        "ending",
+        "entry",
+        "error",
+        "exists",
+        "fold_error",
+        "key",
+        "ledger",
+        "loaded",
+        "loading",
+        "looks",
+        "purged_us",
+        "queue",
+        "recorded_state",
+        "ref",
+        "result",
+        "returned",
+        "snapshot_version",
+        "state",
+        "status",
+        "steps_left",
+        "trims",
+        "under_way",
+        "version",
+        "waits",
+        "wants_ledger",
+    )
+
+    def __init__(self, ref: Ref, entry: WorkflowEntry, time_us: int) -> None:
+        self.ref = ref
+        self.steps_left = entry.budget.every
+        self.looks: tuple[int, ...] = (time_us,)
+        self.entry = entry
+        self.queue: deque[Pending] = deque()
+        self.under_way = 0
+        self.returned: list[Pending] = []
+        self.broken = False
+        self.loading = False
+        self.forget()
+
+    def forget(self) -> None:
+        """Know nothing of the instance any more, not even under which version of its workflow it runs."""
+        self.entry = self.entry.newest
+        self.loaded = False
+        self.wants_ledger = False
+        self.ledger: Ledger | None = None
+        self.exists = False
+        self.key: int | None = None
+        self.version = 0
+        self.snapshot_version = 0
+        self.state: Any = self.entry.workflow.initial_state
+        self.recorded_state: str | None = None
+        self.status: Status = "running"
+        self.ending = False
+        self.error: str | None = None
+        self.attributes: tuple[AttributeRow, ...] | None = None
+        self.result: Any = None
+        self.context: bytes | None = None
+        self.fold_error: Exception | None = None
+        self.purged_us: int | None = None
+        self.abandoned: frozenset[int] | range = frozenset()
+        self.asked = False
+        self.children = False
+        self.elsewhere: Elsewhere | None = None
+        self.trims = False
+        self.waits = False
+
+    def assume_new(self) -> None:
+        """Take it that there is no such instance yet: the commit will tell if that is wrong."""
+        self.forget()
+        self.loaded = True
+
+    def leave(self, why: str) -> None:
+        """Leave the instance to other processes."""
+        self.elsewhere = Elsewhere(why, self.entry.definition.states.get(cast("type[Any]", type(self.state))))
+
+    @property
+    def left(self) -> bool:
+        """Whether what comes waits for another process, and not for an operator."""
+        return self.elsewhere is not None and self.status != "suspended"
+
+    @property
+    def ended(self) -> bool:
+        """Whether the instance has ended."""
+        return self.status in ENDED
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is going on here."""
+        return not self.queue and not self.under_way and not self.loading and not self.broken
+
+
+class Lanes:
+    """The lanes of this process, the least recently used idle ones forgotten when there are too many.
+
+    >>> Lanes().count
+    0
+    """
+
+    def __init__(self, limit: int = CACHED_INSTANCES) -> None:
+        self._lanes: OrderedDict[Ref, Lane] = OrderedDict()
+        # Those asked for since they were last seen idle: whoever looks for the busy ones, often, walks over no others.
+        self._touched: dict[Ref, Lane] = {}
+        self._limit = limit
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._lanes)
+
+    def get(self, ref: Ref) -> Lane | None:
+        """Return the lane of an instance, if there is one."""
+        return self._lanes.get(ref)
+
+    def at(self, ref: Ref, entry: WorkflowEntry, time_us: int = 0) -> Lane:
+        """Return the lane of an instance, made on first use for something of this time."""
+        lane = self._lanes.get(ref)
+        if lane is None:
+            lane = self._lanes[ref] = Lane(ref, entry, time_us)
+            if len(self._lanes) > self._limit:
+                self._shrink()
+        else:
+            self._lanes.move_to_end(ref)
+        self._touched[ref] = lane
+        return lane
+
+    def drop(self, lane: Lane) -> None:
+        """Forget an idle lane."""
+        if lane.idle:
+            self._lanes.pop(lane.ref, None)
+            self._touched.pop(lane.ref, None)
+
+    def busy(self) -> list[Lane]:
+        """Return the lanes in which something goes on."""
+        for ref in [ref for ref, lane in self._touched.items() if lane.idle]:
+            del self._touched[ref]
+        return list(self._touched.values())
+
+    def _shrink(self) -> None:
+        """Forget old idle lanes; busy ones are bounded by back-pressure, not by this."""
+        for ref in [ref for ref, lane in self._oldest(len(self._lanes) // 10 + 1) if lane.idle]:
+            del self._lanes[ref]
+            self._touched.pop(ref, None)
+
+    def _oldest(self, count: int) -> list[tuple[Ref, Lane]]:
+        return [item for item, _ in zip(self._lanes.items(), range(count), strict=False)]

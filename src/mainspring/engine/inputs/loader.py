@@ -1,0 +1,370 @@
+"""The loader: states from the store, many instances in one read; long streams apart, one after the other."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from mainspring.core.saga import Ledger
+from mainspring.engine.committing.strangers import told_why
+from mainspring.engine.inputs.answered_command import command_in
+from mainspring.engine.inputs.branches import branches
+from mainspring.engine.inputs.lanes import Elsewhere, Lane
+from mainspring.engine.inputs.long_streams import (
+    EVENTS_AT_ONCE,
+    Folded,
+    Lull,
+    folded_at_once,
+    folded_in_pieces,
+    is_long,
+    trusts,
+)
+from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
+from mainspring.engine.inputs.skipped_input import note_skipped
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.sagas import take_row
+from mainspring.engine.stepping.step_watch import Load
+from mainspring.errors import NewerTypeError, OperationError, SlowStepError, StoreError, WorkersLostError
+from mainspring.logs import logger
+from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
+from mainspring.port.store import Store
+
+INSTANCES_PER_LOAD: Final = 500
+EVENTS_PER_PAGE: Final = 1_000
+EVENTS_NEAR: Final = 100
+PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
+
+log = logger("mainspring.engine")
+
+
+class Loader:
+    """Loads lanes in batches, and calls `ready` with each."""
+
+    def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None], lull: Lull) -> None:
+        self._store = store
+        self._runtime = runtime
+        self._ready = ready
+        self._lull = lull
+        self._wanted: list[Lane] = []
+        self._long: deque[Lane] = deque()
+        self._running = self._running_long = False
+
+    def request(self, lane: Lane) -> None:
+        """Load a lane soon."""
+        lane.loading = True
+        self._wanted.append(lane)
+        if not self._running:
+            self._running = True
+            self._runtime.spawn(self._run(), "mainspring-loader")
+
+    def recall(self, lane: Lane, pending: Pending, version: int) -> None:
+        """Read the command that an input answers. It is taken again when that is known, and nothing is under way."""
+        lane.queue.appendleft(pending)
+        lane.waits = True
+        if not lane.under_way:
+            lane.loading = True
+            self._runtime.spawn(self._recall(lane, pending, version), "mainspring-recall")
+
+    async def _recall(self, lane: Lane, pending: Pending, version: int) -> None:
+        try:
+            rows = await self._store.stream(lane.ref, version - 1, 1)
+            pending.command = command_in(next((row for row in rows if row.version == version), None))
+        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
+                await self._try_again([lane], error)
+                return
+            pending.unreadable = error
+        self._finish(lane)
+
+    async def _run(self) -> None:
+        try:
+            while self._wanted:
+                lanes = self._wanted[:INSTANCES_PER_LOAD]
+                del self._wanted[:INSTANCES_PER_LOAD]
+                await self._load(lanes)
+        finally:
+            self._running = False
+
+    def _load_apart(self, lane: Lane) -> None:
+        self._long.append(lane)
+        if not self._running_long:
+            self._running_long = True
+            self._runtime.spawn(self._run_long(), "mainspring-long-streams")
+
+    async def _run_long(self) -> None:
+        try:
+            while self._long:
+                await self._load_long(self._long.popleft())
+        finally:
+            self._running_long = False
+
+    async def _load(self, lanes: list[Lane]) -> None:
+        """Load lanes together; where that fails because of one of them, one by one."""
+        try:
+            lanes = [lane for lane in lanes if not await self._was_lost(lane)]
+            read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
+            for lane, loaded in zip(lanes, read, strict=True):
+                if loaded is not None and not loaded.row.version:
+                    await note_skipped(self._store, lane.queue)
+            long = {lane.ref for lane, loaded in zip(lanes, read, strict=True) if _is_long(lane, loaded)}
+            found = [
+                (lane, await trusted(self._store, pinned(lane.entry, loaded), loaded), await self._ledger(lane, loaded))
+                for lane, loaded in zip(lanes, read, strict=True)
+                if lane.ref not in long
+            ]
+        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
+            # A plain StoreError is a statement that took too long, or was refused.
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
+                await self._try_again(lanes, error)
+            elif len(lanes) == 1:
+                await self._give_up(lanes[0], error)
+            else:
+                for lane in lanes:
+                    await self._load([lane])
+        else:
+            for lane in lanes:
+                if lane.ref in long:
+                    self._load_apart(lane)
+            for lane, loaded, ledger in found:
+                self._fill(lane, loaded, ledger)
+
+    async def _was_lost(self, lane: Lane) -> bool:
+        """Suspend an instance whose input was given up, without its history: that may be what took the workers down."""
+        errors = (pending.unreadable for pending in lane.queue)
+        lost = next((error for error in errors if isinstance(error, WorkersLostError)), None)
+        if lost is None or await row_alone(self._store, lane.ref) is None:
+            return False
+        await self._give_up(lane, lost)
+        return True
+
+    async def _load_long(self, lane: Lane) -> None:
+        try:
+            # Once more: it may have moved while it waited for its turn.
+            loaded, folded = (await self._store.load([lane.ref], EVENTS_AT_ONCE))[0], None
+            entry = pinned(lane.entry, loaded)
+            if entry is not None and loaded is not None and _is_long(lane, loaded):
+                folded = await folded_in_pieces(self._store, entry, loaded, self._lull)
+            if folded is None:
+                loaded = await trusted(self._store, entry, (await self._store.load([lane.ref]))[0])
+            ledger = await self._ledger(lane, loaded)
+        except Exception as error:  # noqa: BLE001  as above
+            if isinstance(error, TROUBLE) or type(error) is StoreError:
+                await self._try_again([lane], error)
+            else:
+                await self._give_up(lane, error)
+        else:
+            if folded is None:
+                self._fill(lane, loaded, ledger)
+            else:
+                self._fill(lane, loaded, ledger, folded)
+
+    async def _ledger(self, lane: Lane, loaded: Loaded | None) -> Ledger | None:
+        if loaded is None or not (lane.wants_ledger or loaded.row.status == "compensating"):
+            return None
+        return await read_ledger(self._store, lane.entry, lane.ref, self._lull)
+
+    async def _try_again(self, lanes: list[Lane], error: StoreError) -> None:
+        """Keep what came from the store: this worker holds it, so nobody else would take it. Callers may ask again."""
+        log.warning("loading failed, will be tried again: %s", error)
+        if not isinstance(error, PASSING):
+            for lane in lanes:
+                self._tell_callers(lane, error)
+        await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
+        for lane in lanes:
+            self.request(lane)
+
+    async def _give_up(self, lane: Lane, error: Exception) -> None:
+        """An instance that cannot be loaded is suspended with the reason, if at least its row can be read."""
+        lane.forget()
+        try:
+            row = await row_alone(self._store, lane.ref)
+        except Exception:
+            row = None
+            log.exception("the row of %s cannot be read", lane.ref)
+        if row is None:
+            log.error("%s cannot be loaded: %s", lane.ref, error)
+            self._fail(lane, error)
+            return
+        lane.exists = True
+        lane.key, lane.version, lane.context = row.key, row.version, row.context
+        lane.status, lane.error, lane.recorded_state = row.status, row.error, row.state
+        lane.fold_error = error
+        lane.asked = True
+        _leave_newer(lane, row)
+        self._finish(lane)
+
+    def _fail(self, lane: Lane, error: Exception) -> None:
+        """Tell those who wait; what came from the store stays there and is claimed again later."""
+        lane.loading = False
+        for pending in lane.queue:
+            if pending.answer is not None:
+                pending.answer.fail(error)
+        lane.queue.clear()
+
+    def _tell_callers(self, lane: Lane, error: Exception) -> None:
+        """Let nobody wait who would rather ask again."""
+        for pending in lane.queue:
+            if pending.answer is not None and not pending.patient:
+                pending.answer.fail(error)
+        lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.patient)
+
+    def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, folded: Folded | None = None) -> None:
+        lane.forget()
+        lane.ledger = ledger
+        if loaded is not None:
+            row = loaded.row
+            lane.exists = True
+            lane.key, lane.version, lane.context = row.key, row.version, row.context
+            lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
+            lane.recorded_state = row.state
+            entry = pinned(lane.entry, loaded)
+            if entry is None:
+                lane.elsewhere = Elsewhere(
+                    f"it runs under version {row.definition_version} of its definition", row.state
+                )
+                self._finish(lane)
+                return
+            lane.entry = entry
+            lane.trims = loaded.snapshot is not None and loaded.snapshot.is_all
+            folded = folded or self._fold(lane.ref, entry, loaded)
+            lane.state, lane.snapshot_version, lane.fold_error = folded.state, folded.snapshot_version, folded.error
+            lane.asked, lane.children, lane.abandoned = folded.asked, folded.children, folded.abandoned
+            _leave_newer(lane, row)
+        self._finish(lane)
+
+    def _fold(self, ref: Ref, entry: WorkflowEntry, loaded: Loaded) -> Folded:
+        try:
+            taken = Load(ref, f"{len(loaded.events):,} recorded events at once")
+            return self._runtime.watch.call(taken, folded_at_once, entry, loaded)
+        except SlowStepError as error:
+            # What may have been asked or begun is not known: it is looked for where it matters.
+            initial = entry.workflow.initial_state
+            return Folded(initial, 0, asked=True, children=True, abandoned=frozenset(), error=error)
+
+    def _finish(self, lane: Lane) -> None:
+        lane.loaded = True
+        lane.loading = False
+        try:
+            self._ready(lane)
+        except Exception:
+            # A mistake in one instance must not keep the others from being loaded.
+            log.exception("%s could not go on", lane.ref)
+
+
+def _leave_newer(lane: Lane, row: InstanceRow) -> None:
+    """Leave an instance to others whose events only newer code knows: nothing is wrong with it."""
+    if isinstance(lane.fold_error, NewerTypeError):
+        lane.elsewhere = Elsewhere(told_why(lane.fold_error), row.state)
+        lane.fold_error = None
+
+
+async def row_alone(store: Store, ref: Ref) -> InstanceRow | None:
+    """Return an instance's row without its stream, which may be damaged; None if the row is, or if there is none."""
+    after = 0
+    while rows := await store.instances(InstanceFilter(ref.workflow, id_prefix=ref.id), 100, after):
+        for row in rows:
+            if row.id == ref.id:
+                return row
+        after = rows[-1].key
+    return None
+
+
+def pinned(entry: WorkflowEntry, loaded: Loaded | None) -> WorkflowEntry | None:
+    """Return the version of a workflow that an instance runs under; None if this process knows only older ones."""
+    return entry.newest if loaded is None else entry.at(loaded.row.definition_version)
+
+
+def readable(entry: WorkflowEntry, loaded: Loaded) -> WorkflowEntry:
+    """Return the version of a workflow that an instance runs under, or raise if this process knows only older ones."""
+    found = pinned(entry, loaded)
+    if found is None:
+        row = loaded.row
+        raise OperationError(
+            f"{row.workflow}/{row.id}",
+            f"runs under version {row.definition_version} of its definition, and this process knows {entry.known()}",
+            "Upgrade this process to the code that has that version.",
+        )
+    return found
+
+
+def refuse_unkept(loaded: Loaded, problem: str) -> None:
+    """Raise an OperationError for what needs the history of an instance of which only the state is kept."""
+    if loaded.snapshot is not None and loaded.snapshot.is_all:
+        row = loaded.row
+        raise OperationError(
+            f"{row.workflow}/{row.id}",
+            f"{problem}: its history is not kept",
+            f"Its state at position {row.version} is all there is.",
+        )
+
+
+def _is_long(lane: Lane, loaded: Loaded | None) -> bool:
+    entry = pinned(lane.entry, loaded)
+    if entry is None or loaded is None:
+        return False
+    return is_long(entry, loaded, whole=lane.wants_ledger or loaded.row.status == "compensating")
+
+
+async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded, lull: Lull) -> Any:
+    """Return the state of an instance of which the first events were loaded; the rest is read here."""
+    ref = Ref(loaded.row.workflow, loaded.row.id)
+    folded = await folded_in_pieces(store, entry, loaded, lull) if is_long(entry, loaded) else None
+    if folded is None:
+        whole = (await store.load([ref]))[0] if is_long(entry, loaded) else loaded
+        folded = folded_at_once(entry, await trusted(store, entry, whole) or loaded)
+    if folded.error is not None:
+        raise folded.error
+    return folded.state
+
+
+async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
+    """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned.
+
+    Where the history is not kept, the snapshot is the truth, whoever made it.
+    """
+    if entry is None or loaded is None or loaded.snapshot is None or loaded.snapshot.is_all:
+        return loaded
+    if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):
+        return loaded
+    rows = await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id))
+    # It may have gone on since its row was read: what is folded is that row's version, and no later one.
+    return Loaded(loaded.row, None, [row for row in rows if row.version <= loaded.row.version])
+
+
+async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull, known: Ledger | None = None) -> Ledger:
+    """Return an instance's ledger, from its whole stream, a long one in lulls of what others do.
+
+    What is `known` of it is not read again.
+    """
+    ledger = Ledger() if known is None else known.copy()
+    while page := await store.stream(ref, ledger.version, EVENTS_AT_ONCE):
+        for row in page:
+            take_row(ledger, entry.recorder, row)
+        ledger.version = page[-1].version
+        if len(page) < EVENTS_AT_ONCE:
+            break
+        await lull()
+    return ledger
+
+
+async def rows_at(store: Store, ref: Ref, versions: Iterable[int]) -> dict[int, EventRow]:
+    """Return the events of an instance at some versions, by these; those that are near each other in one read."""
+    sought, found = sorted(versions), dict[int, EventRow]()
+    while sought and (page := await store.stream(ref, sought[0] - 1, EVENTS_NEAR)):
+        found |= {row.version: row for row in page if row.version in sought}
+        sought = [version for version in sought if version > page[-1].version]
+    return found
+
+
+async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:
+    """Return all events of an instance behind a version, read page by page; none of a purged one."""
+    rows: list[EventRow] = []
+    while True:
+        page = await store.stream(ref, rows[-1].version if rows else after, EVENTS_PER_PAGE)
+        begun = bool(rows)
+        rows.extend(page)
+        if len(page) < EVENTS_PER_PAGE:
+            # Purged between two pages, it has no stream at all, and not the first pages of one.
+            return rows if not begun or await store.stream(ref, after, 1) else []

@@ -1,0 +1,259 @@
+"""An input on its way to its step, and the receipt that its sender holds."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, json
+
+from mainspring.core.messages import Envelope, InstanceId, Kind
+from mainspring.engine.outputs.publication import PUBLICATION
+from mainspring.errors import (
+    DamagedRecordError,
+    StoreBusyError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    UnknownOutcomeError,
+    shown,
+)
+from mainspring.errors.reading import UNREADABLE
+from mainspring.port.ids import MARK
+from mainspring.port.preconditions import Precondition
+from mainspring.port.records import Context, DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Remembered
+from mainspring.port.tasks import TaskAnswer
+from mainspring.telemetry.observed import Observed
+
+ReceiptStatus: TypeAlias = Literal["pending", "stepped", "kept", "accepted", "suspended", "duplicate", "dead letter"]
+
+# What is no message's fault: it passes, and whoever is patient may wait for that.
+PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
+# It may last.
+AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
+TROUBLE: Final = (*PASSING, *AWAY)
+
+MICROSECOND: Final = timedelta(microseconds=1)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_decode_context = json.Decoder(Context).decode
+encode_context = json.Encoder().encode
+
+
+def read_context(body: bytes) -> Context:
+    """Return a stored context.
+
+    >>> read_context(b'{"correlation_id":"c-1"}').correlation_id
+    'c-1'
+    """
+    try:
+        return _decode_context(body)
+    except UNREADABLE as error:
+        raise DamagedRecordError("context", f"{shown(body, 80)}: {error}") from error
+
+
+def read_kind(kind: str) -> Kind:
+    """Return a stored kind.
+
+    >>> read_kind("command").value
+    'command'
+    """
+    try:
+        return Kind(kind)
+    except ValueError as error:
+        raise DamagedRecordError("kind", shown(kind, 80)) from error
+
+
+def moment(time_us: int) -> datetime:
+    """Return a stored time as a datetime.
+
+    >>> moment(1_000_000).isoformat()
+    '1970-01-01T00:00:01+00:00'
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=time_us)
+    except OverflowError as error:
+        raise DamagedRecordError("time", f"{time_us} microseconds") from error
+
+
+def time_us_of(moment: datetime) -> int:
+    """Return a moment as it is stored: exactly, however far away it is.
+
+    >>> time_us_of(datetime(3000, 1, 1, microsecond=1, tzinfo=UTC))
+    32503680000000001
+    """
+    return (moment - _EPOCH) // MICROSECOND
+
+
+def instance_id(text: str) -> InstanceId:
+    """Return `workflow/id` as an identity. The workflow's name holds no slash; the id may.
+
+    >>> instance_id("OrderFulfilment/o/1").id
+    'o/1'
+    """
+    workflow, _, id = text.partition("/")
+    return InstanceId(workflow, id)
+
+
+class Answer:
+    """What became of an input. Resolved once, after the commit that decided it."""
+
+    __slots__ = ("_future", "error", "observed", "status")
+
+    def __init__(self) -> None:
+        self.status: ReceiptStatus = "pending"
+        self.error: Exception | None = None
+        self.observed: Observed | None = None
+        self._future: asyncio.Future[None] | None = None
+
+    def resolve(self, status: ReceiptStatus) -> None:
+        self.status = status
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        self.error = error
+        self._wake()
+
+    async def wait(self) -> ReceiptStatus:
+        if self.status == "pending" and self.error is None:
+            self._future = asyncio.get_running_loop().create_future()
+            await self._future
+        if self.error is not None:
+            raise self.error
+        return self.status
+
+    def _wake(self) -> None:
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+
+
+class Pending(Struct):
+    """An input with its message at hand, and all that its step will have to commit beside it.
+
+    `mark` stands before its id in the store where that is derived. `settles` is the output that it answers, `position`
+    its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded. `gives_up` is
+    the reason of a command that failed for good in a workflow that does not listen for that, or of a compensation that
+    did; `definite` that it certainly did not happen. `undoes` is the version that a compensation undoes which it
+    answers. `accepts` are inputs of others that its step accepts.
+    `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
+    nothing of the same instance that came behind it is taken before it.
+    `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
+    the instance when it is taken in: it goes no further than the inbox. `command` is the data of the command that it
+    answers, where that is known; `skipped` says that one of its id was passed over before the instance could begin, and
+    whether it was the same.
+    """
+
+    ref: Ref
+    message: Any
+    type: str
+    type_version: int
+    body: bytes
+    id: str
+    kind: Kind
+    context: Context
+    time_us: int
+    mark: str = ""
+    actor: str | None = None
+    cause: int | None = None
+    settles: OutputKey | None = None
+    position: int | None = None
+    timer_key: str | None = None
+    attempt: int | None = None
+    duration_us: int | None = None
+    dead_letter: DeadLetter | None = None
+    remembers: tuple[Remembered, ...] = ()
+    discards: tuple[int, ...] = ()
+    answer: Answer | None = None
+    unreadable: Exception | None = None
+    gives_up: str | None = None
+    task_answer: TaskAnswer | None = None
+    definite: bool = False
+    undoes: int | None = None
+    accepts: tuple[InputRow, ...] = ()
+    patient: bool = False
+    requires: Precondition | None = None
+    conflicts: int = 0
+    observed: Observed | None = None
+    command: bytes | None = None
+    skipped: bool | None = None
+
+    def awaits_end_of(self, error: Exception) -> bool:
+        """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""
+        return self.answer is None or (self.patient and isinstance(error, TROUBLE))
+
+    def envelope(self, *, whole: bool = True) -> Envelope[Any]:
+        """Return the message in its envelope. Where nobody asks for it, what is costly to make may be left out."""
+        context = self.context
+        if not whole:
+            return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind, task=context.task)
+        return Envelope(
+            self.message,
+            self.id,
+            moment(self.time_us),
+            context.correlation_id,
+            self.kind,
+            context.causation_id,
+            instance_id(context.sender) if context.sender else None,
+            context.reply_to,
+            self.actor,
+            context.trace,
+            context.task,
+            None if self.command is None else json.decode(self.command),
+        )
+
+    def input_row(self, *, claimed: bool = False) -> InputRow:
+        """Return the row that keeps it in the inbox."""
+        return InputRow(
+            workflow=self.ref.workflow,
+            instance=self.ref.id,
+            message_id=self.mark + self.id,
+            kind=self.kind.value,
+            type=self.type,
+            type_version=self.type_version,
+            body=self.body,
+            time_us=self.time_us,
+            context=encode_context(self.context),
+            actor=self.actor,
+            cause=self.cause,
+            timer_key=self.timer_key,
+            claimed=claimed,
+        )
+
+    def as_dead_letter(self, reason: str, error: str | None = None) -> DeadLetter:
+        """Return it as a dead letter, whole."""
+        return DeadLetter(
+            workflow=self.ref.workflow,
+            instance=self.ref.id,
+            message_id=self.mark + self.id,
+            kind=self.kind.value,
+            type=self.type,
+            type_version=self.type_version,
+            body=self.body,
+            time_us=self.time_us,
+            context=encode_context(self.context),
+            reason=reason,
+            error=error,
+            actor=self.actor,
+        )
+
+
+def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: int) -> Pending:
+    """Return an output of one instance as the input of another; its step settles it."""
+    own = f"{claim.workflow}/{claim.instance}"
+    context = read_context(claim.context)
+    # What an author's workflow sends is its own word; a publication only hands on what came.
+    outside = context.outside and claim.workflow == PUBLICATION
+    return Pending(
+        ref=ref,
+        message=message,
+        type=claim.type,
+        type_version=claim.type_version,
+        body=claim.body,
+        id=f"{own}/{claim.output.version}",
+        kind=kind,
+        context=Context(context.correlation_id, context.causation_id, own, None, context.trace, outside=outside),
+        time_us=time_us,
+        mark=MARK,
+        settles=claim.output,
+    )

@@ -1,0 +1,5 @@
+"""Outputs: what was recorded is carried out, after its commit.
+
+dispatcher (an output to its destination), job (a command in hand), destinations (their names), replies, subscriptions
+and publication, children, child_deliveries, fan_out and fan_out_parts, awaited_ends (callers that wait for an end).
+"""

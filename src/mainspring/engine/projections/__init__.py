@@ -1,0 +1,1 @@
+"""Projections: read models, folded from the feed of all recorded events."""

@@ -1,0 +1,478 @@
+"""Events to rows and back: the only place that knows how an event is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from mainspring.codec import BODY_LIMIT_BYTES, Codec, Encoded
+from mainspring.core.events import (
+    Asked,
+    Became,
+    Began,
+    Cancelled,
+    ChildStarted,
+    Compensated,
+    Compensating,
+    Completed,
+    Failed,
+    FannedOut,
+    InitiatedBy,
+    Kept,
+    Migrated,
+    Published,
+    Received,
+    Replied,
+    Resent,
+    Reset,
+    Resumed,
+    Retried,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    Skipped,
+    StreamEvent,
+    Suspended,
+    TaskClosed,
+    Terminated,
+)
+from mainspring.core.failures import SendFailed
+from mainspring.core.messages import Kind, type_of
+from mainspring.core.story import Entry
+from mainspring.core.unkept import NotKept
+from mainspring.engine.inputs.answered_command import answered_by
+from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, moment, read_kind
+from mainspring.engine.outputs.fan_out_parts import Parts, restored, stored
+from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
+from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError, NewerTypeError
+from mainspring.errors.reading import UNREADABLE
+from mainspring.port.digests import digested
+from mainspring.port.ids import plain
+from mainspring.port.records import EventRow, Ref, Snapshot
+from mainspring.sealing.seals import ERASED
+
+PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
+"""Of the messages of one fan-out together: in its event they are text inside a text, which takes more."""
+
+_CARRIERS: Final[dict[str, Any]] = {
+    cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
+}
+_OUTPUTS: Final = frozenset(
+    cls.__name__ for cls in (Sent, Published, Replied, Scheduled, ChildStarted, FannedOut, Resent, Asked)
+)
+_FOLDED: Final = frozenset(
+    cls.__name__
+    for cls in (
+        Began,
+        InitiatedBy,
+        Received,
+        Sent,
+        Published,
+        Replied,
+        Scheduled,
+        ScheduleCancelled,
+        Asked,
+        TaskClosed,
+        ChildStarted,
+        FannedOut,
+        Became,
+        Compensating,
+        Compensated,
+        Completed,
+        Failed,
+    )
+)
+
+# What stands in a stream and is not folded.
+_BESIDE: Final = frozenset(
+    cls.__name__ for cls in (Suspended, Resumed, Cancelled, Terminated, Skipped, Kept, Reset, Migrated, Retried, Resent)
+)
+
+_ERASED: Final = encode_detail(Detail(reason="erased", title="erased"))
+
+_SEND_FAILED: Final = type_of(SendFailed).name
+
+
+class Recorder:
+    """Writes and reads the rows of one workflow's streams, with the codec of its messages and that of its states.
+
+    >>> Recorder(Codec(), Codec()).row(Began(), 1, 0).event
+    'Began'
+    """
+
+    def __init__(self, messages: Codec, states: Codec) -> None:
+        self._codec = messages
+        self._states = states
+
+    def input_row(self, event: str, version: int, time_us: int, pending: Pending, state: str | None) -> EventRow:
+        """Return the row of an input. Its id is left out where it follows from the output that it answers."""
+        derived = pending.cause is not None and pending.position is None
+        return EventRow(
+            version,
+            event,
+            time_us,
+            pending.type,
+            pending.type_version,
+            pending.body,
+            None,
+            pending.kind.value,
+            None if derived else pending.mark + pending.id,
+            pending.cause,
+            None if derived else encode_context(pending.context),
+            pending.actor,
+            state,
+            pending.attempt,
+            pending.duration_us,
+        )
+
+    def unkept(self, row: EventRow) -> EventRow:
+        """Return what is kept of an input where the history is not: enough to know it again.
+
+        One without an id of its own is gone with the next step anyway.
+        """
+        if row.message_id is None:
+            return row
+        type, body = digested((row.type, row.body))
+        return replace(row, type=type, body=body, detail=encode_detail(Detail(unkept=row.type)))
+
+    def row(
+        self,
+        event: StreamEvent[Any, Any],
+        version: int,
+        time_us: int,
+        actor: str | None = None,
+        cause: int | None = None,
+    ) -> EventRow:
+        """Return the row of a decision or of what an operator did. `cause` is the input for which it was decided."""
+        # The most frequent ones first: a match asks one class after the other.
+        if type(event) is Sent and event.compensate is None and event.undoes is None:
+            return self._carrier(event, version, time_us, event.message, None, cause)
+        if type(event) is Began or (type(event) is Completed and event.result is None):
+            return EventRow(version, type(event).__name__, time_us, actor=actor)
+        match event:
+            case Sent(message, compensation, undoes) if compensation is not None or undoes is not None:
+                detail = Detail(compensate=self._packed(compensation), undoes=undoes)
+                return self._carrier(event, version, time_us, message, detail, cause)
+            case Sent(message) | Published(message):
+                return self._carrier(event, version, time_us, message, None, cause)
+            case Resent(message, compensation):
+                detail = None if compensation is None else Detail(compensate=self._packed(compensation))
+                return replace(self._carrier(event, version, time_us, message, detail, cause), actor=actor)
+            case Scheduled(message, after, at, key):
+                after_us = None if after is None else after // MICROSECOND
+                return self._carrier(event, version, time_us, message, Detail(key=key, after_us=after_us, at=at), cause)
+            case ChildStarted(message, when_parent_ends):
+                detail = Detail(abandon=True) if when_parent_ends == "abandon" else None
+                return self._carrier(event, version, time_us, message, detail, cause)
+            case FannedOut():
+                return self._carrier(event, version, time_us, self._parts(event), None, cause)
+            case Became(state):
+                encoded = self._states.encode(state)
+                return EventRow(version, "Became", time_us, encoded.name, encoded.version, encoded.body)
+            case Completed(result) if result is not None:
+                return self._carrier(event, version, time_us, result, None)
+            case ScheduleCancelled(key) | TaskClosed(key):
+                return EventRow(version, type(event).__name__, time_us, detail=encode_detail(Detail(key=key)))
+            case Asked():
+                detail = encode_detail(_asked_detail(event))
+                return EventRow(version, "Asked", time_us, detail=detail, cause=cause)
+            case Reset(back_to, reason):
+                detail = encode_detail(Detail(version=back_to, reason=reason))
+                return EventRow(version, "Reset", time_us, detail=detail, actor=actor)
+            case Migrated(at) | Retried(at):
+                detail = encode_detail(Detail(version=at))
+                return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
+            case Compensating(reason, then, cancelled):
+                detail = Detail(reason=reason, cancelled=cancelled)
+                row = EventRow(version, "Compensating", time_us, detail=encode_detail(detail), actor=actor, cause=cause)
+                if then is None:
+                    return row
+                encoded = self._codec.encode(then)
+                return replace(row, type=encoded.name, type_version=encoded.version, body=encoded.body)
+            case Suspended(reason, failed) if failed is not None:
+                detail = encode_detail(Detail(reason=reason, failed=failed))
+                return EventRow(version, "Suspended", time_us, detail=detail, actor=actor)
+            case Failed(reason) | Suspended(reason) | Cancelled(reason) | Terminated(reason):
+                detail = encode_detail(Detail(reason=reason))
+                return EventRow(version, type(event).__name__, time_us, detail=detail, actor=actor)
+            case _:
+                return EventRow(version, type(event).__name__, time_us, actor=actor)
+
+    def reply_row(self, event: Replied[Any], version: int, time_us: int, reply_to: str | None, cause: int) -> EventRow:
+        """Return the row of a reply: where it goes stands beside what the author wrote, or that nobody waits for it."""
+        detail = Detail(to=event.to, reply_to=reply_to, undelivered=reply_to is None)
+        return self._carrier(event, version, time_us, event.message, detail, cause)
+
+    def compensated_row(
+        self, event: Compensated[Any], version: int, time_us: int, cause: int | None, actor: str | None = None
+    ) -> EventRow:
+        """Return the row of a compensation that was carried out. `cause` is the version at which it was sent."""
+        detail = None if event.result is None else Detail(result=self._packed(event.result))
+        row = self._carrier(event, version, time_us, event.message, detail, cause)
+        return replace(row, kind=Kind.RESULT.value, actor=actor)
+
+    def event(self, row: EventRow) -> StreamEvent[Any, Any]:
+        """Return the event of a row. One that passes the checksum and makes no sense is damaged all the same."""
+        codec = self._states if row.event == "Became" else self._codec
+        message: Any = None
+        try:
+            if row.type is not None:
+                message = codec.decode(row.type, row.type_version, row.body or b"")
+            elif is_unkept(row):
+                message = NotKept(read_detail(row.detail).unkept or "")
+            carrier = _CARRIERS.get(row.event)
+            if carrier is not None and not (row.event in ("Sent", "Resent") and row.detail is not None):
+                return carrier(message)
+            return self._detailed(row, message)
+        except (*UNREADABLE, AttributeError, OverflowError) as error:
+            raise DamagedRecordError("events", f"version {row.version}, {row.event}: {error}") from error
+
+    def told(self, row: EventRow) -> StreamEvent[Any, Any]:
+        """Return the event of a row for people: where its message was erased, with what stands for it."""
+        if row.detail == ERASED:
+            row = replace(row, detail=_ERASED)
+        try:
+            return self.event(row)
+        except ErasedError:
+            gone = NotKept(row.type or "")
+        if row.event == "FannedOut":
+            return FannedOut((gone,), "", "")
+        carrier = _CARRIERS.get(row.event)
+        return self._detailed(row, gone) if carrier is None else carrier(gone)
+
+    def _detailed(self, row: EventRow, message: Any) -> StreamEvent[Any, Any]:
+        """Return an event that says more than its message."""
+        detail = read_detail(row.detail)
+        match row.event:
+            case "Began":
+                return Began()
+            case "Sent":
+                return Sent(message, self._unpacked(detail.compensate), detail.undoes)
+            case "Resent":
+                return Resent(message, self._unpacked(detail.compensate))
+            case "Compensating":
+                return Compensating(detail.reason or "", message, detail.cancelled)
+            case "Compensated":
+                return Compensated(message, self._unpacked(detail.result))
+            case "Suspended":
+                return Suspended(detail.reason or "", detail.failed)
+            case "Replied":
+                return Replied(message, detail.to)
+            case "Scheduled":
+                after = None if detail.after_us is None else timedelta(microseconds=detail.after_us)
+                return Scheduled(message, after, detail.at, detail.key or "")
+            case "ScheduleCancelled":
+                return ScheduleCancelled(detail.key or "")
+            case "TaskClosed":
+                return TaskClosed(detail.key or "")
+            case "Asked":
+                return _asked(detail)
+            case "ChildStarted":
+                return ChildStarted(message, "abandon" if detail.abandon else "cancel")
+            case "FannedOut":
+                return FannedOut(restored(self._codec, message.messages), message.into, message.key)
+            case "Completed":
+                return Completed(message)
+            case "Resumed":
+                return Resumed()
+            case "Reset":
+                return Reset(detail.version or 0, detail.reason or "")
+            case "Migrated":
+                return Migrated(detail.version or 0)
+            case "Retried":
+                return Retried(detail.version or 0)
+            case "Failed" | "Cancelled" | "Terminated":
+                return _REASONED[row.event](detail.reason or "")
+            case _:
+                raise _unknown(row)
+
+    def message(self, type: str, type_version: int, body: bytes) -> Any:
+        """Return the message that waits somewhere, as in an inbox."""
+        return self._codec.decode(type, type_version, body)
+
+    def snapshot(self, state: object, version: int, fingerprint: str) -> Snapshot:
+        """Return a state as a snapshot."""
+        encoded = self._states.encode(state)
+        return Snapshot(version, fingerprint, encoded.name, encoded.version, encoded.body)
+
+    def state(self, snapshot: Snapshot) -> Any:
+        """Return the state of a snapshot."""
+        return self._states.decode(snapshot.type, snapshot.type_version, snapshot.body)
+
+    def folded(self, rows: Sequence[EventRow]) -> list[Any]:
+        """Return the events of those rows that a fold sees. Which of a whole stream count, `branches` says."""
+        folded: list[Any] = []
+        for row in rows:
+            if row.event in _FOLDED:
+                folded.append(self.event(row))
+            elif row.event not in _BESIDE:
+                raise _unknown(row)
+        return folded
+
+    def entry(self, ref: Ref, row: EventRow, *, told: bool = False) -> Entry:
+        """Return a row as a line of the stream; `told`, for people: an erased message does not keep it from them."""
+        kind = None if row.kind is None else read_kind(row.kind)
+        return Entry(
+            row.version,
+            self.told(row) if told else self.event(row),
+            kind,
+            message_id_of(ref, row),
+            moment(row.time_us),
+            row.actor,
+            row.state,
+            answered_by(ref, row),
+            row.attempt,
+            None if row.duration_us is None else timedelta(microseconds=row.duration_us),
+            row.event == "Replied" and read_detail(row.detail).undelivered,
+        )
+
+    def _parts(self, event: FannedOut[Any]) -> Parts:
+        messages = [self._codec.encode(message) for message in event.messages]
+        size_bytes = sum(len(encoded.body) for encoded in messages)
+        if size_bytes > PARTS_BYTES:
+            raise BodyTooLargeError(
+                "FanOut",
+                f"its messages have {size_bytes:,} bytes together; the limit is {PARTS_BYTES:,}",
+                "Keep large data elsewhere and its address in the messages, or let the parts fan out again.",
+            )
+        return Parts(tuple(map(stored, messages)), len(messages), event.into, event.key)
+
+    def encoded(self, message: object) -> Encoded:
+        """Return a message as it is stored."""
+        return self._codec.encode(message)
+
+    def _packed(self, message: object) -> Packed | None:
+        if message is None:
+            return None
+        encoded = self._codec.encode(message)
+        return Packed(encoded.name, encoded.version, Raw(encoded.body))
+
+    def _unpacked(self, packed: Packed | None) -> Any:
+        return None if packed is None else self._codec.decode(packed.type, packed.version, bytes(packed.body))
+
+    def _carrier(
+        self,
+        event: StreamEvent[Any, Any],
+        version: int,
+        time_us: int,
+        message: object,
+        detail: Detail | None,
+        cause: int | None = None,
+    ) -> EventRow:
+        encoded = self._codec.encode(message)
+        return EventRow(
+            version,
+            type(event).__name__,
+            time_us,
+            encoded.name,
+            encoded.version,
+            encoded.body,
+            None if detail is None else encode_detail(detail),
+            cause=cause,
+        )
+
+
+def is_folded(row: EventRow) -> bool:
+    """Tell whether a fold sees an event, or raise a NewerTypeError for one that nobody here knows.
+
+    >>> is_folded(EventRow(3, "Suspended", 0))
+    False
+    """
+    if row.event in _FOLDED:
+        return True
+    if row.event not in _BESIDE:
+        raise _unknown(row)
+    return False
+
+
+def _unknown(row: EventRow) -> NewerTypeError:
+    return NewerTypeError(
+        row.event,
+        f"stands at position {row.version}, and is no event that this release of mainspring knows",
+        "Upgrade mainspring here to the release that wrote it; restore a backup if it was written by hand.",
+    )
+
+
+def _asked_detail(event: Asked) -> Detail:
+    due = event.due
+    return Detail(
+        key=event.key,
+        title=event.title,
+        answers=event.answers,
+        role=event.role,
+        person=event.person,
+        excludes=event.excludes,
+        reject=event.reject,
+        data=event.data,
+        after_us=due // MICROSECOND if isinstance(due, timedelta) else None,
+        at=due if isinstance(due, datetime) else None,
+    )
+
+
+def _asked(detail: Detail) -> Asked:
+    due = detail.at if detail.after_us is None else timedelta(microseconds=detail.after_us)
+    return Asked(
+        key=detail.key or "",
+        title=detail.title or "",
+        answers=detail.answers,
+        role=detail.role,
+        person=detail.person,
+        excludes=detail.excludes,
+        reject=detail.reject,
+        due=due,
+        data=detail.data,
+    )
+
+
+def matters_to_ledger(row: EventRow) -> bool:
+    """Tell whether a saga's ledger has to read a row: most others it need not even decode.
+
+    >>> matters_to_ledger(EventRow(3, "Sent", 0, "Charge", 1, b"{}"))
+    False
+    """
+    if row.event in ("Sent", "Resent", "Suspended"):
+        return row.detail is not None
+    if row.event in ("Received", "Kept"):
+        return row.type == _SEND_FAILED
+    return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed", "Retried")
+
+
+def is_unkept(row: EventRow) -> bool:
+    """Tell whether of the message of an event only the identity is kept.
+
+    >>> is_unkept(EventRow(3, "Received", 0, None, 1, b'"a digest"'))
+    True
+    """
+    return row.type is None and row.body is not None
+
+
+def message_id_of(ref: Ref, row: EventRow) -> str | None:
+    """Return the id of the message in a row: an output's follows from its place, an answer's from what it answers.
+
+    >>> message_id_of(Ref("W", "i"), EventRow(3, "Sent", 0, "Charge", 1, b"{}", cause=2))
+    'W/i/3'
+    """
+    if row.message_id is not None:
+        return plain(row.message_id)
+    if row.event in _OUTPUTS:
+        return f"{ref.workflow}/{ref.id}/{row.version}"
+    if row.kind is not None and row.cause is not None:
+        return answer_id(ref, row.cause, row.kind)
+    return None
+
+
+_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "Terminated": Terminated}
+
+
+def answer_id(ref: Ref, cause: int, kind: str | None, part: int = 1) -> str:
+    """Return the id of what answers an output: a timer has the output's own, a result one below it.
+
+    >>> answer_id(Ref("W", "i"), 3, "timer"), answer_id(Ref("W", "i"), 3, "result")
+    ('W/i/3', 'W/i/3/1')
+    """
+    own = f"{ref.workflow}/{ref.id}/{cause}"
+    return own if kind == Kind.TIMER else f"{own}/{part}"

@@ -1,0 +1,1 @@
+"""Schedules: each is one instance that waits for its next time."""
