@@ -272,7 +272,7 @@ class Stream(Axis):
             for id in ids:
                 for _ in range(each):
                     if self.cold:
-                        self._app.engine.stepper.forget(Ref("Cases", id))
+                        self._app.engine.stepper.lanes.forget(Ref("Cases", id))
                     await self._app.send(Note(id, "leave it at the door"))
         for id in ids:
             self._events[id] += each

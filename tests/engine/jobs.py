@@ -103,7 +103,7 @@ async def look_for_work(app: Mainspring) -> None:
     claimer, committer = app.engine.claimer, app.engine.committer
     await until(lambda: committer.idle)
     looked = claimer.rounds
-    app.engine.due_at(0)
+    app.engine.wakeups.due_at(0)
     await until(lambda: claimer.rounds > looked and claimer.idle)
 
 

@@ -32,7 +32,7 @@ SOON = timedelta(seconds=60)
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for pause in ("committer.PAUSE_AFTER_STORE_ERROR_SECONDS", "replies.PAUSE_SECONDS"):
+    for pause in ("committing.committer.PAUSE_AFTER_STORE_ERROR_SECONDS", "outputs.replies.PAUSE_SECONDS"):
         monkeypatch.setattr(f"mainspring.engine.{pause}", 0.02)
 
 

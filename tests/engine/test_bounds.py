@@ -14,6 +14,7 @@ from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.pending import Pending, encode_context
 from mainspring.engine.outputs import dispatcher as dispatch
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import StoreClosedError, UnknownOutcomeError
 from mainspring.port.records import Claims, Context, InputRow, Outcome, OutputClaim, Unit
 from mainspring.stores.memory import MemoryStore
@@ -44,7 +45,7 @@ def test_a_flood_of_messages_waits_at_the_door(make_app: MakeApp, monkeypatch: p
                 most = max(most, in_flight)
                 submit(pending)  # pyright: ignore[reportArgumentType]
 
-            app.engine.intake.connect(counted)
+            app.engine.stepper.submit = counted
 
             async def send(n: int) -> None:
                 nonlocal in_flight
@@ -73,7 +74,7 @@ def test_outputs_over_a_workers_capacity_are_left_to_whoever_has_room(
         async with job(make_app(), work, concurrency=2) as app:
             receipt = await app.send(Start("j-1", times=3))
             await app.send_many([Start(f"k-{n}", times=3) for n in range(20)])
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             waiting.append(runner.waiting)
             assert (await app.stats()).outbox == 63
             gate.set()
@@ -102,7 +103,7 @@ def test_timers_that_are_due_together_come_into_hand_a_few_at_a_time(
                 submit(pending)
                 most = max(most, app.engine.stepper.in_hand)
 
-            app.engine.intake.connect(counted)
+            app.engine.stepper.submit = counted
             await pass_time(app, clock, 54)  # as below
             clock.advance(6)
             await until(lambda: _reminded(app))
@@ -127,7 +128,7 @@ def test_timers_fire_while_senders_keep_the_hands_full_and_not_while_nothing_mor
         async with ticket(make_app(clock)) as app:
             await app.send_many([Open(id) for id in tickets])
             await pass_time(app, clock, 54)  # at once it would leap over the lease, and the worker be relieved
-            monkeypatch.setattr(app.engine.claimer, "_inputs_in_hand", lambda: in_hand)
+            monkeypatch.setattr(Stepper, "in_hand", property(lambda _: in_hand))
             clock.advance(6)
             rounds, sent = app.engine.claimer.rounds, count()
 
@@ -167,7 +168,7 @@ def test_a_batch_that_is_reported_while_a_share_is_claimed_is_followed_by_the_ne
                 return answer
 
             monkeypatch.setattr(app.engine.store, "claim", answers_late)
-            monkeypatch.setattr(app.engine.claimer, "_inputs_in_hand", lambda: 15)
+            monkeypatch.setattr(Stepper, "in_hand", property(lambda _: 15))
             clock.advance(6)
             await until(lambda: reminded(app))
 

@@ -89,7 +89,7 @@ def test_poison_that_is_the_probe_is_followed_by_another_probe_at_once(
         options = {"breaker": Breaker(failures=1, open_for=minute), "retry": Retry(max_attempts=3), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("first"))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.gate.is_open)
             for number in range(50):
                 await app.send(Start(f"bad-{number}"))
@@ -127,7 +127,7 @@ def test_who_failed_before_is_not_the_probe_while_others_wait(make_app: MakeApp)
         options = {"breaker": Breaker(failures=1), "retry": retry, "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("slow"))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.gate.is_open and app.engine.committer.idle)
             clock.advance(1)
             await until(lambda: runner.waiting == 1)
@@ -223,7 +223,7 @@ def test_a_batch_of_which_nothing_came_through_counts_and_one_that_came_in_part_
         async with job(make_app(clock), work, breaker=Breaker(failures=1), batch=10, retry=retry) as app:
             await app.send(Start("j-1", times=3))
             await until(lambda: app.engine.committer.idle and not app.engine.dispatcher.in_hand)
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             assert not runner.gate.is_open
             whole = True
             await app.send(Start("j-2", times=3))
@@ -249,7 +249,7 @@ def test_a_probe_whose_instance_is_cancelled_is_followed_by_another_at_once(make
         options = {"breaker": Breaker(failures=1), "retry": Retry(), "concurrency": 1}
         async with job(make_app(clock), work, **options) as app:
             await app.send(Start("first"))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.gate.is_open and app.engine.committer.idle)
             await app.send(Start("slow"))
             await until(lambda: runner.waiting == 1)
@@ -282,7 +282,7 @@ def test_a_call_that_the_rate_holds_back_is_no_probe_and_does_not_fail_fast(make
         options = {"breaker": breaker, "rate": RateLimit(per_second=1 / 6)}
         async with job(make_app(clock), work, retry=ONCE, **options) as app:
             await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
             clock.advance(4)
             receipt = await app.send(Start("j-2"))
@@ -320,7 +320,7 @@ def test_a_probe_that_succeeds_lets_all_go_at_once(make_app: MakeApp) -> None:
         clock, breaker = VirtualClock(), Breaker(failures=1, open_for=timedelta(seconds=5))
         async with job(make_app(clock), work, retry=QUICK, breaker=breaker) as app:
             await app.send(Start("j-1", times=20))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.gate.state.phase == "open" and app.engine.committer.idle)
             broken = False
             clock.advance(5)
@@ -340,6 +340,6 @@ def test_what_makes_no_sense_is_refused() -> None:
 def test_only_a_command_that_was_never_tried_has_certainly_done_nothing() -> None:
     async def charge(command: Work) -> None: ...
 
-    gate = Gate(Handler(charge, HandlerOptions(breaker=Breaker(fail_fast=True))), lambda: 0)
+    gate = Gate(Handler(charge, HandlerOptions(breaker=Breaker(fail_fast=True))), lambda: 0, lambda: None)
 
     assert [gate.refusal(attempts).definite for attempts in (0, 1)] == [True, False]

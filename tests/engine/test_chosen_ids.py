@@ -229,7 +229,7 @@ def earlier(app: Mainspring, message: Any) -> Pending:
 def test_the_same_message_from_inside_counts_once(make_app: MakeApp) -> None:
     async def main() -> None:
         async with bank(make_app()) as app:
-            app.engine.intake.submit(earlier(app, Deposit("a")))
+            app.engine.stepper.submit(earlier(app, Deposit("a")))
             transfer = await app.send(Move("t9", "a"))
 
             async def settled() -> bool:
@@ -245,7 +245,7 @@ def test_the_same_message_from_inside_counts_once(make_app: MakeApp) -> None:
 def test_another_message_with_the_same_id_is_a_dead_letter_and_its_sender_is_told(make_app: MakeApp) -> None:
     async def main() -> None:
         async with bank(make_app()) as app:
-            app.engine.intake.submit(earlier(app, Mark("a")))
+            app.engine.stepper.submit(earlier(app, Mark("a")))
             await until(lambda: _has(app, "a"))
             with pytest.raises(
                 InstanceFailedError,
@@ -276,7 +276,7 @@ def test_a_reply_with_the_id_of_another_is_a_dead_letter(make_app: MakeApp) -> N
             await begun.result()
             again = earlier(app, Deposited(9))
             again.ref, again.kind, again.id = Ref("Transfer", "t9"), Kind.REPLY, "Account/b/3"
-            app.engine.intake.submit(again)
+            app.engine.stepper.submit(again)
             (letter,) = await until(app.dead_letters)
             assert (letter.type, letter.reason) == ("Deposited", "its id was used before, for another message")
 

@@ -383,7 +383,7 @@ def test_an_open_breaker_lets_nothing_through_and_costs_no_attempt(make_app: Mak
         many = Retry(max_attempts=50, first=timedelta(milliseconds=1), cap=timedelta(milliseconds=1))
         async with job(make_app(clock), work, retry=many, breaker=breaker) as app:
             receipt = await app.send(Start("j-1"))
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
 
             async def waits_for_the_breaker() -> bool:
                 clock.advance(0.001)  # the time of its backoff, and little of the breaker's

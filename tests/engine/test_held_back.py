@@ -42,7 +42,7 @@ def test_what_is_held_back_is_stored_soon_and_told_until_it_goes_on(make_app: Ma
 
             assert await held() == ""
             await app.send(Start("j-1", 4))
-            await resting(app.engine.dispatcher.runner(app.registry.handlers["Work"], "Work"))
+            await resting(app.engine.dispatcher.runners.of(app.registry.handlers["Work"], "Work"))
             clock.advance(1)  # long before the next heartbeat
             await until(held)
             assert "tr0ub4dor" not in await held()
@@ -83,7 +83,7 @@ def test_many_openings_at_once_are_told_in_one_heartbeat(make_app: MakeApp) -> N
 
             store.heartbeat = counted
             for _ in range(5):
-                app.engine.dispatcher.held.set()
+                app.engine.dispatcher.runners.held.set()
                 await asyncio.sleep(0)
             clock.advance(1)
             await until(lambda: beats)
@@ -145,7 +145,7 @@ def test_a_compensation_waits_for_the_breaker_though_others_fail_fast(make_app: 
         app.handler(retry=QUICK, breaker=Breaker(failures=1, fail_fast=True))(cancel)
         async with app:
             await app.send(PlanTrip("t-1", ("flight", "hotel")))
-            runner = app.engine.dispatcher.runner(app.registry.handlers["CancelBooking"], "CancelBooking")
+            runner = app.engine.dispatcher.runners.of(app.registry.handlers["CancelBooking"], "CancelBooking")
             await until(lambda: _was_tried(app))
             await until(
                 lambda: clock.advance(0.01) or runner.waiting

@@ -13,7 +13,8 @@ import pytest
 from mainspring import Complete, Event, Mainspring, Retry, Send, SendFailed, Workflow
 from mainspring.analysis.held import held_back
 from mainspring.engine.handlers.hung_calls import HUNG_CALLS, Hung
-from mainspring.engine.runtime import HANDLER_THREADS, Threads
+from mainspring.engine.handlers.threads import Threads
+from mainspring.engine.runtime import HANDLER_THREADS
 from mainspring.testing.clock import VirtualClock
 from tests.engine.jobs import Done, Job, Start, Work, has_status
 from tests.support.apps import MakeApp

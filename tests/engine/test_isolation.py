@@ -22,7 +22,7 @@ from mainspring.engine.committing.committer import (
 )
 from mainspring.engine.inputs import long_streams
 from mainspring.engine.inputs.intake import INPUTS_PER_TURN
-from mainspring.engine.inputs.lanes import Lanes
+from mainspring.engine.inputs.lanes import Lanes, Phase
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
@@ -198,10 +198,10 @@ def test_idle_lanes_are_not_walked_over_to_find_the_busy_ones() -> None:
     lanes, entry = Lanes(), WorkflowEntry(Shop(), Codec())
     for n in range(100):
         lanes.at(Ref("Shop", str(n)), entry)
-    lanes.at(Ref("Shop", "7"), entry).loading = True
+    lanes.at(Ref("Shop", "7"), entry).phase = Phase.LOADING
     assert [lane.ref.id for lane in lanes.busy()] == ["7"]
     assert len(lanes._touched) == 1  # noqa: SLF001
-    lanes.at(Ref("Shop", "7"), entry).loading = False
+    lanes.at(Ref("Shop", "7"), entry).phase = Phase.OPEN
     lanes.at(Ref("Shop", "8"), entry).under_way = 1
     assert [lane.ref.id for lane in lanes.busy()] == ["8"]
 

@@ -93,7 +93,7 @@ def test_a_worker_holds_no_more_than_it_can_carry_out_soon(make_app: MakeApp) ->
     async def main() -> None:
         async with job(make_app(), work, concurrency=3) as app:
             await app.send_many([Start(f"j-{n}", times=2) for n in range(JOBS)])
-            [runner] = app.engine.dispatcher.runners()
+            [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.active == 3)
             held = await app.engine.store.holds(app.engine.committer.worker)
             in_hand, most = runner.in_hand, runner.pace.most
@@ -172,7 +172,7 @@ def test_many_handlers_with_little_room_are_looked_after_at_once(make_app: MakeA
 
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(app.engine.store, "claim", counted)
-                app.engine.due_at(0)
+                app.engine.wakeups.due_at(0)
                 await until(lambda: bool(looks) and app.engine.claimer.idle)
             await app.send(Start("p", times=20))
             await until(lambda: nothing_is_left(app))

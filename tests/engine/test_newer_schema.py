@@ -63,7 +63,7 @@ def test_a_worker_that_meets_a_newer_schema_drains_gives_back_and_ends(make_app:
         await begun.wait()
         await changed(app, NEWER)
         ended = asyncio.create_task(app.ended())
-        await until(lambda: all(runner.closing for runner in engine.dispatcher.runners()))
+        await until(lambda: all(runner.closing for runner in engine.dispatcher.runners))
         with pytest.raises(NewerSchemaError, match="schema version 99"):
             await app.send(Start("j-2"))
         assert not ended.done()  # what runs may finish

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
+from mainspring.engine.operations import pause_orders as orders
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, LOOKS_PER_READING, unread_pauses
-from mainspring.engine.operations.operations import pause_orders as orders
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.errors import DamagedRecordError, OperationError, StoreUnreachableError
 from mainspring.testing.clock import VirtualClock

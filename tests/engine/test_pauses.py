@@ -82,7 +82,7 @@ def test_a_command_that_comes_into_hand_after_the_pause_is_given_back(make_app: 
     async def main() -> None:
         hands = Hands()
         async with job(make_app(), hands.work) as app:
-            runner = app.engine.dispatcher.runner(app.registry.handlers["Work"], "Work")
+            runner = app.engine.dispatcher.runners.of(app.registry.handlers["Work"], "Work")
             runner.pause(True)
             await app.send(Start("j-1"))
             await until(lambda: app.engine.committer.idle)

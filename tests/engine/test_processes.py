@@ -146,9 +146,7 @@ def test_an_attempt_over_its_time_is_killed_and_made_again(folder: Path) -> None
 
     def is_timed(app: Mainspring) -> bool:
         """Tell whether the engine has heard that the attempt began: its time runs from then on."""
-        running = (
-            job for runner in app.engine.dispatcher.runners() for jobs in runner.running.values() for job in jobs
-        )
+        running = (job for runner in app.engine.dispatcher.runners for jobs in runner.running.values() for job in jobs)
         return any(job.deadline_us != NEVER_US for job in running)
 
     async def is_completed(app: Mainspring) -> bool:

@@ -79,7 +79,7 @@ def test_one_key_of_two_commands_remembers_two_results(
         async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
             app.engine.registry.codec.register(Unexpected)
             kept = Remembered(key, type, 1, body, app.engine.store.now_us() + 60_000_000)
-            await app.engine.dispatcher.remember(kept)
+            await app.engine.dispatcher.outcomes.remember(kept)
             await (await app.send(Start("j-1"))).result()
 
     run(main)
@@ -285,7 +285,7 @@ def test_stopping_waits_for_what_runs_and_gives_back_the_rest(make_app: MakeApp)
         await app.send(Start("j-1", times=6))
         await until(lambda: len(begun) == 2)
         stopping = asyncio.create_task(app.stop())
-        await until(lambda: all(runner.closing for runner in app.engine.dispatcher.runners()))
+        await until(lambda: all(runner.closing for runner in app.engine.dispatcher.runners))
         assert not stopping.done()
         gate.set()
         await stopping

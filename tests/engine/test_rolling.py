@@ -28,7 +28,7 @@ async def look_twice(app: Mainspring) -> None:
     """Let the claims of an app look at all there is, and give back what they do not want."""
     for _ in range(3):
         rounds = app.engine.claimer.rounds
-        app.engine.due_at(0)
+        app.engine.wakeups.due_at(0)
         await until(lambda rounds=rounds: app.engine.claimer.rounds > rounds and app.engine.claimer.idle)
         await until(lambda: app.engine.committer.idle)
 

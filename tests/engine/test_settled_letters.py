@@ -245,7 +245,7 @@ def test_an_instance_whose_retried_command_fails_again_stays_suspended(
 
             async def restore_output(id: int, expected_version: int | None = None) -> bool:
                 restored = await restore(id, expected_version)
-                app.engine.due_at(0)
+                app.engine.wakeups.due_at(0)
                 await until(lambda: _letters(app, 1))
                 return restored
 

@@ -192,7 +192,7 @@ def test_what_comes_into_hand_and_goes_during_a_look_is_not_lost(
         async with job(make_app(clock), work, retry=LATER) as app:
             claims = Gate(app.engine.store, "claim", brings_outputs)
             await sender.send(Start("j-1"))
-            app.engine.due_at(0)  # where news come by polling, no time passes for that
+            app.engine.wakeups.due_at(0)  # where news come by polling, no time passes for that
             await claims.waiting.wait()
             holds = Gate(app.engine.store, "holds")
             first = asyncio.create_task(look(app))
@@ -223,18 +223,18 @@ def test_an_input_that_is_lost_is_taken_again_and_not_lost_on_its_way(
         app.add(Adding())
         await sender.start(work=False)
         async with app:
-            submit, store = app.engine.intake.submit, app.engine.store
+            submit, store = app.engine.stepper.submit, app.engine.store
             await until(lambda: _is_idle(app))
             # Nothing is held, so that only what is taken makes it ask again.
             await look(app, 2)
 
             def lose(pending: Pending) -> None:
-                app.engine.intake.submit = submit
+                app.engine.stepper.submit = submit
                 raise RuntimeError(f"planted for {pending.id}")
 
-            app.engine.intake.submit = lose
+            app.engine.stepper.submit = lose
             await sender.send(Add("a-1", 1))
-            await until(lambda: app.engine.intake.submit == submit and _is_idle(app))
+            await until(lambda: app.engine.stepper.submit == submit and _is_idle(app))
             gate = Gate(store, "claim", brings_inputs)
             await look(app, 2)
             assert losses(caplog) == 1

@@ -135,7 +135,7 @@ def test_a_command_that_was_taken_over_meanwhile_is_committed_once(server_url: s
                 await until(lambda: has_status(second, "j-1", "completed"))
                 go_on.set()
                 await receipt.result()
-                runners = first.engine.dispatcher.runners()
+                runners = first.engine.dispatcher.runners
                 await until(lambda: not any(list(runner.jobs()) for runner in runners))
                 assert await bookings(second) == [("second", 2)]
 

@@ -22,7 +22,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a timer that is due earlier than the next one does not move the wake-up",
-        "engine/committing/claimer.py",
+        "engine/committing/wakeups.py",
         "elif self._timer_us is None or due_us < self._timer_us:",
         "elif self._timer_us is None:",
         ("tests/engine/test_timers.py",),
@@ -70,7 +70,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a retry forgets how many attempts were made",
-        "engine/outputs/dispatcher.py",
+        "engine/outputs/outcomes.py",
         "self.retry(job.claim, attempts, delay_us, job.own",
         "self.retry(job.claim, job.claim.attempts, delay_us, job.own",
         ("tests/engine/test_handlers.py",),
@@ -86,7 +86,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a result is remembered for a thousandth of the time",
-        "engine/outputs/dispatcher.py",
+        "engine/outputs/outcomes.py",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember) // 1_000, NEVER_US)",
         ("tests/engine/test_results.py",),
@@ -134,7 +134,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a snapshot of before a reset is trusted after it",
-        "engine/inputs/loader.py",
+        "engine/inputs/streams.py",
         "if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):",
         "if trusts(entry, loaded.snapshot):",
         ("tests/engine/test_resetting.py",),
@@ -143,8 +143,8 @@ ENGINE: Final = (
     Mistake(
         "what is remembered of a suspended instance is kept, though others may resume it",
         "engine/stepping/stepper.py",
-        'elif lane.ended or lane.status == "suspended" or lane.elsewhere:',
-        "elif lane.ended or lane.elsewhere:",
+        'elif lane.status in ENDED or lane.status == "suspended" or lane.elsewhere:',
+        "elif lane.status in ENDED or lane.elsewhere:",
         ("tests/engine/test_stepping.py",),
         _KEYWORD,
     ),

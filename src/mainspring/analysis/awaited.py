@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from mainspring.analysis.links import child_of
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.loader import rows_at
 from mainspring.engine.inputs.pending import moment
+from mainspring.engine.inputs.streams import rows_at
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.port.records import ENDED, FAN_OUT, EventRow, InstanceRow, Ref

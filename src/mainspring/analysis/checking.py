@@ -29,7 +29,7 @@ from mainspring.analysis.walk import Walk
 from mainspring.analysis.watch import Watch
 from mainspring.analysis.what_if import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
-from mainspring.engine.inputs.loader import pinned
+from mainspring.engine.inputs.streams import pinned
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, DamagedRecordError, NoSuchInstanceError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref

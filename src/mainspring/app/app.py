@@ -35,7 +35,7 @@ from mainspring.engine.engine import DRAIN_SECONDS, Engine
 from mainspring.engine.handlers.policies.breaker import Breaker
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.engine.handlers.policies.retry import Retry
-from mainspring.engine.inputs.intake import Envelopes
+from mainspring.engine.inputs.envelopes import Envelopes
 from mainspring.engine.registry import Registry, registering
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.startup_checks import check_store, check_wiring

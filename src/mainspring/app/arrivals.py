@@ -11,7 +11,7 @@ from mainspring.app.outside import inputs_of
 from mainspring.codec.wire import WireEnvelope
 from mainspring.core.messages import Kind, MessageType, type_of
 from mainspring.core.route import check_id, route
-from mainspring.engine.inputs.intake import checked_message_id
+from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import Pending, instance_id
 from mainspring.engine.outputs.publication import PUBLICATION

@@ -11,12 +11,11 @@ from mainspring.app.given import checked_place, checked_reason, checked_seconds
 from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.answered_command import answered_by
-from mainspring.engine.inputs.intake import checked_actor
-from mainspring.engine.inputs.loader import present_state, readable, row_alone, rows_at, whole_stream
+from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
+from mainspring.engine.inputs.streams import present_state, readable, row_alone, rows_at, whole_stream
 from mainspring.engine.operations.known_pauses import pauses_of
-from mainspring.engine.operations.operations import Operations
 from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.outputs.awaited_ends import End
 from mainspring.engine.recording.recorder import Recorder
@@ -177,11 +176,11 @@ class Instance(Generic[In, State, Out]):
 
     async def suspend(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
-        await Operations(self._app.engine).suspend(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._app.engine.operations.suspend(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def resume(self, *, actor: str | None = None) -> None:
         """Step again."""
-        await Operations(self._app.engine).resume(self._ref, checked_actor(actor))
+        await self._app.engine.operations.resume(self._ref, checked_actor(actor))
 
     async def retry(self, *, actor: str | None = None) -> None:
         """Take the input that failed once more: the same as resume, in the words of one who has mended something."""
@@ -189,36 +188,36 @@ class Instance(Generic[In, State, Out]):
 
     async def skip(self, *, actor: str | None = None) -> None:
         """Pass over the input, or the compensation, that failed, and go on."""
-        await Operations(self._app.engine).skip(self._ref, checked_actor(actor))
+        await self._app.engine.operations.skip(self._ref, checked_actor(actor))
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside. What was done is undone first, where it has a compensation."""
-        await Operations(self._app.engine).cancel(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._app.engine.operations.cancel(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def terminate(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """End it from outside at once, and undo nothing."""
-        await Operations(self._app.engine).terminate(self._ref, checked_reason(reason), checked_actor(actor))
+        await self._app.engine.operations.terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
     async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier position, at which a step has ended, as a new branch of history that is recorded.
 
         Timers are set anew, and what was answered only behind that position is carried out again under its old id.
         """
-        await Operations(self._app.engine).reset(self._ref, version, checked_reason(reason), checked_actor(actor))
+        await self._app.engine.operations.reset(self._ref, version, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
         """Go on under another version of the workflow, or raise if it does not understand all that is recorded.
 
         The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
         """
-        await Operations(self._app.engine).migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
+        await self._app.engine.operations.migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
         """Wait for the end, or for a suspension that rows confirm: it may be resumed before one is told of it."""
         engine, seconds = self._app.engine, checked_seconds(timeout)
         begun_us, left_seconds = engine.store.now_us(), seconds
         while (end := await self._told(seconds, left_seconds)).status == "suspended":
-            known = await engine.waiting.recorded_end(self._ref)
+            known = await engine.ends.recorded_end(self._ref)
             if known is not None:
                 return known
             left_seconds = max(0.0, seconds - (engine.store.now_us() - begun_us) / 1e6)
@@ -226,22 +225,22 @@ class Instance(Generic[In, State, Out]):
 
     async def _told(self, seconds: float, left_seconds: float) -> End:
         engine = self._app.engine
-        future = engine.end_of(self._ref)
+        future = engine.ends.end_of(self._ref)
         try:
             # It may have ended before: only rows are truth. Where it runs here and now, they are asked only if its end
             # does not come soon.
-            end = None if engine.stepper.is_running(self._ref) else await engine.waiting.recorded_end(self._ref)
+            end = None if engine.stepper.is_running(self._ref) else await engine.ends.recorded_end(self._ref)
             if end is not None and not future.done():
                 return end
             if await engine.runtime.wait(future, left_seconds):
                 return future.result()
             # It may have ended elsewhere since the last look for all.
-            end = await engine.waiting.recorded_end(self._ref)
+            end = await engine.ends.recorded_end(self._ref)
             if end is None:
                 raise WaitTimeoutError(str(self._ref), seconds, f"it {await self.standing()}")
             return end
         finally:
-            engine.forget_end_of(self._ref, future)
+            engine.ends.forget(self._ref, future)
 
 
 class Receipt(Instance[Any, Any, Out]):

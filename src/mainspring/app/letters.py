@@ -13,9 +13,10 @@ from mainspring.app.undelivered import take_again, undelivered_in
 from mainspring.codec import Codec
 from mainspring.core.events import Resent, Sent
 from mainspring.core.messages import Kind, type_of
-from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.pending import encode_context, read_context
-from mainspring.engine.operations.operations import CONFLICTS, Operations
+from mainspring.engine.inputs.stored_input import from_dead_letter
+from mainspring.engine.operations.operations import CONFLICTS
 from mainspring.engine.operations.retried_letter import Since, refuse
 from mainspring.engine.outputs.destinations import command
 from mainspring.errors import NoSuchInstanceError, OperationError, told
@@ -72,12 +73,12 @@ async def retry(
             await _restore(engine, letter, actor, force=force)
         else:
             await _resend(engine, letter, message, actor, force=force)
-        engine.due_at(0)
+        engine.wakeups.due_at(0)
         return
     if message is not None and letter.kind == Kind.ANSWER:
         fix = "Retry it as it is, or discard it and let the task be asked again."
         raise OperationError(f"Dead letter {id}", f"is what {letter.actor} answered, and nobody else's to correct", fix)
-    pending = engine.intake.from_dead_letter(letter if message is None else _edited(engine, letter, message))
+    pending = from_dead_letter(engine.registry, letter if message is None else _edited(engine, letter, message))
     # It is removed in the commit that takes it; if nobody takes it, it stays.
     if await engine.intake.answered(pending) == "duplicate":
         await discard(engine, id)  # it was sent again meanwhile, and taken
@@ -111,9 +112,9 @@ async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, for
     since = _since(engine, letter)
     for _ in range(CONFLICTS):
         version = None if force else await refuse(engine.store, letter, since)
-        await Operations(engine).before_retry(letter, actor, edited=False, force=force)
+        await engine.operations.before_retry(letter, actor, edited=False, force=force)
         if await engine.store.restore_output(letter.id, version):
-            await Operations(engine).after_retry(letter, actor)
+            await engine.operations.after_retry(letter, actor)
             return
         if not await engine.store.dead_letters(1, 0, [letter.id]):
             return  # somebody else was first
@@ -142,7 +143,7 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
     since = _since(engine, letter)
     if not force:
         await refuse(engine.store, letter, since)
-    await Operations(engine).before_retry(letter, actor, edited=True, force=force)
+    await engine.operations.before_retry(letter, actor, edited=True, force=force)
     compensation = await _compensation(engine, entry, letter)
     for _ in range(CONFLICTS):
         loaded = (await engine.store.load([ref]))[0]
@@ -170,9 +171,9 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
             discards=(letter.id,),
         )
         outcome = await engine.committer.commit(unit)
-        engine.stepper.forget(ref)
+        engine.stepper.lanes.forget(ref)
         if isinstance(outcome, Committed):
-            await Operations(engine).after_retry(letter, actor)
+            await engine.operations.after_retry(letter, actor)
             return
     raise _restless(ref)
 

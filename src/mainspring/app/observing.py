@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -138,7 +138,7 @@ class Looks:
 
     def _look_at_this_process(self) -> None:
         engine, told = self._app.engine, self._instruments
-        runners = engine.dispatcher.runners()
+        runners = engine.dispatcher.runners
         told.in_hand.set({("commands",): engine.dispatcher.in_hand, ("inputs",): engine.stepper.in_hand})
         told.handler_in_hand.set(_by_handler(runners, lambda runner: runner.in_hand))
         told.breaker_open.set(_by_handler(runners, lambda runner: runner.gate.is_open))
@@ -177,7 +177,7 @@ async def overdue_of(app: Mainspring) -> dict[str, int]:
     return found
 
 
-def _by_handler(runners: list[Runner], read: Callable[[Runner], int]) -> dict[tuple[str, ...], float]:
+def _by_handler(runners: Iterable[Runner], read: Callable[[Runner], int]) -> dict[tuple[str, ...], float]:
     values: dict[tuple[str, ...], float] = {}
     for runner in runners:  # one function may carry out several types
         name = (runner.handler.name,)

@@ -12,10 +12,9 @@ from mainspring.app.given import checked_reason, checked_text
 from mainspring.core.definition import definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.operations.known_pauses import pauses_of
-from mainspring.engine.operations.pause_orders import give
 from mainspring.engine.operations.pauses import Pausable, Pause, PauseWork, ResumeWork
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError
@@ -127,7 +126,7 @@ class Pauses:
         raise OperationError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
 
     async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> bool:
-        told = await give(self._app.engine, order, checked_actor(actor))
+        told = await self._app.engine.orders.give(order, checked_actor(actor))
         await self._app.engine.look_at_pauses()
         return told
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mainspring.app.given import checked_seconds
 from mainspring.app.instance import Instance
 from mainspring.engine.engine import Engine
-from mainspring.engine.inputs.intake import checked_message_id
+from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.pending import Pending, moment
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, STANDING
 from mainspring.errors import (
@@ -83,7 +83,7 @@ async def _awaited(
     already, a look begins.
     """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
-    look, end = stands, engine.end_of(pending.ref)
+    look, end = stands, engine.ends.end_of(pending.ref)
     try:
         while not future.done():
             # Also whoever has no more time is told why none comes: the look for all may not have been since the end.
@@ -108,10 +108,10 @@ async def _awaited(
                 sleeper.cancel()
             # Not before it is told: the look for all is as often as those here, and would miss who has just left.
             if stands := end.done():
-                engine.forget_end_of(pending.ref, end)
-                end = engine.end_of(pending.ref)
+                engine.ends.forget(pending.ref, end)
+                end = engine.ends.end_of(pending.ref)
     finally:
-        engine.forget_end_of(pending.ref, end)
+        engine.ends.forget(pending.ref, end)
     return future.result()
 
 

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Final
 
 from mainspring.cli.failures import REFUSED, told
-from mainspring.engine.runtime import THREAD_NAME
+from mainspring.engine.handlers.threads import THREAD_NAME
 from mainspring.errors import MainspringError
 from mainspring.logs import logger
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.lone_trials import Loner
 from mainspring.engine.committing.relay import Relay
+from mainspring.engine.committing.strangers import Strangers
 from mainspring.engine.committing.strays import Strays
+from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.fleet import knowledge
 from mainspring.engine.fleet.standing import standing_of, written
+from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.inputs.lanes import Lanes
+from mainspring.engine.inputs.pending import Inputs
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, KnownPauses
 from mainspring.engine.operations.operations import Operations
-from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, End, Waiting
+from mainspring.engine.operations.pause_orders import PauseOrders
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnds
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.outputs.job import NEVER_US, Job
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.projections.projector import Projector
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
@@ -29,7 +34,6 @@ from mainspring.engine.stepping.sagas import Doomed
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.logs import Quoted, logger
-from mainspring.port.records import DeadLetter, InputRow, OutputClaim, Ref, Status
 from mainspring.port.store import Store
 
 LEASE_SECONDS: Final = 30.0
@@ -52,30 +56,55 @@ class Engine:
         self.store = store
         self.registry = registry
         self.runtime = runtime
-        self.committer = Committer(store, runtime)
-        self.intake = Intake(store, registry, runtime, self.committer)
-        self.dispatcher = Dispatcher(
-            store, registry, self.committer, self.intake, runtime, resources, self.due_at, self.accepted
-        )
-        self.stepper = Stepper(store, registry, self.committer, runtime, self)
-        self.claimer = Claimer(
-            store, registry, self.committer, self.dispatcher, self.intake, runtime, lambda: self.stepper.in_hand
-        )
-        self.strays = Strays(store, self.committer, self.claimer, self.dispatcher, self.stepper, self.due_at)
-        self.dispatcher.came = self.strays.output_came
-        self.claimer.came = self.strays.input_came
-        self.alone = Loner(
-            store, registry, self.committer, self.dispatcher, self.claimer, self.strays, self.intake, runtime
-        )
-        self.alone.beat = self._renew
-        self.intake.connect(self.stepper.submit)
-        self.dispatcher.ends.cancel = Operations(self).cancel_child
+        self.wakeups = Wakeups(runtime, store.now_us)
+        self.ends = AwaitedEnds(store, registry)
         self.projector = Projector(store, registry, runtime, lambda: self.committer.worker)
+        heard = self.projector.wake if registry.projections else None
+        self.committer = Committer(store, runtime, heard)
+        lanes, arrivals, strangers = Lanes(), Arrivals(), Strangers(store.now_us)
+
+        def outputs(inputs: Inputs) -> Dispatcher:
+            outcomes = Outcomes(store, registry, self.committer, runtime, self.wakeups, inputs)
+            runners = Runners(store, runtime, self.wakeups, outcomes, resources)
+            operations = Operations(store, registry, self.committer, lanes, self.wakeups, self.ends, runners)
+            return Dispatcher(
+                store, registry, self.committer, runtime, self.wakeups, arrivals, inputs, outcomes, runners, operations
+            )
+
+        self.stepper = Stepper(
+            store, registry, self.committer, runtime, lanes, self.wakeups, arrivals, strangers, self.ends, outputs
+        )
+        self.dispatcher = self.stepper.dispatcher
+        self.operations = self.dispatcher.operations
+        self.intake = Intake(store, registry, runtime, self.committer, self.stepper)
         self.relay = Relay(store, runtime)
-        self.claimer.posted = self.relay.wake
-        self.waiting = Waiting(store, registry)
+        self.claimer = Claimer(
+            store,
+            registry,
+            self.committer,
+            self.dispatcher,
+            self.stepper,
+            runtime,
+            self.wakeups,
+            arrivals,
+            strangers,
+            posted=self.relay.wake,
+            heard=heard,
+        )
+        self.strays = Strays(store, self.committer, self.claimer, self.dispatcher, self.stepper, arrivals, self.wakeups)
+        self.alone = Loner(
+            store,
+            registry,
+            self.committer,
+            self.dispatcher,
+            self.claimer,
+            self.strays,
+            self.stepper,
+            runtime,
+            self._renew,
+        )
         self.pauses = KnownPauses(store)
-        runtime.hung.on_change = self._hung_changed
+        self.orders = PauseOrders(store, registry, self.committer, runtime, lanes)
         self.works = False
         self._renewing = asyncio.Lock()
         self._renewed_us = 0
@@ -92,8 +121,8 @@ class Engine:
         self.runtime.hung.quiet = False
         self.dispatcher.pools = pools
         self.dispatcher.closing = not work
-        self._name = self.dispatcher.worker = name
-        self.runtime.every(ELSEWHERE_SECONDS, self.waiting.ask, "mainspring-ends", self.waiting.anybody)
+        self._name = self.dispatcher.outcomes.worker = name
+        self.runtime.every(ELSEWHERE_SECONDS, self.ends.ask, "mainspring-ends", self.ends.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
             self.runtime.watch.start()
         try:
@@ -110,12 +139,11 @@ class Engine:
             return
         self.claimer.start(lambda: self.committer.worker)
         if self.registry.projections:
-            self.committer.heard = self.claimer.heard = self.projector.wake
             self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
-        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.held)
+        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.runners.held)
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
-        self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.busy)
+        self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.runners.busy)
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
         """Take no more, let what runs finish, and give the rest back. Nothing of the engine runs afterwards."""
@@ -161,7 +189,7 @@ class Engine:
 
     def _fail_waiting(self) -> None:
         """Let nobody wait for a step, or an end, that will not come here any more."""
-        self.waiting.fail(self.fault or StoreClosedError("mainspring"))
+        self.ends.fail(self.fault or StoreClosedError("mainspring"))
         for lane in self.stepper.lanes.busy():
             for pending in lane.queue:
                 if pending.answer is not None:
@@ -171,7 +199,7 @@ class Engine:
 
     async def _drain(self, seconds: float) -> None:
         """Let attempts and steps that are under way come to their end; cancel what is left when time is up."""
-        for runner in self.dispatcher.runners():
+        for runner in self.dispatcher.runners:
             runner.closing = True
             runner.take_back()
         self.dispatcher.subscriptions.close()
@@ -180,7 +208,7 @@ class Engine:
         deadline_seconds = loop.time() + seconds
         while self._can_go_on() and loop.time() < deadline_seconds:  # noqa: ASYNC110  a stop is rare, an event per step is not
             await asyncio.sleep(DRAIN_CHECK_SECONDS)
-        for runner in self.dispatcher.runners():
+        for runner in self.dispatcher.runners:
             if runner.active:
                 log.warning("%s is cancelled after %.0f s; it will run again", runner.handler.name, seconds)
             runner.cancel_all()
@@ -210,16 +238,16 @@ class Engine:
         async with self._renewing:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
-            self.dispatcher.held.clear()
+            self.dispatcher.runners.held.clear()
             left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
-            held = written(standing_of(self.dispatcher.runners_by_queue(), self.runtime.hung, left, alone=alone))
+            held = written(standing_of(self.dispatcher.runners.by_queue, self.runtime.hung, left, alone=alone))
             if await self.store.heartbeat(self.committer.worker, held):
                 self._renewed_us = asked_us
                 return
             log.warning("this worker was relieved; it goes on under a new key")
             await self._register()
             self.strays.forget()
-            self.due_at(0)
+            self.wakeups.due_at(0)
 
     async def _relieve(self) -> None:
         try:
@@ -230,7 +258,7 @@ class Engine:
             if dead := await self.store.relieve():
                 log.warning("relieved a dead worker")
                 self._took_over(dead)
-                self.due_at(0)
+                self.wakeups.due_at(0)
             await self.alone.look(relieved=dead > 0)
             await self._tell_cancelled()
         except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
@@ -243,34 +271,21 @@ class Engine:
     async def _tell_cancelled(self) -> None:
         """Tell long attempts whose instance was cancelled by another process."""
         before_us = self.store.now_us() - int(RELIEVE_SECONDS * 1e6)
-        running = {ref for runner in self.dispatcher.runners() for ref in runner.running_since(before_us)}
+        running = {ref for runner in self.dispatcher.runners for ref in runner.running_since(before_us)}
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
         for ref, loaded in zip(refs, await self.store.load(refs, 0) if refs else [], strict=True):
             if loaded is not None and loaded.row.status in ("cancelled", "terminated", "compensating"):
                 # While the answer was on its way, the instance may have begun anew: what is newer is not cancelled.
                 which: Doomed = "armed" if loaded.row.status == "compensating" else "all"
-                self.cancelled(ref, which, loaded.row.version)
-
-    def cancelled(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
-        """Drop what is in hand for a cancelled instance, of its outputs up to a version."""
-        for runner in self.dispatcher.runners():
-            runner.cancel_instance(ref, which, up_to)
+                self.dispatcher.runners.cancel(ref, which, loaded.row.version)
 
     async def stop_overdue(self) -> None:
         """End attempts that are over their time."""
-        now_us = self.store.now_us()
-        runners = self.dispatcher.runners()
-        for runner in runners:
-            if runner.running:
-                runner.stop_overdue(now_us)
+        now_us, runners = self.store.now_us(), self.dispatcher.runners
+        runners.stop_overdue(now_us)
         self.dispatcher.subscriptions.stop_overdue(now_us)
         if not self.dispatcher.subscriptions.running and not any(runner.active for runner in runners):
-            self.dispatcher.busy.clear()
-
-    def _hung_changed(self) -> None:
-        for runner in self.dispatcher.runners():
-            runner.hold(self.runtime.hung.holds(runner.handler.name))
-        self.dispatcher.held.set()
+            runners.busy.clear()
 
     async def look_at_pauses(self) -> None:
         """Learn what is paused, and let it wait; what is not any more goes on at once."""
@@ -284,10 +299,8 @@ class Engine:
         for pause in ended:
             log.log(level, "the %s %s is not paused any more, and goes on", pause.kind, pause.name)
         self.stepper.paused = self.claimer.paused = self.pauses.workflows
-        self.dispatcher.paused = self.pauses.queues(self.registry.queue_of)
-        for queue, runner in self.dispatcher.runners_by_queue().items():
-            runner.pause(queue in self.dispatcher.paused)
-        self.due_at(0)
+        self.dispatcher.runners.pause(self.pauses.queues(self.registry.queue_of))
+        self.wakeups.due_at(0)
 
     async def _look_at_pauses(self) -> None:
         try:
@@ -297,59 +310,5 @@ class Engine:
 
     def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
         """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""
-        for runner in self.dispatcher.runners():
-            for task, jobs in runner.running.items():
-                yield task, runner.handler.name, max((job.deadline_us for job in jobs), default=NEVER_US)
+        yield from self.dispatcher.runners.attempts()
         yield from self.dispatcher.subscriptions.attempts()
-
-    # ---- who hears of a commit (the stepper's Followers)
-
-    def dispatch(self, outputs: list[tuple[OutputClaim, Any]]) -> None:
-        """Carry out outputs that were born claimed."""
-        for claim, message in outputs:
-            self.dispatcher.begin(claim, message)
-
-    def due_at(self, due_us: int) -> None:
-        """Know that something unclaimed becomes due."""
-        self.claimer.due_at(due_us)
-
-    def accepted(self, row: InputRow, position: int) -> None:
-        """Step an input that was accepted in this worker's hands."""
-        pending = self.intake.from_inbox(row)
-        pending.position = position
-        self.strays.input_came(position)
-        self.intake.submit(pending)
-
-    def has_room(self, destination: str) -> bool:
-        """Tell whether an output may be born claimed."""
-        return self.dispatcher.room(destination) > 0
-
-    def leave(self, ref: Ref, why: str) -> None:
-        """Leave an instance to workers that know newer code, for a while."""
-        self.claimer.strangers.meet_instance(ref, why)
-
-    def refuse(self, job: Job, letter: DeadLetter) -> None:
-        """Tell the instance that sent a command that it is a dead letter, and was certainly not taken."""
-        self.intake.submit(self.dispatcher.failure(job, letter, definite=True))
-
-    def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
-        """Count outputs that are to be dispatched when their commit comes back."""
-        self.dispatcher.promise(outputs, times)
-
-    def ended(self, lane: Lane) -> None:
-        """Wake those who wait for the instance's end, or that of one that is suspended."""
-        self.tell_end(lane.ref, lane.status, lane.error if lane.status == "suspended" else lane.result)
-
-    def tell_end(self, ref: Ref, status: Status, result: Any) -> None:
-        """Wake those who wait for an instance's end with how it ended."""
-        self.waiting.tell(ref, End(status, result))
-
-    # ---- waiting for an end
-
-    def end_of(self, ref: Ref) -> asyncio.Future[End]:
-        """Return a future that is done when the instance has ended."""
-        return self.waiting.end_of(ref)
-
-    def forget_end_of(self, ref: Ref, future: asyncio.Future[End]) -> None:
-        """Wait no longer."""
-        self.waiting.forget(ref, future)

@@ -14,7 +14,7 @@ from mainspring.core.messages import type_of
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
 from mainspring.engine.operations.pauses import PAUSES, Pauses
-from mainspring.engine.outputs.destinations import queues_of
+from mainspring.engine.outputs.destinations import places_of
 from mainspring.engine.outputs.fan_out import fan_out_of
 from mainspring.engine.outputs.fan_out_parts import PartDone, Parts
 from mainspring.engine.outputs.publication import PUBLICATION, publication_of
@@ -271,9 +271,9 @@ class Registry:
         return self._takers
 
     def queues(self) -> dict[str, tuple[str, ...]]:
-        """Return all that this process can carry out: queues, each with the names that the outbox has for it."""
+        """Return all that this process can carry out: its queues, sorted, each with the destinations it can read."""
         if not self._queues:
-            queues = queues_of(self)
+            queues = self._all_queues()
             self._queue_at = {place: queue for queue, places in queues.items() for place in places}
             for queue, places in queues.items():
                 if other := next((at for place in places if (at := self._queue_at[place]) != queue), None):
@@ -281,6 +281,29 @@ class Registry:
                     raise WiringError(f"What is sent to {queue} and to {other} could not be told apart", fix)
             self._queues = queues
         return self._queues
+
+    def _all_queues(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, dict[str, None]] = {}
+
+        def add(queue: str, types: Iterable[type[Any]], prefix: str = "") -> None:
+            places = (f"{prefix}{place}" for cls in types for place in places_of(type_of(cls)))
+            found.setdefault(queue, {queue: None}).update(dict.fromkeys(places))
+
+        for name, handler in self.handlers.items():
+            add(name, [handler.message_type])
+        for cls in self._takers:
+            add(type_of(cls).name, [cls])
+        for name, known in self.subscribers.items():
+            add(f"publish:{name}", [known[0].message_type], "publish:")
+        if FAN_OUT in self.workflows:
+            add(type_of(Parts).name, [Parts])
+        for entry in self.entries():
+            # A deadline comes also where the code has none any more: it is recorded, and nothing follows.
+            add(f"timer:{entry.name}", (*entry.definition.inputs, DeadlinePassed), f"timer:{entry.name}:")
+            add(f"reply:{entry.name}", ())
+            for cls, name in entry.definition.outputs.items():
+                add(f"publish:{name}", [cls], "publish:")
+        return {queue: tuple(found[queue]) for queue in sorted(found)}
 
     def queue_of(self, destination: str) -> str:
         """Return the queue that a destination is part of; an empty text if nothing for it can be carried out here."""

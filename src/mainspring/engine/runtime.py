@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import queue
 import random
 import secrets
-import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mainspring.engine.handlers.hung_calls import Hung
+from mainspring.engine.handlers.threads import Threads
 from mainspring.engine.stepping.step_watch import StepWatch
 from mainspring.port.clock import Clock
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from mainspring.engine.observer import Observer
 
 HANDLER_THREADS: Final = 32
-THREAD_NAME: Final = "mainspring-handler"
 CANCEL_SECONDS = 2.0
 END_SECONDS: Final = 2.0
 
@@ -56,102 +53,6 @@ class SystemClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-class Call(Future[Any]):
-    """A function that a thread is to call. `left`: nobody waits for it any more, and its thread ends with it."""
-
-    def __init__(self, function: Callable[[], Any]) -> None:
-        super().__init__()
-        self.function = function
-        self.left = False
-
-
-class Threads:
-    """A few daemon threads for functions that block, started as they are needed.
-
-    Daemons, because the interpreter waits at its end for the threads of a ThreadPoolExecutor: one handler that hangs
-    would keep the whole process from exiting.
-    """
-
-    def __init__(self, most: int, name: str = THREAD_NAME) -> None:
-        self._most = most
-        self._name = name
-        self._lock = threading.Lock()
-        self._numbers = count()
-        # Threads and calls that somebody waits for: a call beyond the threads needs one more.
-        self._started = self._open = 0
-        self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-
-    def run(self, function: Callable[[], Any]) -> Call:
-        """Let a thread call a function, as soon as one is free."""
-        call = Call(function)
-        self._calls.put(call)
-        with self._lock:
-            self._open += 1
-            self._start()
-        return call
-
-    def leave(self, call: Call) -> bool:
-        """Wait for a call no longer. True: it goes on, and another thread takes the place of the one that it keeps."""
-        if call.cancel():
-            return False
-        with self._lock:
-            if call.done() or call.left:
-                return False
-            call.left = True
-            self._started -= 1
-            self._open -= 1
-            self._start()
-        return True
-
-    def close(self) -> None:
-        """Cancel what has not begun, and let each thread end when it is free."""
-        try:
-            while call := self._calls.get_nowait():
-                call.cancel()
-        except queue.Empty:
-            pass
-        for _ in range(self._started):
-            self._calls.put(None)
-
-    def _start(self) -> None:
-        if self._open > self._started and self._started < self._most:
-            name = f"{self._name}_{next(self._numbers)}"
-            threading.Thread(target=self._work, name=name, daemon=True).start()
-            self._started += 1
-
-    def _work(self) -> None:
-        while call := self._calls.get():
-            _settle(call)
-            with self._lock:
-                if call.left:
-                    return
-                self._open -= 1
-            # Else the last call's message and result would be kept alive until the next one.
-            del call
-
-
-def _settle(call: Call) -> None:
-    if not call.set_running_or_notify_cancel():
-        return
-    try:
-        result = call.function()
-    except StopIteration as error:
-        call.set_exception(_as_error(error))
-    except Exception as error:  # noqa: BLE001  a handler may fail in any way
-        call.set_exception(error)
-    except BaseException as error:  # noqa: BLE001  sys.exit() in a handler must not end the thread
-        call.set_exception(_as_error(error))
-    else:
-        call.set_result(result)
-
-
-def _as_error(error: BaseException) -> RuntimeError:
-    """Return an error that an await can raise: these would end the event loop, or cannot be raised there at all."""
-    wrapped = RuntimeError(f"the handler raised {type(error).__name__}")
-    wrapped.__cause__ = error
-    return wrapped
 
 
 class Runtime:

@@ -17,7 +17,7 @@ from mainspring.analysis.viewing import viewed
 from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan
-from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.errors import (
     DuplicateIdError,
     InstanceFailedError,

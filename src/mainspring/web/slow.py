@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from msgspec import Struct
 
 from mainspring.app import Mainspring
-from mainspring.engine.runtime import Threads
+from mainspring.engine.handlers.threads import Threads
 from mainspring.port.store import Store
 from mainspring.web.problems import Problem, Refusal
 

@@ -28,7 +28,7 @@ from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from mainspring.engine.inputs.intake import checked_actor
+from mainspring.engine.inputs.envelopes import checked_actor
 from mainspring.errors import (
     EncodeError,
     InvalidIdError,

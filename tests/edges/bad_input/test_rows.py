@@ -229,7 +229,7 @@ async def append(app: Mainspring, id: str, row: EventRow, **more: Any) -> None:
         ],
     )
     assert isinstance(outcome, Committed)
-    app.engine.stepper.forget(Ref("Desk", id))  # as if another process had written it
+    app.engine.stepper.lanes.forget(Ref("Desk", id))  # as if another process had written it
 
 
 NEWER: Final = {
@@ -316,7 +316,7 @@ def test_an_input_that_makes_no_sense_suspends_its_instance(office: Office, what
 
 async def wake(app: Mainspring) -> None:
     """Let the claims look now."""
-    app.engine.due_at(0)
+    app.engine.wakeups.due_at(0)
 
 
 def test_an_output_of_an_unknown_kind_is_a_dead_letter(office: Office) -> None:

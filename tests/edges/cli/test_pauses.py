@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from mainspring.cli.doctor import queue_findings
-from mainspring.engine.operations.operations import pause_orders as orders
+from mainspring.engine.operations import pause_orders as orders
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import Stats

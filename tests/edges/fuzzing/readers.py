@@ -17,7 +17,7 @@ from mainspring.analysis.file_check import check_file
 from mainspring.analysis.stream_file import read_file
 from mainspring.app.arrivals import Arrivals
 from mainspring.app.histories import held, read_histories
-from mainspring.app.search import conditions_of, read_condition, read_moment
+from mainspring.app.search import read_condition, read_moment
 from mainspring.app.signatures import GitHub, Hmac, StandardWebhooks, Stripe, keys_of
 from mainspring.brokers.kafka_subscription import KafkaSubscription
 from mainspring.brokers.nats_subscription import NatsSubscription
@@ -41,6 +41,7 @@ from mainspring.errors import (
     SettingError,
     WiringError,
 )
+from mainspring.port.attributes import conditions_of
 from mainspring.port.records import EventRow
 from mainspring.sealing import Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.sealing.seals import About

@@ -32,7 +32,7 @@ from mainspring.analysis.counterfactual import counterfactual
 from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.travel import Moment, travel
-from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing import envelope, given

@@ -46,7 +46,7 @@ def test_a_start_that_comes_again_while_the_first_is_not_durable_settles_nothing
     async def main() -> None:
         async with travel(make_app()) as app:
             store, dispatcher = app.engine.store, app.engine.dispatcher
-            commit, start = store.commit, dispatcher.ends.start
+            commit, start = store.commit, dispatcher.children.start
             starts: list[tuple[OutputClaim, Any]] = []
 
             def begun(claim: OutputClaim, message: Any) -> None:
@@ -60,7 +60,7 @@ def test_a_start_that_comes_again_while_the_first_is_not_durable_settles_nothing
                 dispatcher.begin(*starts[0])
                 raise StoreUnreachableError("the store", "refused")
 
-            monkeypatch.setattr(dispatcher.ends, "start", begun)
+            monkeypatch.setattr(dispatcher.children, "start", begun)
             monkeypatch.setattr(store, "commit", refused)
             await app.send(PlanTrip("t-1", ("wait",)))
             await until(lambda: _has(app, Leg, "t-1.0", "running"))

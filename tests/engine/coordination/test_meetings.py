@@ -63,14 +63,14 @@ def test_an_end_that_is_told_late_spares_the_children_of_the_next_beginning(make
         async with app:
             held: list[Any] = []
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(app.engine.dispatcher.ends, "tell", held.append)
+                patch.setattr(app.engine.dispatcher.children, "tell", held.append)
                 await app.send(PlanTrip("t-1", ("wait",)))
                 await app.send(EndTrip("t-1"))
                 await until(lambda: len(held) == 1)
                 await app.send(PlanTrip("t-1", ("book", "wait")))
                 await until(lambda: _is(app, "t-1.1", "running"))
             for claim in held:
-                app.engine.dispatcher.ends.tell(claim)
+                app.engine.dispatcher.children.tell(claim)
             await until(lambda: _is(app, "t-1.0", "cancelled"))
             await until(lambda: not app.engine.dispatcher.in_hand)
             assert await _is(app, "t-1.1", "running")

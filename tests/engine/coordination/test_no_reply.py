@@ -10,7 +10,7 @@ import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Reply, Workflow
 from mainspring.engine.inputs.pending import Pending
-from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, Waiting
+from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnds
 from mainspring.errors import InstanceSuspendedError, NoReplyError, NoSuchInstanceError
 from mainspring.port.records import Ref
 from mainspring.testing.clock import VirtualClock
@@ -119,7 +119,7 @@ def test_whoever_has_no_time_to_look_again_is_told_that_it_is_suspended(make_app
         await client.start(work=False)
         async with app:
             waiting = await asking(app, client, "c-1", timedelta(milliseconds=100))
-            await until(client.engine.waiting.anybody.is_set)  # its time counts
+            await until(client.engine.ends.anybody.is_set)  # its time counts
             await app.send(Breaks("c-1"))
             clock.advance(0.1)
             await until(waiting.done)
@@ -177,7 +177,7 @@ async def at_once(asking: Coroutine[Any, Any, Any]) -> Any:
     return task.result()
 
 
-async def nobody_looks(_: Waiting) -> None:
+async def nobody_looks(_: AwaitedEnds) -> None:
     return
 
 
@@ -186,11 +186,11 @@ def test_an_end_is_heard_by_whoever_looks_for_the_reply_meanwhile(make_app: Make
         clock = VirtualClock()
         client, app = counters(make_app, clock), counters(make_app, clock)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Waiting, "ask", nobody_looks)  # the look for all comes when it is called
+            patch.setattr(AwaitedEnds, "ask", nobody_looks)  # the look for all comes when it is called
             await client.start(work=False)
         async with app:
             waiting = await asking(app, client, "c-1")
-            await until(client.engine.waiting.anybody.is_set)
+            await until(client.engine.ends.anybody.is_set)
             looks, goes_on = asyncio.Event(), asyncio.Event()
             replies = client.engine.dispatcher.replies
             kept = replies.kept
@@ -204,7 +204,7 @@ def test_an_end_is_heard_by_whoever_looks_for_the_reply_meanwhile(make_app: Make
             await app.send(Shut("c-1"))
             clock.advance(ELSEWHERE_SECONDS)
             await looks.wait()
-            await client.engine.waiting.ask()
+            await client.engine.ends.ask()
             goes_on.set()
             await until(waiting.done)
             with pytest.raises(NoReplyError):

@@ -294,7 +294,7 @@ def test_an_app_without_projections_has_no_task_and_no_query_for_them(make_app: 
         async with app:
             names = [task.get_name() for task in asyncio.all_tasks()]
             assert not [name for name in names if "projection" in name]
-            assert app.engine.committer.heard is None
+            assert app.engine.committer._heard is None  # noqa: SLF001
             assert await app.projections.list() == []
 
     run(main)

@@ -57,7 +57,7 @@ async def until_death(world: World, store: Store, at: int, when: When) -> bool:
     app = trip(world, mortal)
     await app.start()
     sending = asyncio.ensure_future(app.send(PlanTrip("t-1", STEPS[:4]), id="m-1"))
-    ended = app.engine.end_of(app.instance(Trip, "t-1")._ref)  # noqa: SLF001
+    ended = app.engine.ends.end_of(app.instance(Trip, "t-1")._ref)  # noqa: SLF001
     dying = asyncio.ensure_future(mortal.died.wait())
     await asyncio.wait((ended, dying), return_when=asyncio.FIRST_COMPLETED)
     # Killed: nothing of it goes on, and the next one to look finds its worker dead.

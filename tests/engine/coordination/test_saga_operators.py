@@ -366,7 +366,7 @@ def test_what_is_told_to_stop_when_an_instance_is_cancelled_is_not_its_compensat
             await receipt.cancel("the customer called")
             await world.held.wait()
             # As when a claim brings the compensation before the commit that sent it is heard of.
-            app.engine.cancelled(Ref("DeafTrip", "t-1"), "forward")
+            app.engine.dispatcher.runners.cancel(Ref("DeafTrip", "t-1"), "forward")
             world.hold.set()
             with pytest.raises(InstanceFailedError, match="the customer called"):
                 await receipt.result()

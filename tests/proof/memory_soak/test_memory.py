@@ -58,13 +58,13 @@ async def _nothing_owed(app: Mainspring) -> bool:
 def keep_lanes(app: Mainspring) -> list[Lane]:
     """Plant a leak: the lane of every instance that has ended."""
     kept: list[Lane] = []
-    ended = app.engine.ended
+    lanes, drop = app.engine.stepper.lanes, app.engine.stepper.lanes.drop
 
-    def hear(lane: Lane) -> None:
+    def keep(lane: Lane) -> None:
         kept.append(lane)
-        ended(lane)
+        drop(lane)
 
-    app.engine.ended = hear
+    lanes.drop = keep
     return kept
 
 

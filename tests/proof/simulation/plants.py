@@ -22,16 +22,17 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.engine import Engine
 from mainspring.engine.inputs import loader
-from mainspring.engine.inputs.duplicates import Repeats
-from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.inputs.duplicates import Duplicates
+from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import fan_out
-from mainspring.engine.outputs.child_deliveries import Ends
-from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.outputs.child_deliveries import ChildDeliveries
 from mainspring.engine.outputs.job import Job
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
+from mainspring.engine.stepping import disposition
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.engine.stepping.units import Units
 from mainspring.port.ids import MARK, plain
@@ -62,11 +63,11 @@ def chosen_id_swallows_a_derived_one(patch: pytest.MonkeyPatch) -> None:
                     facts.taken[known.name, id] = (taken[form].type, taken[form].body)
         return facts
 
-    def silent(self: Repeats, pending: Pending) -> None:
+    def silent(self: Duplicates, pending: Pending) -> None:
         self._committer.add(self._units.settled(pending), lambda _: None)
 
     patch.setattr(store, "facts_of", confused)
-    patch.setattr(Repeats, "_clashed", silent)
+    patch.setattr(Duplicates, "_clashed", silent)
 
 
 @plant("the caller is told before the commit")
@@ -84,7 +85,7 @@ def told_too_early(patch: pytest.MonkeyPatch) -> None:
 @plant("a commit that lost its race is reported as if it had been made")
 def deaf_to_conflicts(patch: pytest.MonkeyPatch) -> None:
     def deaf(self: Stepper, lane: Lane, pending: Pending, outcome: Any) -> None:
-        lane.broken = True
+        lane.phase = Phase.BROKEN
         if pending.answer is not None:
             pending.answer.resolve("stepped")
 
@@ -97,7 +98,7 @@ def cache_not_dropped_on_conflict(patch: pytest.MonkeyPatch) -> None:
     stale: dict[int, Any] = {}
 
     def remember(self: Stepper, lane: Lane) -> None:
-        if lane.broken and lane.version:
+        if lane.phase is Phase.BROKEN and lane.version:
             stale[id(lane)] = lane.state
         settle(self, lane)
 
@@ -141,10 +142,7 @@ def stepped_after_the_end(patch: pytest.MonkeyPatch) -> None:
 
 @plant("an input for an instance that has ended is dropped")
 def late_input_dropped(patch: pytest.MonkeyPatch) -> None:
-    def drop(self: Stepper, lane: Lane, pending: Pending) -> None:
-        self._commit(lane, pending, self._units.settled(pending), "stepped")
-
-    patch.setattr(Stepper, "_take_late", drop)
+    patch.setattr(disposition, "late", lambda *_: disposition.Plain.SETTLE)
 
 
 # ---- snapshots
@@ -186,7 +184,7 @@ def state_one_step_old(patch: pytest.MonkeyPatch) -> None:
 
 @plant("an output is settled and its result forgotten")
 def settled_without_result(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dispatcher, "succeeded", lambda self, handler, job, result, duration_us: self.settle(job.claim))
+    patch.setattr(Outcomes, "succeeded", lambda self, handler, job, result, duration_us: self.settle(job.claim))
 
 
 @plant("results are recorded without settling their output: a worker that was relieved records its own too")
@@ -202,9 +200,9 @@ def result_without_settling(patch: pytest.MonkeyPatch) -> None:
 
 @plant("failed attempts are not counted")
 def attempts_not_counted(patch: pytest.MonkeyPatch) -> None:
-    retry = Dispatcher.retry
+    retry = Outcomes.retry
     patch.setattr(
-        Dispatcher,
+        Outcomes,
         "retry",
         lambda self, claim, attempts, delay_us, error: retry(self, claim, claim.attempts, delay_us, error),
     )
@@ -212,7 +210,7 @@ def attempts_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a command that failed for good leaves no dead letter")
 def no_dead_letter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Dispatcher, "give_up", lambda self, job, *_: self.settle(job.claim))
+    patch.setattr(Outcomes, "give_up", lambda self, job, *_: self.settle(job.claim))
 
 
 @plant("a command whose failure was taken is a dead letter too")
@@ -304,7 +302,7 @@ def last_step_compensated_only(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a parent does not hear of its child's end")
 def end_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Ends, "_tell_parent", lambda self, claim, end: self._dispatcher.settle(claim))
+    patch.setattr(ChildDeliveries, "_tell_parent", lambda self, claim, end: self._outcomes.settle(claim))
 
 
 @plant("a fan-out is joined before its last part is done")

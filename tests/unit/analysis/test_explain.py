@@ -17,7 +17,7 @@ from mainspring.analysis.explain import Explanation, because, explain
 from mainspring.analysis.retelling import Edit
 from mainspring.analysis.tracing import Trace
 from mainspring.analysis.travel import Moment, travel
-from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from mainspring.styles.history_words import StartWorkflow

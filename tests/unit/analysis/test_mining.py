@@ -17,7 +17,7 @@ from mainspring.analysis.mining import BEGIN, Mined, MinedStep, Miner, mine
 from mainspring.analysis.mining.walk import MOVES_KEPT, Walk
 from mainspring.analysis.model import COMPENSATED
 from mainspring.core.fold import fold
-from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.errors import InstanceFailedError
 from mainspring.port.outlines import Outline
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref

@@ -13,7 +13,7 @@ from mainspring.analysis.changes import CHANGES_KEPT, change_document, change_li
 from mainspring.analysis.travel import Moment, Stopped, travel
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.loader import whole_stream
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from tests.support.running import run

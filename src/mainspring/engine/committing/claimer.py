@@ -1,4 +1,4 @@
-"""Claims: what is due and in nobody's hands. Wake-ups are hints; polling is the net under them."""
+"""Claims: what is due and in nobody's hands."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mainspring.codec import Codec
+from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import Strangers, told_why
-from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT, Intake
+from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT
 from mainspring.engine.inputs.pending import encode_context, read_context
+from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.recording.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import CodecError, DamagedRecordError, NewerTypeError, StoreError
 from mainspring.logs import logger
 from mainspring.port.ids import plain
@@ -46,31 +50,32 @@ class Claimer:
         registry: Registry,
         committer: Committer,
         dispatcher: Dispatcher,
-        intake: Intake,
+        stepper: Stepper,
         runtime: Runtime,
-        inputs_in_hand: Callable[[], int],
+        wakeups: Wakeups,
+        arrivals: Arrivals,
+        strangers: Strangers,
+        posted: Callable[[], None],
+        heard: Callable[[], None] | None,
     ) -> None:
         self._store = store
         self._committer = committer
         self._registry = registry
         self._dispatcher = dispatcher
-        self._intake = intake
+        self._outcomes = dispatcher.outcomes
+        self._stepper = stepper
         self._runtime = runtime
         self._observer = runtime.observer
-        self._inputs_in_hand = inputs_in_hand
-        self._hint = asyncio.Event()
+        self._wakeups = wakeups
+        self._arrivals = arrivals
+        self._posted = posted
+        self._heard = heard
         self._tasks: list[asyncio.Task[None]] = []
-        self._timer: asyncio.Task[None] | None = None
-        self._timer_us: int | None = None
-        self._started = False
         self._claiming = False
         # How much came from the store, and how many answers of it were lost: they may have brought some.
         self.taken = 0
         self.rounds = 0
-        self.heard: Callable[[], None] | None = None
-        self.posted: Callable[[], None] | None = None
-        self.came: Callable[[int], None] | None = None
-        self.strangers = Strangers(store.now_us)
+        self.strangers = strangers
         self._resting = False
         # The workflows of which nothing is stepped now.
         self.paused: frozenset[str] = frozenset()
@@ -80,52 +85,26 @@ class Claimer:
 
     def start(self, worker: Callable[[], int]) -> None:
         """Begin to claim for a worker, whose key may change."""
-        self._started = True
         self._tasks = [
             self._runtime.spawn(self._run(worker), "mainspring-claims"),
             self._runtime.spawn(self._listen(), "mainspring-hints"),
         ]
-        self._hint.set()
+        self._wakeups.start()
 
     async def stop(self) -> None:
         """Claim no more."""
-        self._started = False
-        tasks = [*self._tasks, *([self._timer] if self._timer else [])]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._wakeups.stop(), return_exceptions=True)
 
     def rest(self, resting: bool) -> None:
         """Claim nothing, or claim again."""
         self._resting = resting
-        self._hint.set()
+        self._wakeups.hint.set()
 
     def take(self, claims: Claims) -> None:
         """Begin with what was claimed by somebody else for this worker."""
         self._take(claims)
-
-    def due_at(self, due_us: int) -> None:
-        """Know that something becomes due: now, or at a moment that wakes the claims then."""
-        if not self._started:
-            return
-        now_us = self._store.now_us()
-        if due_us <= now_us:
-            self._hint.set()
-        elif self._timer_us is None or due_us < self._timer_us:
-            self._wake_at(due_us)
-
-    def _wake_at(self, due_us: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer_us = due_us
-
-        async def wait() -> None:
-            await self._runtime.clock.sleep(max(0, due_us - self._store.now_us()) / 1e6)
-            self._timer_us = None
-            self._timer = None
-            self._hint.set()
-
-        self._timer = self._runtime.spawn(wait(), "mainspring-due")
 
     async def _listen(self) -> None:
         """Turn the store's hints, and its silence, into wake-ups."""
@@ -135,14 +114,14 @@ class Claimer:
             except Exception as error:  # noqa: BLE001  hints may fail; the loop must not
                 log.warning("no hints from the store: %s", error)
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-            self._hint.set()
-            if self.heard is not None:
-                self.heard()
+            self._wakeups.hint.set()
+            if self._heard is not None:
+                self._heard()
 
     async def _run(self, worker: Callable[[], int]) -> None:
         while True:
-            await self._hint.wait()
-            self._hint.clear()
+            await self._wakeups.hint.wait()
+            self._wakeups.hint.clear()
             self._claiming = True
             try:
                 more = not self._resting
@@ -155,14 +134,14 @@ class Claimer:
                 log.warning("claiming failed, will be tried again: %s", error, exc_info=trace)
                 self.taken += 1
                 await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
-                self._hint.set()
+                self._wakeups.hint.set()
             finally:
                 self._claiming = False
 
     @property
     def idle(self) -> bool:
         """Whether nothing is being claimed, and no hint waits."""
-        return not self._claiming and not self._hint.is_set()
+        return not self._claiming and not self._wakeups.hint.is_set()
 
     @property
     def oldest_round(self) -> int:
@@ -186,7 +165,7 @@ class Claimer:
         self._left = more or not share
         if self._left and self._batch is not None and self._batch.done():
             # That batch was reported while the store answered, when nobody knew yet that anything was left.
-            self._hint.set()
+            self._wakeups.hint.set()
         return more and limit == CLAIM_LIMIT
 
     def leaves(self, workflow: str) -> bool:
@@ -195,7 +174,7 @@ class Claimer:
 
     def _share(self) -> int:
         """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
-        in_hand = self._inputs_in_hand()
+        in_hand = self._stepper.in_hand
         if in_hand < INPUTS_IN_HAND:
             return CLAIM_LIMIT
         if self._batch is not None and not self._batch.done():
@@ -206,7 +185,7 @@ class Claimer:
     async def _hint_after_a_batch(self) -> None:
         await self._committer.reported()
         if self._left:
-            self._hint.set()
+            self._wakeups.hint.set()
 
     async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
         """Claim for queues with little room. Mostly nothing is due, and one look for all of them tells so."""
@@ -236,11 +215,11 @@ class Claimer:
 
     def _next_is_due(self, claims: Claims) -> None:
         if claims.next_due_us is not None:
-            self.due_at(max(claims.next_due_us, self._store.now_us() + 1))
+            self._wakeups.due_at(max(claims.next_due_us, self._store.now_us() + 1))
 
     def _take(self, claims: Claims) -> None:
-        if claims.posted and self.posted is not None:
-            self.posted()
+        if claims.posted:
+            self._posted()
         self.taken += len(claims.outputs) + len(claims.inputs)
         for claim in claims.outputs:
             message, own, error = read(self._registry.codec, claim)
@@ -249,18 +228,17 @@ class Claimer:
             elif isinstance(error, NewerTypeError):
                 self._leave_output(claim, error)
             else:
-                self._dispatcher.bury(claim, "it cannot be read", error)
+                self._outcomes.bury(claim, "it cannot be read", error)
         strange: set[Ref] = set()
         for row in claims.inputs:
             ref = Ref(row.workflow, row.instance)
-            if self.came is not None:
-                self.came(row.position)
+            self._arrivals.came(row.position)
             if ref in strange or not self._registry.codec.reads(row.type, row.type_version):
                 strange.add(ref)  # what stands behind it has to wait as well
                 self._give_back(row)
                 continue
             try:
-                self._intake.submit(self._intake.from_inbox(row))
+                self._stepper.submit(from_inbox(self._registry.codec, row))
             except Exception:
                 log.exception("input %s of %s could not go on", plain(row.message_id), ref)
 
@@ -282,7 +260,7 @@ class Claimer:
         self.strangers.tell(
             claim.type, f"this worker cannot read {claim.type}, which waits for one that can: {told_why(error)}"
         )
-        self._dispatcher.leave(claim, error)
+        self._outcomes.leave(claim, error)
 
 
 def read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:

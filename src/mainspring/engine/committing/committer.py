@@ -50,13 +50,14 @@ _Batch = tuple[Awaitable[list[Outcome]], list[Unit], list[Done]]
 class Committer:
     """Collects units and commits them in batches, one batch at a time, in the order in which they came."""
 
-    def __init__(self, store: Store, runtime: Runtime) -> None:
+    def __init__(self, store: Store, runtime: Runtime, heard: Callable[[], None] | None = None) -> None:
         self._store = store
         self._runtime = runtime
         self._observer = runtime.observer
         self._begun_us: dict[int, int] = {}
         self.worker = 0
-        self.heard: Callable[[], None] | None = None
+        # Who hears of every batch.
+        self._heard = heard
         self._units: list[Unit] = []
         self._done: list[Done] = []
         self._under_way: list[Done] = []
@@ -74,6 +75,8 @@ class Committer:
         self.committed = 0
         # The batch up to which there are others.
         self._shared_until = 0
+        self.share = UNITS_BESIDE_OTHERS
+        """How many units of one instance a batch may have."""
         self._closed = False
 
     def add(self, unit: Unit, done: Done) -> None:
@@ -157,11 +160,6 @@ class Committer:
         return len(self._units)
 
     @property
-    def share(self) -> int:
-        """How many units of one instance a batch may have."""
-        return UNITS_PER_INSTANCE if self.batches > self._shared_until else UNITS_BESIDE_OTHERS
-
-    @property
     def oldest_batch(self) -> int:
         """The number of the oldest batch that is not reported yet, or of the next one."""
         return min(self._sent, default=self.batches + 1)
@@ -242,8 +240,8 @@ class Committer:
             self._under_way = []
             self._report(done, outcomes)
             del self._sent[number]
-            if self.heard is not None:
-                self.heard()
+            if self._heard is not None:
+                self._heard()
             # Until it was reported, more could be built on what was refused.
             if void:
                 late = (*withdrawn, *self._withdraw(void))
@@ -275,6 +273,7 @@ class Committer:
             return None
         units, done = self._take()
         self.batches += 1
+        self.share = UNITS_PER_INSTANCE if self.batches > self._shared_until else UNITS_BESIDE_OTHERS
         self._sent[self.batches] = units
         self.committed += len(units)
         if self._observer is not None:
@@ -293,7 +292,7 @@ class Committer:
         first = units[:UNITS_PER_BATCH]
         counts = Counter([(unit.workflow, unit.instance) for unit in first])
         if len(counts) > 1:
-            self._shared_until = self.batches + BATCHES_TO_BE_ALONE
+            self._shared_until, self.share = self.batches + BATCHES_TO_BE_ALONE, UNITS_BESIDE_OTHERS
         share = self.share
         counts.pop(NOBODYS, None)
         if max(counts.values(), default=0) <= share:

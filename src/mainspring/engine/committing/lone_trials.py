@@ -14,12 +14,13 @@ from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strays import Strays
 from mainspring.engine.fleet.standing import read
-from mainspring.engine.inputs.intake import Intake
 from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.outputs.job import Job, fired
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import NewerTypeError, WorkersLostError
 from mainspring.logs import logger
 from mainspring.port.records import Claims, OutputClaim, OutputKey, Ref
@@ -52,22 +53,24 @@ class Loner:
         dispatcher: Dispatcher,
         claimer: Claimer,
         strays: Strays,
-        intake: Intake,
+        stepper: Stepper,
         runtime: Runtime,
+        beat: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._registry = registry
         self._committer = committer
         self._dispatcher = dispatcher
+        self._outcomes = dispatcher.outcomes
         self._claimer = claimer
         self._strays = strays
-        self._intake = intake
+        self._stepper = stepper
         self._runtime = runtime
         self._trying = False
         self.looks = 0
         self._more = False
         self._not_before_us = 0
-        self.beat: Callable[[], Awaitable[None]] = _nobody_hears
+        self._beat = beat
 
     async def look(self, *, relieved: bool) -> None:
         """Begin to try what is set aside, if there is something that this worker can do and no other is about to.
@@ -96,7 +99,7 @@ class Loner:
             return False
         if suspect.position is None:
             queue = self._registry.queue_of(suspect.destination)
-            return queue != "" and queue not in self._dispatcher.paused and self._dispatcher.serves(queue)
+            return queue != "" and queue not in self._dispatcher.runners.paused and self._dispatcher.serves(queue)
         claimer, ref = self._claimer, Ref(suspect.workflow, suspect.instance)
         known = suspect.workflow in self._registry.workflows and not claimer.leaves(suspect.workflow)
         return known and ref not in claimer.strangers.leaves().instances and self._reads(suspect)
@@ -116,7 +119,7 @@ class Loner:
         tried = set[tuple[str, str, int | None, int | None]]()
         try:
             self._rest(True)
-            await self.beat()
+            await self._beat()
             if await self._another_tries(before=self._committer.worker):
                 return
             while await self._until(lambda: self._strays.idle, ends_us):
@@ -152,7 +155,7 @@ class Loner:
     def _rest(self, resting: bool) -> None:
         self._dispatcher.resting = resting
         self._claimer.rest(resting)
-        self._dispatcher.held.set()
+        self._dispatcher.runners.held.set()
 
     def _begin(self, taken: Alone) -> None:
         """Carry it out, or give it up."""
@@ -178,7 +181,7 @@ class Loner:
             row = taken.input
             error = WorkersLostError(f"{row.type}, an input of {row.workflow}/{row.instance},", taken.lost)
             log.error("%s", error)
-            self._suspend(self._intake.from_inbox(row), error)
+            self._suspend(from_inbox(self._registry.codec, row), error)
 
     def _give_up_output(self, claim: OutputClaim, lost: int) -> None:
         """Make a dead letter of it; a timer suspends the instance that never takes it."""
@@ -186,19 +189,19 @@ class Loner:
         error = WorkersLostError(f"{claim.type} ({claim.workflow}/{claim.instance}/{claim.output.version})", lost)
         log.error("%s", error)
         if isinstance(unreadable, NewerTypeError):
-            self._dispatcher.leave(claim, unreadable)
+            self._outcomes.leave(claim, unreadable)
         elif unreadable is not None:
-            self._dispatcher.bury(claim, "it cannot be read", unreadable)
+            self._outcomes.bury(claim, "it cannot be read", unreadable)
         elif claim.kind == "timer":
             self._suspend(fired(own, message, self._store.now_us()), error)
         elif claim.kind == "send":
-            self._dispatcher.give_up(Job(own, message), error, REASON)
+            self._outcomes.give_up(Job(own, message), error, REASON)
         else:
-            self._dispatcher.bury(own, REASON, error)
+            self._outcomes.bury(own, REASON, error)
 
     def _suspend(self, pending: Pending, error: WorkersLostError) -> None:
         pending.unreadable = error
-        self._intake.submit(pending)
+        self._stepper.submit(pending)
 
     async def _until(self, condition: Callable[[], Any], ends_us: int | None) -> bool:
         """Wait for something that nobody tells of; False if it is not so in time."""
@@ -211,7 +214,3 @@ class Loner:
 
 def _place(suspect: Suspect) -> tuple[str, str, int | None, int | None]:
     return suspect.workflow, suspect.instance, suspect.version, suspect.position
-
-
-async def _nobody_hears() -> None:
-    """Tell nobody."""

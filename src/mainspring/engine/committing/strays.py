@@ -7,10 +7,10 @@ come into hand in between. If it did, it may have been given back, and be on its
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from mainspring.engine.committing.arrivals import Arrivals, Held
 from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
+from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.logs import logger
@@ -30,36 +30,20 @@ class Strays:
         claimer: Claimer,
         dispatcher: Dispatcher,
         stepper: Stepper,
-        due_at: Callable[[int], None],
+        arrivals: Arrivals,
+        wakeups: Wakeups,
     ) -> None:
         self._store = store
         self._committer = committer
         self._claimer = claimer
         self._dispatcher = dispatcher
         self._stepper = stepper
-        self._due_at = due_at
-        # Missing at the last look, and not come into hand since.
-        self._outputs: set[OutputKey] = set()
-        self._inputs: set[int] = set()
-        # Come into hand during the look that is under way.
-        self._looking = False
-        self._came: set[OutputKey | int] = set()
+        self._arrivals = arrivals
+        self._wakeups = wakeups
         self._looked_during = (0, 0)
         self._held_nothing_at: tuple[int, int] | None = None
 
-    def output_came(self, output: OutputKey) -> None:
-        """Know that an output came into hand."""
-        self._outputs.discard(output)
-        if self._looking:
-            self._came.add(output)
-
-    def input_came(self, position: int) -> None:
-        """Know that an input came into hand."""
-        self._inputs.discard(position)
-        if self._looking:
-            self._came.add(position)
-
-    def in_hand(self, what: OutputKey | int) -> bool:
+    def in_hand(self, what: Held) -> bool:
         """Tell whether an output, or an input by its position, is in this worker's hands."""
         if isinstance(what, OutputKey):
             return what in self._outputs_in_hand()
@@ -73,8 +57,7 @@ class Strays:
 
     def forget(self) -> None:
         """Know nothing of what was missing: this worker goes on under a new key, and others may have had all of it."""
-        self._outputs.clear()
-        self._inputs.clear()
+        self._arrivals.missing.clear()
 
     async def look(self) -> None:
         """Look once, and give back what is lost.
@@ -91,26 +74,26 @@ class Strays:
         outputs_in_hand = self._outputs_in_hand()
         inputs_in_hand = self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
         worker = self._committer.worker
-        self._looking = True
+        self._arrivals.begin_look()
         try:
-            held = set(await self._store.holds(worker))
+            outputs = set(await self._store.holds(worker))
             inputs = dict[int, Ref]()
             for ref, position in await self._store.holds_inputs(worker):
                 inputs[position] = ref
         finally:
-            self._looking = False
-            came, self._came = self._came, set()
+            came = self._arrivals.end_look()
         if worker != self._committer.worker:
             return  # it was relieved meanwhile, and all that was missing is forgotten
-        self._held_nothing_at = taken if quiet and not held and not inputs else None
+        self._held_nothing_at = taken if quiet and not outputs and not inputs else None
         self._looked_during = (self._committer.batches, self._claimer.rounds)
-        missing = held - outputs_in_hand - came if over else set[OutputKey]()
-        missing_inputs = inputs.keys() - inputs_in_hand - came if over else set[int]()
-        lost, lost_inputs = missing & self._outputs, missing_inputs & self._inputs
+        missing = set[Held]()
+        if over:
+            missing = (outputs - outputs_in_hand | inputs.keys() - inputs_in_hand) - came
+        lost = missing & self._arrivals.missing
         # What is given back now is somebody's anew, and missed no more.
-        self._outputs, self._inputs = missing - lost, missing_inputs - lost_inputs
-        self._give_back(lost)
-        self._give_back_inputs({position: inputs[position] for position in sorted(lost_inputs)})
+        self._arrivals.missing = missing - lost
+        self._give_back(outputs & lost)
+        self._give_back_inputs({position: inputs[position] for position in sorted(inputs.keys() & lost)})
 
     def _outputs_in_hand(self) -> set[OutputKey]:
         stations = (self._dispatcher, self._stepper, self._committer)
@@ -120,7 +103,7 @@ class Strays:
         for output in lost:
             log.error("output %s was lost by this worker; it will be carried out again", output)
             unit = Unit("", "", retries=(Retry(output, 0, 0, "lost by its worker"),))
-            self._committer.add(unit, lambda _: self._due_at(0))
+            self._committer.add(unit, lambda _: self._wakeups.due_at(0))
 
     def _give_back_inputs(self, lost: dict[int, Ref]) -> None:
         by_instance: dict[Ref, list[int]] = {}
@@ -129,4 +112,4 @@ class Strays:
             by_instance.setdefault(ref, []).append(position)
         for ref, positions in by_instance.items():
             unit = Unit(ref.workflow, ref.id, releases=tuple(positions))
-            self._committer.add(unit, lambda _: self._due_at(0))
+            self._committer.add(unit, lambda _: self._wakeups.due_at(0))

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct, json
 
+from mainspring.engine.registry import Registry
 from mainspring.errors import ERASED_TYPE
 from mainspring.errors.reading import UNREADABLE
-
-if TYPE_CHECKING:
-    from mainspring.engine.registry import Registry
 
 MOST_WRITTEN: Final = 200_000
 """So long is the text at most. A worker that knows more says nothing, and is taken for one that may know all."""

@@ -19,7 +19,7 @@ log = logger("mainspring.engine")
 class Gate:
     """What a handler's policies let through, in this worker."""
 
-    def __init__(self, handler: Handler, now_us: Callable[[], int]) -> None:
+    def __init__(self, handler: Handler, now_us: Callable[[], int], on_change: Callable[[], None]) -> None:
         self._name = handler.name
         self._breaker, self._rate, self._retry = handler.options.breaker, handler.options.rate, handler.options.retry
         self._now_us = now_us
@@ -33,8 +33,8 @@ class Gate:
         """Why the breaker is open: the latest failure that counted, and its type alone."""
         self.opened_us = 0
         """Since when it is, whatever probes have failed since."""
-        self.on_change: Callable[[], None] = _nothing
-        """Who wants to hear that the breaker has opened or closed, or that a probe has failed."""
+        # Who wants to hear that the breaker has opened or closed, or that a probe has failed.
+        self._on_change = on_change
 
     @property
     def is_open(self) -> bool:
@@ -84,7 +84,7 @@ class Gate:
             return False
         log.warning("%s: its breaker is closed, the destination answers again", self._name)
         self.reason = self.error = ""
-        self.on_change()
+        self._on_change()
         return True
 
     def ended(self, era: int) -> bool:
@@ -116,9 +116,5 @@ class Gate:
                 "fails" if self._breaker.fail_fast else "waits",
                 self._breaker.open_for,
             )
-            self.on_change()
+            self._on_change()
         return False
-
-
-def _nothing() -> None:
-    """Hear nothing."""

@@ -36,8 +36,11 @@ class Hung:
         self._said_us: dict[tuple[str, str], int] = {}
         self.quiet = False
         """Whether nothing is said: whoever stops gives up what runs in any case."""
-        self.on_change: Callable[[], None] = _nothing
-        """Who wants to hear that one more hangs, or has returned."""
+        self._heard_by: Callable[[], None] | None = None
+
+    def subscribe(self, hear: Callable[[], None]) -> None:
+        """Say who hears that one more hangs, or has returned: the engine that runs now."""
+        self._heard_by = hear
 
     def names(self) -> list[str]:
         """Return the handlers of which calls hang."""
@@ -85,7 +88,8 @@ class Hung:
             )
         for name in sorted(before - self._held):
             self._say(logging.WARNING, name, "%s is not held back any more: %d of its calls hang")
-        self.on_change()
+        if self._heard_by is not None:
+            self._heard_by()
 
     def _to_blame(self) -> set[str]:
         counts = {name: len(calls) for name, calls in self._since_us.items()}
@@ -109,7 +113,3 @@ def _tell(loop: asyncio.AbstractEventLoop, hear: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(hear)
     except RuntimeError:
         log.debug("a call returned after its worker had ended")
-
-
-def _nothing() -> None:
-    """Hear nothing."""

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
-from mainspring.engine.runtime import Threads
+from mainspring.engine.handlers.threads import Threads
 from mainspring.errors.base import told
 
 START_SECONDS: Final = 60.0

@@ -16,7 +16,8 @@ from typing import Any, Final
 from mainspring.engine.handlers.gate import Gate
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.prefetch import Pace
-from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, Outcomes, as_exception, envelope_of
+from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.stepping.sagas import Doomed, is_armed, undone_by
 from mainspring.logs import logger
@@ -38,6 +39,10 @@ class Runner:
         now_us: Callable[[], int],
         outcomes: Outcomes,
         resources: Mapping[str, Any],
+        *,
+        on_room: Callable[[], None],
+        on_begin: Callable[[], None],
+        on_gate: Callable[[], None],
     ) -> None:
         self.handler = handler
         self._runtime = runtime
@@ -51,7 +56,7 @@ class Runner:
         self.running: dict[asyncio.Task[Any], list[Job]] = {}
         self._overdue: set[asyncio.Task[Any]] = set()
         self._cancelled: set[asyncio.Task[Any]] = set()
-        self.gate = Gate(handler, now_us)
+        self.gate = Gate(handler, now_us, on_gate)
         self._waker: asyncio.Task[None] | None = None
         self.held = runtime.hung.holds(handler.name)
         self.closing = self.paused = False
@@ -61,9 +66,9 @@ class Runner:
         self.pace = Pace(self.concurrency * self._at_once, handler.options.rate)
         # Whether commands were left to others, and who wants to hear when there is room again.
         self.turned_away = False
-        self.on_room: Callable[[], None] = _nothing
+        self._on_room = on_room
         # Who wants to hear that something runs.
-        self.on_begin: Callable[[], None] = _nothing
+        self._on_begin = on_begin
 
     @property
     def waiting(self) -> int:
@@ -168,7 +173,7 @@ class Runner:
         for _ in range(started):
             self._runtime.spawn(self._run(), f"mainspring-{self.handler.name}")
             self.active += 1
-        self.on_begin()
+        self._on_begin()
         if started < wanted:
             self._wake()
 
@@ -277,7 +282,7 @@ class Runner:
         # Half of it, so that not every command that ends costs a claim.
         if self.turned_away and 2 * self.in_hand <= self.pace.most:
             self.turned_away = False
-            self.on_room()
+            self._on_room()
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
@@ -445,7 +450,3 @@ def _is_current(task: asyncio.Task[Any]) -> bool:
         return asyncio.current_task() is task
     except RuntimeError:  # no loop runs
         return False
-
-
-def _nothing() -> None:
-    """Hear nothing."""

@@ -1,4 +1,4 @@
-"""Repeats: inputs whose ids are known already. The same message counts once, and another must not vanish."""
+"""Duplicates: inputs whose ids are known already. The same message counts once, and another must not vanish."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committing.committer import Committer
+from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.pending import Pending, encode_context, instance_id
 from mainspring.engine.inputs.refusals import not_answered
-from mainspring.engine.outputs.followers import Followers
 from mainspring.engine.outputs.job import Job
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import DuplicateIdError, NotFromOutsideError
 from mainspring.logs import logger
@@ -24,15 +25,16 @@ PAST_ITS_TASK: Final = "it came from outside, past the open task that it answers
 log = logger("mainspring.engine")
 
 
-class Repeats:
+class Duplicates:
     """Sees to inputs that the store has refused because it knows their ids."""
 
-    def __init__(self, units: Units, committer: Committer, followers: Followers) -> None:
+    def __init__(self, units: Units, committer: Committer, wakeups: Wakeups, outcomes: Outcomes) -> None:
         self._units = units
         self._committer = committer
-        self._followers = followers
+        self._wakeups = wakeups
+        self._outcomes = outcomes
 
-    def repeated(self, pending: Pending, same: bool) -> None:
+    def take(self, pending: Pending, same: bool) -> None:
         """Take an input away that came before, and tell who sent it."""
         if pending.answer is None and not same:
             self._clashed(pending)
@@ -57,8 +59,8 @@ class Repeats:
 
             def then(outcome: Outcome) -> None:
                 if isinstance(outcome, Duplicate):
-                    self.repeated(pending, outcome.same)
-                self._followers.due_at(0)
+                    self.take(pending, outcome.same)
+                self._wakeups.due_at(0)
 
             self._committer.persist(self._units.buried(pending, PAST_ITS_TASK), then)
 
@@ -67,10 +69,10 @@ class Repeats:
         letter, job = _letter(pending), _job(pending)
         log.error("%s: %s %s is a dead letter: %s", pending.ref, pending.type, pending.id, CLASH)
         if job is not None:
-            self._followers.refuse(job, letter)
+            self._outcomes.refuse(job, letter)
         elif pending.context.parent is not None:
             unit = replace(self._units.refused(pending, CLASH), dead_letters=(letter,))
-            self._committer.persist(unit, lambda _: self._followers.due_at(0))
+            self._committer.persist(unit, lambda _: self._wakeups.due_at(0))
         else:
             self._committer.persist(replace(self._units.settled(pending), dead_letters=(letter,)))
 

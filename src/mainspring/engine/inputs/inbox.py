@@ -1,4 +1,4 @@
-"""Inboxes: where inputs wait for their turn. They are put there, and given back to it by who held them too early."""
+"""The inbox: where inputs wait for their turn. They are put there, and given back where they were held too early."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.inputs.duplicates import Repeats
-from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.inputs.duplicates import Duplicates
+from mainspring.engine.inputs.pending import Inputs, Pending
 from mainspring.engine.inputs.refusals import not_answered, not_met
-from mainspring.engine.outputs.followers import Followers
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.units import Units
 from mainspring.logs import logger
@@ -24,17 +24,24 @@ PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 log = logger("mainspring.engine")
 
 
-class Inboxes:
-    """Puts inputs into inboxes and gives them back, however long the store is in trouble."""
+class Inbox:
+    """Puts inputs into the inbox of their instance and gives them back, however long the store is in trouble."""
 
     def __init__(
-        self, units: Units, repeats: Repeats, committer: Committer, followers: Followers, runtime: Runtime
+        self,
+        units: Units,
+        duplicates: Duplicates,
+        committer: Committer,
+        runtime: Runtime,
+        wakeups: Wakeups,
+        inputs: Inputs,
     ) -> None:
         self._units = units
-        self._repeats = repeats
+        self._duplicates = duplicates
         self._committer = committer
-        self._followers = followers
         self._runtime = runtime
+        self._wakeups = wakeups
+        self._inputs = inputs
         self._paused: dict[int, Pending] = {}
 
     @property
@@ -51,11 +58,11 @@ class Inboxes:
                     if pending.answer is not None:
                         pending.answer.resolve("accepted")
                     if claimed and positions[0] and not unclaimed:
-                        self._followers.accepted(pending.input_row(), positions[0])
+                        self._inputs.accepted(pending.input_row(), positions[0])
                     else:
-                        self._followers.due_at(0)
+                        self._wakeups.due_at(0)
                 case Duplicate(same):
-                    self._repeats.repeated(pending, same)
+                    self._duplicates.take(pending, same)
                 case Conflict():
                     log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
                 case Refused(reason):
@@ -78,7 +85,7 @@ class Inboxes:
         After a while: what waits before it may be in the hands of this very worker, whose claim lost its answer.
         """
         unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
-        self.later(lambda: self._committer.persist(unit, lambda _: self._followers.due_at(0)), pending)
+        self.later(lambda: self._committer.persist(unit, lambda _: self._wakeups.due_at(0)), pending)
 
     def later(self, call: Callable[[], None], pending: Pending | None = None) -> None:
         """Do something after a while, and know of the input meanwhile."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from enum import Enum, auto
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from msgspec import Struct
 from mainspring.core.saga import Ledger
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.stepping.budget import Spending
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ENDED, Ref, Status
 
@@ -27,29 +29,37 @@ class Elsewhere(Struct, frozen=True):
     state: str | None
 
 
+class Phase(Enum):
+    """Whether a lane takes inputs now."""
+
+    OPEN = auto()
+    """It takes the next one, if what is needed is known."""
+    LOADING = auto()
+    """It waits for what the loader reads."""
+    DRAINING = auto()
+    """It waits until nothing is under way: what comes of the next input could not be called back."""
+    BROKEN = auto()
+    """A commit was refused: it waits for all that is under way, puts what failed in front, and is loaded anew."""
+
+
 class Lane:
     """An instance in memory. `version` and `state` are those of the last step, whether it is committed yet or not.
 
-    `loaded` tells whether they are known at all, `ending` that the last step ended it and is not committed yet, `asked`
-    whether it may have open tasks, `children` that it has ever started one. `under_way` are the inputs whose units are
-    with the committer, in order. A `broken` lane waits for them to come back, puts those that failed in front again,
-    and is loaded anew. `abandoned` are the versions that do not count any more, because the instance was reset or began
-    anew. `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
+    `loaded` tells whether they are known at all, `asked` whether it may have open tasks, `children` that it has ever
+    started one. `under_way` counts the inputs whose units are with the committer, `returned` are those that failed
+    there. `abandoned` are the versions that do not count any more, because the instance was reset or began anew.
+    `ledger` is that of a saga, valid at its own version only; a lane that `wants_ledger` is loaded with the whole
     stream, once nothing is under way. `elsewhere` says why only other processes can step the instance: newer code has
-    written what this one does not know. `trims` says that its history is not kept. `waits` says that the next input can
-    be taken only when nothing is under way: what comes of it could not be called back. `steps_left` counts down to the
-    next look at what it has spent of its budget, and `looks` are the times of the last ones.
+    written what this one does not know. `trims` says that its history is not kept.
     """
 
     __slots__ = (
         "abandoned",
         "asked",
         "attributes",
-        "broken",
         "children",
         "context",
         "elsewhere",
-        "ending",
         "entry",
         "error",
         "exists",
@@ -57,8 +67,7 @@ class Lane:
         "key",
         "ledger",
         "loaded",
-        "loading",
-        "looks",
+        "phase",
         "purged_us",
         "queue",
         "recorded_state",
@@ -66,26 +75,23 @@ class Lane:
         "result",
         "returned",
         "snapshot_version",
+        "spending",
         "state",
         "status",
-        "steps_left",
         "trims",
         "under_way",
         "version",
-        "waits",
         "wants_ledger",
     )
 
     def __init__(self, ref: Ref, entry: WorkflowEntry, time_us: int) -> None:
         self.ref = ref
-        self.steps_left = entry.budget.every
-        self.looks: tuple[int, ...] = (time_us,)
+        self.spending = Spending(entry.budget, time_us)
         self.entry = entry
         self.queue: deque[Pending] = deque()
         self.under_way = 0
         self.returned: list[Pending] = []
-        self.broken = False
-        self.loading = False
+        self.phase = Phase.OPEN
         self.forget()
 
     def forget(self) -> None:
@@ -101,7 +107,6 @@ class Lane:
         self.state: Any = self.entry.workflow.initial_state
         self.recorded_state: str | None = None
         self.status: Status = "running"
-        self.ending = False
         self.error: str | None = None
         self.attributes: tuple[AttributeRow, ...] | None = None
         self.result: Any = None
@@ -113,7 +118,10 @@ class Lane:
         self.children = False
         self.elsewhere: Elsewhere | None = None
         self.trims = False
-        self.waits = False
+
+    def drain(self, *, needed: bool) -> None:
+        """Take no more until nothing is under way, or take on."""
+        self.phase = Phase.DRAINING if needed else Phase.OPEN
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""
@@ -137,7 +145,7 @@ class Lane:
     @property
     def idle(self) -> bool:
         """Whether nothing is going on here."""
-        return not self.queue and not self.under_way and not self.loading and not self.broken
+        return not self.queue and not self.under_way and self.phase not in (Phase.LOADING, Phase.BROKEN)
 
 
 class Lanes:
@@ -179,6 +187,12 @@ class Lanes:
         if lane.idle:
             self._lanes.pop(lane.ref, None)
             self._touched.pop(lane.ref, None)
+
+    def forget(self, ref: Ref) -> None:
+        """Know an instance no longer, because somebody moved it behind the lane's back."""
+        lane = self._lanes.get(ref)
+        if lane is not None:
+            self.drop(lane)
 
     def busy(self) -> list[Lane]:
         """Return the lanes in which something goes on."""

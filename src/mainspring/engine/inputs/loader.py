@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
 from mainspring.engine.inputs.answered_command import command_in
-from mainspring.engine.inputs.branches import branches
-from mainspring.engine.inputs.lanes import Elsewhere, Lane
+from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
 from mainspring.engine.inputs.long_streams import (
     EVENTS_AT_ONCE,
     Folded,
@@ -18,22 +17,19 @@ from mainspring.engine.inputs.long_streams import (
     folded_at_once,
     folded_in_pieces,
     is_long,
-    trusts,
 )
 from mainspring.engine.inputs.pending import PASSING, TROUBLE, Pending
 from mainspring.engine.inputs.skipped_input import note_skipped
+from mainspring.engine.inputs.streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.sagas import take_row
 from mainspring.engine.stepping.step_watch import Load
-from mainspring.errors import NewerTypeError, OperationError, SlowStepError, StoreError, WorkersLostError
+from mainspring.errors import NewerTypeError, SlowStepError, StoreError, WorkersLostError
 from mainspring.logs import logger
-from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
+from mainspring.port.records import InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_LOAD: Final = 500
-EVENTS_PER_PAGE: Final = 1_000
-EVENTS_NEAR: Final = 100
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logger("mainspring.engine")
@@ -50,22 +46,31 @@ class Loader:
         self._wanted: list[Lane] = []
         self._long: deque[Lane] = deque()
         self._running = self._running_long = False
+        # Those whose answer is on its way: a second one would undo what was built on the first.
+        self._loading: set[Lane] = set()
 
     def request(self, lane: Lane) -> None:
         """Load a lane soon."""
-        lane.loading = True
-        self._wanted.append(lane)
-        if not self._running:
-            self._running = True
-            self._runtime.spawn(self._run(), "mainspring-loader")
+        lane.phase = Phase.LOADING
+        if lane not in self._loading:
+            self._loading.add(lane)
+            self._want(lane)
 
     def recall(self, lane: Lane, pending: Pending, version: int) -> None:
         """Read the command that an input answers. It is taken again when that is known, and nothing is under way."""
         lane.queue.appendleft(pending)
-        lane.waits = True
-        if not lane.under_way:
-            lane.loading = True
-            self._runtime.spawn(self._recall(lane, pending, version), "mainspring-recall")
+        if lane.under_way:
+            lane.phase = Phase.DRAINING
+            return
+        lane.phase = Phase.LOADING
+        self._loading.add(lane)
+        self._runtime.spawn(self._recall(lane, pending, version), "mainspring-recall")
+
+    def _want(self, lane: Lane) -> None:
+        self._wanted.append(lane)
+        if not self._running:
+            self._running = True
+            self._runtime.spawn(self._run(), "mainspring-loader")
 
     async def _recall(self, lane: Lane, pending: Pending, version: int) -> None:
         try:
@@ -173,7 +178,7 @@ class Loader:
                 self._tell_callers(lane, error)
         await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)
         for lane in lanes:
-            self.request(lane)
+            self._want(lane)
 
     async def _give_up(self, lane: Lane, error: Exception) -> None:
         """An instance that cannot be loaded is suspended with the reason, if at least its row can be read."""
@@ -197,7 +202,7 @@ class Loader:
 
     def _fail(self, lane: Lane, error: Exception) -> None:
         """Tell those who wait; what came from the store stays there and is claimed again later."""
-        lane.loading = False
+        self._answered(lane)
         for pending in lane.queue:
             if pending.answer is not None:
                 pending.answer.fail(error)
@@ -243,9 +248,14 @@ class Loader:
             initial = entry.workflow.initial_state
             return Folded(initial, 0, asked=True, children=True, abandoned=frozenset(), error=error)
 
+    def _answered(self, lane: Lane) -> None:
+        self._loading.discard(lane)
+        if lane.phase is Phase.LOADING:  # else a commit was refused meanwhile, and it is loaded once more
+            lane.phase = Phase.OPEN
+
     def _finish(self, lane: Lane) -> None:
         lane.loaded = True
-        lane.loading = False
+        self._answered(lane)
         try:
             self._ready(lane)
         except Exception:
@@ -260,111 +270,8 @@ def _leave_newer(lane: Lane, row: InstanceRow) -> None:
         lane.fold_error = None
 
 
-async def row_alone(store: Store, ref: Ref) -> InstanceRow | None:
-    """Return an instance's row without its stream, which may be damaged; None if the row is, or if there is none."""
-    after = 0
-    while rows := await store.instances(InstanceFilter(ref.workflow, id_prefix=ref.id), 100, after):
-        for row in rows:
-            if row.id == ref.id:
-                return row
-        after = rows[-1].key
-    return None
-
-
-def pinned(entry: WorkflowEntry, loaded: Loaded | None) -> WorkflowEntry | None:
-    """Return the version of a workflow that an instance runs under; None if this process knows only older ones."""
-    return entry.newest if loaded is None else entry.at(loaded.row.definition_version)
-
-
-def readable(entry: WorkflowEntry, loaded: Loaded) -> WorkflowEntry:
-    """Return the version of a workflow that an instance runs under, or raise if this process knows only older ones."""
-    found = pinned(entry, loaded)
-    if found is None:
-        row = loaded.row
-        raise OperationError(
-            f"{row.workflow}/{row.id}",
-            f"runs under version {row.definition_version} of its definition, and this process knows {entry.known()}",
-            "Upgrade this process to the code that has that version.",
-        )
-    return found
-
-
-def refuse_unkept(loaded: Loaded, problem: str) -> None:
-    """Raise an OperationError for what needs the history of an instance of which only the state is kept."""
-    if loaded.snapshot is not None and loaded.snapshot.is_all:
-        row = loaded.row
-        raise OperationError(
-            f"{row.workflow}/{row.id}",
-            f"{problem}: its history is not kept",
-            f"Its state at position {row.version} is all there is.",
-        )
-
-
 def _is_long(lane: Lane, loaded: Loaded | None) -> bool:
     entry = pinned(lane.entry, loaded)
     if entry is None or loaded is None:
         return False
     return is_long(entry, loaded, whole=lane.wants_ledger or loaded.row.status == "compensating")
-
-
-async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded, lull: Lull) -> Any:
-    """Return the state of an instance of which the first events were loaded; the rest is read here."""
-    ref = Ref(loaded.row.workflow, loaded.row.id)
-    folded = await folded_in_pieces(store, entry, loaded, lull) if is_long(entry, loaded) else None
-    if folded is None:
-        whole = (await store.load([ref]))[0] if is_long(entry, loaded) else loaded
-        folded = folded_at_once(entry, await trusted(store, entry, whole) or loaded)
-    if folded.error is not None:
-        raise folded.error
-    return folded.state
-
-
-async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
-    """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned.
-
-    Where the history is not kept, the snapshot is the truth, whoever made it.
-    """
-    if entry is None or loaded is None or loaded.snapshot is None or loaded.snapshot.is_all:
-        return loaded
-    if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):
-        return loaded
-    rows = await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id))
-    # It may have gone on since its row was read: what is folded is that row's version, and no later one.
-    return Loaded(loaded.row, None, [row for row in rows if row.version <= loaded.row.version])
-
-
-async def read_ledger(store: Store, entry: WorkflowEntry, ref: Ref, lull: Lull, known: Ledger | None = None) -> Ledger:
-    """Return an instance's ledger, from its whole stream, a long one in lulls of what others do.
-
-    What is `known` of it is not read again.
-    """
-    ledger = Ledger() if known is None else known.copy()
-    while page := await store.stream(ref, ledger.version, EVENTS_AT_ONCE):
-        for row in page:
-            take_row(ledger, entry.recorder, row)
-        ledger.version = page[-1].version
-        if len(page) < EVENTS_AT_ONCE:
-            break
-        await lull()
-    return ledger
-
-
-async def rows_at(store: Store, ref: Ref, versions: Iterable[int]) -> dict[int, EventRow]:
-    """Return the events of an instance at some versions, by these; those that are near each other in one read."""
-    sought, found = sorted(versions), dict[int, EventRow]()
-    while sought and (page := await store.stream(ref, sought[0] - 1, EVENTS_NEAR)):
-        found |= {row.version: row for row in page if row.version in sought}
-        sought = [version for version in sought if version > page[-1].version]
-    return found
-
-
-async def whole_stream(store: Store, ref: Ref, after: int = 0) -> list[EventRow]:
-    """Return all events of an instance behind a version, read page by page; none of a purged one."""
-    rows: list[EventRow] = []
-    while True:
-        page = await store.stream(ref, rows[-1].version if rows else after, EVENTS_PER_PAGE)
-        begun = bool(rows)
-        rows.extend(page)
-        if len(page) < EVENTS_PER_PAGE:
-            # Purged between two pages, it has no stream at all, and not the first pages of one.
-            return rows if not begun or await store.stream(ref, after, 1) else []

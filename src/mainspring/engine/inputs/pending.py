@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct, json
 
@@ -236,6 +236,18 @@ class Pending(Struct):
             error=error,
             actor=self.actor,
         )
+
+
+class Inputs(Protocol):
+    """Who takes inputs: results of what was carried out are inputs again."""
+
+    def submit(self, pending: Pending) -> None:
+        """Take an input when its turn comes."""
+        ...
+
+    def accepted(self, row: InputRow, position: int) -> None:
+        """Take an input that was accepted into the inbox in this worker's hands."""
+        ...
 
 
 def input_of(claim: OutputClaim, message: Any, ref: Ref, kind: Kind, time_us: int) -> Pending:

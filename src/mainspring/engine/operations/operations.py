@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -21,8 +21,16 @@ from mainspring.core.events import (
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.saga import Ledger
+from mainspring.engine.committing.committer import Committer
+from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.loader import (
+from mainspring.engine.inputs.lanes import Lanes
+from mainspring.engine.inputs.long_streams import state_of
+from mainspring.engine.inputs.pending import Pending, read_context
+from mainspring.engine.inputs.skipped_input import skipped as skipped_input
+from mainspring.engine.inputs.stored_input import from_inbox
+from mainspring.engine.inputs.streams import (
     pinned,
     read_ledger,
     readable,
@@ -31,17 +39,15 @@ from mainspring.engine.inputs.loader import (
     trusted,
     whole_stream,
 )
-from mainspring.engine.inputs.long_streams import state_of
-from mainspring.engine.inputs.pending import Pending, read_context
-from mainspring.engine.inputs.skipped_input import skipped as skipped_input
 from mainspring.engine.operations.migration import examine, registered
 from mainspring.engine.operations.pauses import FLEET
 from mainspring.engine.operations.retried_letter import suspended_by, waits_for_it_alone
 from mainspring.engine.operations.rewind import parent_was_told, rewind, without_parent
+from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.children import ended_by_operator, parent_of
 from mainspring.engine.outputs.destinations import command
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.stepping.open_tasks import still_open
 from mainspring.engine.stepping.sagas import check_rewind, then_rows
 from mainspring.errors import NoSuchInstanceError, OperationError
@@ -57,10 +63,8 @@ from mainspring.port.records import (
     Status,
     Unit,
 )
+from mainspring.port.store import Store
 from mainspring.port.tasks import TaskWork
-
-if TYPE_CHECKING:
-    from mainspring.engine.engine import Engine
 
 CONFLICTS: Final = 20
 OPERATOR: Final = "operator"
@@ -69,10 +73,25 @@ _Make: TypeAlias = Callable[[InstanceRow, Ledger], Unit]
 
 
 class Operations:
-    """Operates on instances through the engine's committer, on fresh rows, again when somebody else was first."""
+    """Operates on instances through the committer, on fresh rows, again when somebody else was first."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        committer: Committer,
+        lanes: Lanes,
+        wakeups: Wakeups,
+        ends: AwaitedEnds,
+        runners: Runners,
+    ) -> None:
+        self._store = store
+        self._registry = registry
+        self._committer = committer
+        self._lanes = lanes
+        self._wakeups = wakeups
+        self._ends = ends
+        self._runners = runners
 
     async def suspend(self, ref: Ref, reason: str, actor: str | None) -> None:
         """Stop stepping. Inputs and fired timers queue."""
@@ -83,7 +102,7 @@ class Operations:
             return self._unit(row, Suspended(reason), "suspended", actor or OPERATOR, error=reason)
 
         await self._commit(ref, unit, reads=False)
-        self._engine.tell_end(ref, "suspended", reason)
+        self._ends.tell(ref, End("suspended", reason))
 
     async def resume(self, ref: Ref, actor: str | None, *, mended: bool = False) -> None:
         """Step again, beginning with the input that failed if one did. `mended` says that a compensation will go on."""
@@ -99,13 +118,13 @@ class Operations:
             return self._unit(row, Resumed(), "compensating" if ledger.active else "running", actor)
 
         await self._commit(ref, unit)
-        self._engine.due_at(0)
+        self._wakeups.due_at(0)
 
     async def skip(self, ref: Ref, actor: str | None) -> None:
         """Pass over the compensation that failed, or the first waiting input of a suspended instance, and go on."""
-        store, entry = self._engine.store, self._entry(ref)
+        store, entry = self._store, self._entry(ref)
         waiting = await store.inbox(ref, 1)
-        pending = self._engine.intake.from_inbox(waiting[0]) if waiting else None
+        pending = from_inbox(self._registry.codec, waiting[0]) if waiting else None
         # What a person said is passed over: where the stream says that they are asked still, so they are.
         asked = await self._asked_still(pending) if pending is not None and pending.kind is Kind.ANSWER else None
 
@@ -134,26 +153,26 @@ class Operations:
             return replace(unit, events=(replace(skipped, actor=actor),), tasks=tasks)
 
         await self._commit(ref, unit)
-        self._engine.due_at(0)
+        self._wakeups.due_at(0)
 
     async def _asked_still(self, answer: Pending) -> int | None:
         """Return the version of the task that a message answers, unless it was closed or asked anew since."""
         task = int((answer.context.causation_id or "0").rpartition("/")[2])
-        rows = live(await whole_stream(self._engine.store, answer.ref))
+        rows = live(await whole_stream(self._store, answer.ref))
         open = still_open((event, read_detail(event.detail).key) for event in rows if event.detail is not None)
         return task if task in {event.version for event in open} else None
 
     async def cancel_child(self, ref: Ref, started_by: str, reason: str) -> bool:
         """Cancel the instance that a parent's output began, if it runs still. False: there is no such instance."""
-        loaded = (await self._engine.store.load([ref], 0))[0]
+        loaded = (await self._store.load([ref], 0))[0]
         if loaded is None:
             return False
         if parent_of(loaded.row.context) == started_by and loaded.row.status not in (*ENDED, "compensating"):
             try:
                 await self.cancel(ref, reason, None, tell=False)
             except OperationError:
-                now = (await self._engine.store.load([ref], 0))[0]
-                ledger = await read_ledger(self._engine.store, self._entry(ref), ref, self._engine.committer.lull)
+                now = (await self._store.load([ref], 0))[0]
+                ledger = await read_ledger(self._store, self._entry(ref), ref, self._committer.lull)
                 if now is not None and now.row.status not in ENDED and not ledger.active:
                     raise  # it neither ended by itself meanwhile, nor is about to
         return True
@@ -177,9 +196,9 @@ class Operations:
             return replace(unit, cancel_all="unclaimed", tasks=TaskWork(close_all=True))
 
         undoes = (await self._commit(ref, unit, tell=tell)).status == "compensating"
-        self._engine.cancelled(ref, "forward" if undoes else "all")
+        self._runners.cancel(ref, "forward" if undoes else "all")
         if not undoes:
-            self._engine.tell_end(ref, "cancelled", reason)
+            self._ends.tell(ref, End("cancelled", reason))
 
     async def terminate(self, ref: Ref, reason: str, actor: str | None) -> None:
         """End an instance from outside at once, and undo nothing."""
@@ -189,8 +208,8 @@ class Operations:
             return self._unit(row, Terminated(reason), "terminated", actor, error=reason, cancels=True)
 
         await self._commit(ref, unit, reads=False)
-        self._engine.cancelled(ref)
-        self._engine.tell_end(ref, "terminated", reason)
+        self._runners.cancel(ref)
+        self._ends.tell(ref, End("terminated", reason))
 
     async def before_retry(self, letter: DeadLetter, actor: str | None, *, edited: bool, force: bool = False) -> None:
         """Refuse to carry out again what was undone. After a failed compensation, let the rest be undone.
@@ -198,9 +217,9 @@ class Operations:
         A compensation that was dropped is armed before anything is
         done that it may have to undo.
         """
-        ref, engine = Ref(letter.workflow, letter.instance), self._engine
-        entry = engine.registry.workflows.get(ref.workflow)
-        ledger = Ledger() if entry is None else await read_ledger(engine.store, entry, ref, engine.committer.lull)
+        ref = Ref(letter.workflow, letter.instance)
+        entry = self._registry.workflows.get(ref.workflow)
+        ledger = Ledger() if entry is None else await read_ledger(self._store, entry, ref, self._committer.lull)
         version = letter.output.version if letter.output is not None else 0
         known = version in ledger.armed or version in ledger.dropped
         if not force and (version in ledger.undone or (ledger.begun is not None and known)):
@@ -223,21 +242,21 @@ class Operations:
         Behind its end: of several that are retried at once, whichever is the last finds no other. An app that does not
         know the instance's workflow leaves it to be resumed.
         """
-        ref, engine = suspended_by(letter)[0], self._engine
-        entry = engine.registry.workflows.get(ref.workflow)
+        ref = suspended_by(letter)[0]
+        entry = self._registry.workflows.get(ref.workflow)
         if entry is None:
             return
         for _ in range(CONFLICTS):
-            loaded = (await engine.store.load([ref]))[0]
+            loaded = (await self._store.load([ref]))[0]
             # On the very version that goes on: a person may have suspended it meanwhile, or the command failed again.
-            if loaded is None or not await waits_for_it_alone(engine.store, letter, loaded.row):
+            if loaded is None or not await waits_for_it_alone(self._store, letter, loaded.row):
                 return
-            ledger = await read_ledger(engine.store, entry, ref, engine.committer.lull)
+            ledger = await read_ledger(self._store, entry, ref, self._committer.lull)
             if ledger.stuck:
                 return
             status: Status = "compensating" if ledger.active else "running"
-            outcome = await engine.committer.commit(self._unit(loaded.row, Resumed(), status, actor))
-            engine.stepper.forget(ref)
+            outcome = await self._committer.commit(self._unit(loaded.row, Resumed(), status, actor))
+            self._lanes.forget(ref)
             if isinstance(outcome, Committed):
                 return
         problem = f"is suspended still: it moved on {CONFLICTS} times while its dead letter {letter.id} was retried"
@@ -255,7 +274,7 @@ class Operations:
         self, row: InstanceRow, ledger: Ledger, event: Compensating[Any] | Compensated[Any], actor: str | None
     ) -> Unit:
         """Return the unit of what an operator says about a saga, with what follows from it."""
-        ref, store = Ref(row.workflow, row.id), self._engine.store
+        ref, store = Ref(row.workflow, row.id), self._store
         recorder, now_us, version = self._entry(ref).recorder, store.now_us(), row.version + 1
         if isinstance(event, Compensated):
             first = recorder.compensated_row(event, version, now_us, ledger.under, actor)
@@ -276,7 +295,7 @@ class Operations:
         return replace(unit, outputs=tuple(outputs), accepts=accepts)
 
     def _entry(self, ref: Ref) -> WorkflowEntry:
-        entry = self._engine.registry.workflows.get(ref.workflow)
+        entry = self._registry.workflows.get(ref.workflow)
         if entry is None:
             raise NoSuchInstanceError(str(ref))
         return entry
@@ -285,13 +304,13 @@ class Operations:
         """Go on under another version of the definition, if all that is there can be read and folded by it."""
         entry = registered(self._entry(ref), to)
         for _ in range(CONFLICTS):
-            found = await examine(self._engine.store, await self._loaded(ref), entry)
+            found = await examine(self._store, await self._loaded(ref), entry)
             if dry_run:
                 return
-            outcome = await self._engine.committer.commit(found.unit(actor or OPERATOR, self._engine.store.now_us()))
-            self._engine.stepper.forget(ref)
+            outcome = await self._committer.commit(found.unit(actor or OPERATOR, self._store.now_us()))
+            self._lanes.forget(ref)
             if isinstance(outcome, Committed):
-                self._engine.due_at(0)
+                self._wakeups.due_at(0)
                 return
         raise self._restless(ref)
 
@@ -311,7 +330,7 @@ class Operations:
             events = event
         else:
             # Before its first event an instance has no stream to record this in.
-            now_us = self._engine.store.now_us()
+            now_us = self._store.now_us()
             events = (recorder.row(event, row.version + 1, now_us, actor),) if row.version else ()
         return Unit(
             row.workflow,
@@ -335,26 +354,26 @@ class Operations:
             loaded = await self._loaded(ref)
             refuse_unkept(loaded, "cannot be reset")
             row, entry = loaded.row, readable(self._entry(ref), loaded)
-            rows = await whole_stream(self._engine.store, ref)
+            rows = await whole_stream(self._store, ref)
             reset = rewind(entry, row, rows, version)
             check_rewind(entry.recorder, ref, rows, version)
             parent = parent_of(row.context) if row.status in ENDED else None
-            if parent is not None and await parent_was_told(self._engine.store, ref, parent):
+            if parent is not None and await parent_was_told(self._store, ref, parent):
                 row = without_parent(row)
-            unit = reset.unit(row, entry, reason, actor or OPERATOR, self._engine.store.now_us())
-            outcome = await self._engine.committer.commit(unit)
-            self._engine.stepper.forget(ref)
+            unit = reset.unit(row, entry, reason, actor or OPERATOR, self._store.now_us())
+            outcome = await self._committer.commit(unit)
+            self._lanes.forget(ref)
             if isinstance(outcome, Committed):
-                self._engine.due_at(0)
+                self._wakeups.due_at(0)
                 return
         raise self._restless(ref)
 
     async def _loaded(self, ref: Ref) -> Loaded:
         try:
-            loaded = (await self._engine.store.load([ref]))[0]
+            loaded = (await self._store.load([ref]))[0]
         except Exception:
             # Ending it is the way out of orders that nobody can read: it has no children, and nothing to undo.
-            row = await row_alone(self._engine.store, ref) if ref == FLEET else None
+            row = await row_alone(self._store, ref) if ref == FLEET else None
             if row is None:
                 raise
             loaded = Loaded(row, None, [])
@@ -367,20 +386,20 @@ class Operations:
 
     async def _commit(self, ref: Ref, make: _Make, *, reads: bool = True, tell: bool = True) -> Unit:
         """Commit what `make` says of an instance's row and ledger; the latter costs a whole stream to read."""
-        engine, known = self._engine, Ledger()
+        known = Ledger()
         for _ in range(CONFLICTS):
             loaded = await self._loaded(ref)
             if reads:
                 # What came since the last try is read soon: all of it again, and a busy one would always be ahead.
-                known = await read_ledger(engine.store, self._entry(ref), ref, engine.committer.lull, known)
+                known = await read_ledger(self._store, self._entry(ref), ref, self._committer.lull, known)
             unit = await self._folded(loaded, make(loaded.row, known.copy()))
             if unit.status in ENDED:
                 unit = ended_by_operator(unit, loaded, tell=tell)
-            outcome = await engine.committer.commit(unit)
-            engine.stepper.forget(ref)
+            outcome = await self._committer.commit(unit)
+            self._lanes.forget(ref)
             if isinstance(outcome, Committed):
                 if unit.outputs:
-                    engine.due_at(0)
+                    self._wakeups.due_at(0)
                 return unit
         raise self._restless(ref)
 
@@ -391,7 +410,7 @@ class Operations:
         if entry is None or not events:
             return unit
         try:
-            whole = await trusted(self._engine.store, entry, loaded)
+            whole = await trusted(self._store, entry, loaded)
             state = fold(entry.workflow, state_of(entry, whole or loaded)[0], events)
         except Exception:  # noqa: BLE001  what cannot be folded can be operated all the same
             return unit

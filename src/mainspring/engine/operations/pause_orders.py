@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,20 +17,19 @@ from mainspring.codec import Codec
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind
 from mainspring.core.step import step
+from mainspring.engine.committing.committer import Committer
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.lanes import Lane
-from mainspring.engine.inputs.loader import row_alone, whole_stream
+from mainspring.engine.inputs.lanes import Lane, Lanes
 from mainspring.engine.inputs.long_streams import EVENTS_AT_ONCE
 from mainspring.engine.inputs.pending import Pending
+from mainspring.engine.inputs.streams import row_alone, whole_stream
 from mainspring.engine.operations.pauses import FLEET, Paused, Pauses, PauseWork, ResumeWork
-from mainspring.engine.registry import WorkflowEntry
+from mainspring.engine.registry import Registry, WorkflowEntry
+from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import DamagedRecordError, OperationError, StoreError
 from mainspring.port.records import ENDED, Committed, Conflict, Context, EventRow, InstanceRow, Unit
 from mainspring.port.store import Store
-
-if TYPE_CHECKING:
-    from mainspring.engine.engine import Engine
 
 ORDER_SECONDS: Final = 30.0
 """So long an order is tried again while others give theirs, by the loop's time: a clock may stand still."""
@@ -67,23 +66,49 @@ async def read_orders(store: Store) -> Orders:
         return Orders(row, error=error)
 
 
-async def give(engine: Engine, order: PauseWork | ResumeWork, actor: str | None) -> bool:
-    """Record an order, and return when it is. False: it resumes what is not paused, and nothing is recorded."""
-    loop = asyncio.get_running_loop()
-    deadline_seconds = loop.time() + ORDER_SECONDS
-    while loop.time() < deadline_seconds:
-        found = await read_orders(engine.store)
-        _check(found)
-        if isinstance(order, ResumeWork) and found.state.without(order.kind, order.name) == found.state:
-            return False
-        outcome = await engine.committer.commit(_unit(engine, found, order, actor))
-        engine.stepper.forget(FLEET)
-        if isinstance(outcome, Committed):
-            return True
-        if not isinstance(outcome, Conflict):
-            raise OperationError(str(FLEET), f"did not take the order: {type(outcome).__name__}", "Try again.")
-    problem = f"did not take the order within {ORDER_SECONDS:g} s: others gave theirs"
-    raise OperationError(str(FLEET), problem, "Nothing was changed; try again.")
+class PauseOrders:
+    """Gives orders: each is one commit on the very version that was read, tried again when others were first."""
+
+    def __init__(self, store: Store, registry: Registry, committer: Committer, runtime: Runtime, lanes: Lanes) -> None:
+        self._store = store
+        self._registry = registry
+        self._committer = committer
+        self._runtime = runtime
+        self._lanes = lanes
+
+    async def give(self, order: PauseWork | ResumeWork, actor: str | None) -> bool:
+        """Record an order, and return when it is. False: it resumes what is not paused, and nothing is recorded."""
+        loop = asyncio.get_running_loop()
+        deadline_seconds = loop.time() + ORDER_SECONDS
+        while loop.time() < deadline_seconds:
+            found = await read_orders(self._store)
+            _check(found)
+            if isinstance(order, ResumeWork) and found.state.without(order.kind, order.name) == found.state:
+                return False
+            outcome = await self._committer.commit(self._unit(found, order, actor))
+            self._lanes.forget(FLEET)
+            if isinstance(outcome, Committed):
+                return True
+            if not isinstance(outcome, Conflict):
+                raise OperationError(str(FLEET), f"did not take the order: {type(outcome).__name__}", "Try again.")
+        problem = f"did not take the order within {ORDER_SECONDS:g} s: others gave theirs"
+        raise OperationError(str(FLEET), problem, "Nothing was changed; try again.")
+
+    def _unit(self, found: Orders, order: PauseWork | ResumeWork, actor: str | None) -> Unit:
+        """Return the step that takes an order, on the very version that was read."""
+        entry, now_us = self._registry.workflows[FLEET.workflow], self._store.now_us()
+        encoded, id = self._registry.codec.encode(order), self._runtime.new_id()
+        name, version, body = encoded.name, encoded.version, encoded.body
+        pending = Pending(FLEET, order, name, version, body, id, Kind.COMMAND, Context(id), now_us, actor=actor)
+        lane, row = Lane(FLEET, entry, now_us), found.row
+        if row is not None:
+            lane.key, lane.version, lane.context, lane.status = row.key, row.version, row.context, row.status
+        anew = lane.ended
+        envelope = pending.envelope(whole=False)
+        taken = step(entry.workflow, found.state, lane.version, envelope, begins=anew or not lane.version)
+        # It carries nothing out.
+        unit, _ = Units(self._store, self._registry, lambda _: 0).stepped(lane, pending, taken, anew=anew)
+        return replace(unit, direct=False)  # nothing that waits in the inbox stands before it
 
 
 def _check(found: Orders) -> None:
@@ -92,22 +117,6 @@ def _check(found: Orders) -> None:
     if found.row is not None and found.row.status == "suspended":
         advice = f"Resume it first: app.instance_at({str(FLEET)!r}).resume()."
         raise OperationError(str(FLEET), "is suspended, and takes no orders", advice)
-
-
-def _unit(engine: Engine, found: Orders, order: PauseWork | ResumeWork, actor: str | None) -> Unit:
-    """Return the step that takes an order, on the very version that was read."""
-    entry, now_us = engine.registry.workflows[FLEET.workflow], engine.store.now_us()
-    encoded, id = engine.registry.codec.encode(order), engine.runtime.new_id()
-    name, version, body = encoded.name, encoded.version, encoded.body
-    pending = Pending(FLEET, order, name, version, body, id, Kind.COMMAND, Context(id), now_us, actor=actor)
-    lane, row = Lane(FLEET, entry, now_us), found.row
-    if row is not None:
-        lane.key, lane.version, lane.context, lane.status = row.key, row.version, row.context, row.status
-    anew = lane.ended
-    envelope = pending.envelope(whole=False)
-    taken = step(entry.workflow, found.state, lane.version, envelope, begins=anew or not lane.version)
-    unit, _ = Units(engine.store, engine.registry, engine).stepped(lane, pending, taken, anew=anew)
-    return replace(unit, direct=False)  # nothing that waits in the inbox stands before it
 
 
 async def row_of_fleet(store: Store) -> InstanceRow | None:

@@ -16,8 +16,8 @@ from mainspring.core.failures import DeadlinePassed
 from mainspring.core.fold import fold
 from mainspring.core.messages import Kind, type_of
 from mainspring.engine.inputs.branches import live
-from mainspring.engine.inputs.loader import whole_stream
 from mainspring.engine.inputs.pending import encode_context, moment, read_context, time_us_of
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.outputs.children import STARTS, open_children, parent_at
 from mainspring.engine.outputs.destinations import command
 from mainspring.engine.outputs.destinations import timer as timer_of

@@ -39,7 +39,7 @@ class End(Struct, frozen=True):
     result: Any
 
 
-class Waiting:
+class AwaitedEnds:
     """The futures of those who wait."""
 
     def __init__(self, store: Store, registry: Registry) -> None:

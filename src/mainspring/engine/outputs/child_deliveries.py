@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,12 +13,14 @@ from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.loader import whole_stream
-from mainspring.engine.inputs.pending import Pending, input_of, read_context
+from mainspring.engine.handlers.runners import Runners
+from mainspring.engine.inputs.pending import Inputs, Pending, input_of, read_context
+from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.children import open_children, outcome, parent_at, parent_of
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.fan_out_parts import Parts
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.recording.event_details import Ending, read_detail
 from mainspring.engine.recording.recorder import answer_id
 from mainspring.engine.registry import Registry
@@ -30,9 +31,6 @@ from mainspring.logs import Quoted, logger
 from mainspring.port.ids import MARK
 from mainspring.port.records import FAN_OUT, Context, EventRow, OutputClaim, OutputKey, Ref, Unit
 from mainspring.port.store import Store
-
-if TYPE_CHECKING:
-    from mainspring.engine.outputs.dispatcher import Dispatcher
 
 CANCELLED_AT_ONCE: Final = 200
 OUTPUTS_LOOKED_AT: Final = 10_000
@@ -51,27 +49,29 @@ class Child(Struct, frozen=True):
     version: int
 
 
-class Ends:
+class ChildDeliveries:
     """Carries out the starts of children and the ends of instances."""
 
     def __init__(
         self,
         store: Store,
         registry: Registry,
-        intake: Intake,
         runtime: Runtime,
-        dispatcher: Dispatcher,
         committer: Committer,
+        inputs: Inputs,
+        outcomes: Outcomes,
+        runners: Runners,
+        operations: Operations,
     ) -> None:
         self._store = store
         self._registry = registry
-        self._intake = intake
         self._runtime = runtime
-        self._dispatcher = dispatcher
         self._committer = committer
+        self._inputs = inputs
+        self._outcomes = outcomes
+        self._runners = runners
+        self._operations = operations
         self.in_hand: set[OutputKey] = set()
-        self.cancel: Callable[[Ref, str, str], Awaitable[bool]] = _nobody_cancels
-        """Cancels the instance that a parent's output began, for a reason; False if there is none yet."""
 
     # ---- starts
 
@@ -94,16 +94,16 @@ class Ends:
                 return
             pending = input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us())
             pending.context = replace(pending.context, parent=pending.id)
-            self._intake.submit(pending)
+            self._inputs.submit(pending)
         elif handler is not None:
             self._refuse(claim, f"{claim.type} is carried out by the handler {handler.name}: Send it instead")
         else:
-            self._dispatcher.retry(claim, claim.attempts, SECOND_US, f"nobody here takes {claim.type}")
+            self._outcomes.retry(claim, claim.attempts, SECOND_US, f"nobody here takes {claim.type}")
 
     def _refuse(self, claim: OutputClaim, reason: str) -> None:
         failed = ChildFailed(claim.type, "refused", reason)
         own = f"{claim.workflow}/{claim.instance}/{claim.output.version}"
-        self._intake.submit(self._outcome(claim, own, failed))
+        self._inputs.submit(self._outcome(claim, own, failed))
 
     def _fan_out(self, claim: OutputClaim) -> None:
         """Accept all parts in one commit, in pieces that a step can start."""
@@ -121,7 +121,7 @@ class Ends:
             rows.append(
                 replace(piece.input_row(claimed=True), message_id=f"{MARK}{own}/{number}" if number else MARK + own)
             )
-        self._dispatcher.settle(claim, tuple(rows))
+        self._outcomes.settle(claim, tuple(rows))
 
     # ---- ends
 
@@ -145,25 +145,25 @@ class Ends:
             else:
                 self._tell_parent(claim, end)
         except NewerTypeError as error:
-            self._dispatcher.leave(claim, error)
+            self._outcomes.leave(claim, error)
         except Exception as error:  # noqa: BLE001  nobody awaits this task: an end that it dropped would be lost
             where = f"{claim.workflow}/{claim.instance}"
             log.warning("the end of %s is not told yet, will be tried again: %s", where, error)
-            self._dispatcher.retry(claim, claim.attempts + 1, SECOND_US, error_text(error))
+            self._outcomes.retry(claim, claim.attempts + 1, SECOND_US, error_text(error))
         finally:
             self.in_hand.discard(claim.output)
 
     def _tell_parent(self, claim: OutputClaim, end: Ending) -> None:
         if end.parent is None:
-            self._dispatcher.settle(claim)
+            self._outcomes.settle(claim)
         elif self._is_known(claim, end.parent):
-            self._intake.submit(self._outcome(claim, end.parent, _said(claim, end)))
+            self._inputs.submit(self._outcome(claim, end.parent, _said(claim, end)))
 
     def _is_known(self, claim: OutputClaim, parent: str) -> bool:
         """Tell whether the parent's workflow is known here; if not, leave the end to a worker that knows it."""
         known = parent_at(parent).ref.workflow in self._registry.workflows
         if not known:
-            self._dispatcher.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
+            self._outcomes.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
         return known
 
     def _outcome(self, claim: OutputClaim, parent: str, said: ChildCompleted | ChildFailed | Encoded) -> Pending:
@@ -183,9 +183,9 @@ class Ends:
         except NewerTypeError:
             raise
         except Exception as error:  # noqa: BLE001  whatever an author's type refuses
-            self._intake.submit(self._cannot_join(claim, parent, error))
+            self._inputs.submit(self._cannot_join(claim, parent, error))
         else:
-            self._intake.submit(self._outcome(claim, parent, said))
+            self._inputs.submit(self._outcome(claim, parent, said))
 
     def _joined(self, parent: str, rows: list[EventRow]) -> Encoded:
         codec = self._registry.codec
@@ -205,7 +205,7 @@ class Ends:
         log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, Quoted(text))
         pending = self._outcome(claim, parent, ChildFailed(claim.instance, "failed", text))
         pending.gives_up = f"the results of its fan-out cannot be told: {text}"
-        pending.dead_letter = self._dispatcher.letter(claim, "its results cannot be told to its parent", text)
+        pending.dead_letter = self._outcomes.letter(claim, "its results cannot be told to its parent", text)
         return pending
 
     # ---- children of an instance that has ended
@@ -222,7 +222,9 @@ class Ends:
         beginning: list[Child] = []
         for at in range(0, len(known), CANCELLED_AT_ONCE):
             some = known[at : at + CANCELLED_AT_ONCE]
-            done = await asyncio.gather(*(self.cancel(child.ref, child.started_by, reason) for child in some))
+            done = await asyncio.gather(
+                *(self._operations.cancel_child(child.ref, child.started_by, reason) for child in some)
+            )
             beginning += [child for child, found in zip(some, done, strict=True) if not found]
         return not beginning or await self._never_began(ref, beginning, reason)
 
@@ -235,14 +237,16 @@ class Ends:
             if not await self._withdrawn(child):
                 return False
         # One may have begun between the two looks.
-        await asyncio.gather(*(self.cancel(child.ref, child.started_by, reason) for child in children))
+        await asyncio.gather(
+            *(self._operations.cancel_child(child.ref, child.started_by, reason) for child in children)
+        )
         return True
 
     async def _withdrawn(self, child: Child) -> bool:
         """Take a start away that waits in the inbox of a paused workflow. False: somebody is about to take it in."""
         waiting = await self._store.inbox(child.ref, INPUTS_LOOKED_AT)
         starts = [row for row in waiting if parent_of(row.context) == child.started_by]
-        if starts and f"reply:{child.ref.workflow}" not in self._dispatcher.paused:
+        if starts and f"reply:{child.ref.workflow}" not in self._runners.paused:
             return False
         for row in starts:
             await self._committer.commit(Unit(row.workflow, row.instance, consumes=row.position))
@@ -273,7 +277,3 @@ def _said(claim: OutputClaim, end: Ending) -> ChildCompleted | ChildFailed | Enc
     if end.status != "completed":
         return ChildFailed(ref, end.status, read_detail(claim.detail).reason or "")
     return Encoded(claim.type, claim.type_version, claim.body) if claim.type else ChildCompleted(ref)
-
-
-async def _nobody_cancels(ref: Ref, _started_by: str, _reason: str) -> bool:
-    raise LookupError(f"nobody here can cancel {ref}")

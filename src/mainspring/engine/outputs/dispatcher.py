@@ -2,62 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from mainspring.core.failures import SendFailed, Undone
+from mainspring.core.failures import Undone
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
-from mainspring.core.step import OUTPUTS_PER_STEP
+from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strangers import OUTPUT_LEFT_SECONDS
-from mainspring.engine.handlers.handler import Handler
-from mainspring.engine.handlers.policies.checks import microseconds
-from mainspring.engine.handlers.runner import Runner
-from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.pending import Pending, input_of, read_context
-from mainspring.engine.observer import about
-from mainspring.engine.outputs.child_deliveries import Ends
-from mainspring.engine.outputs.fan_out_parts import PartDone
-from mainspring.engine.outputs.job import (
-    MICROSECONDS,
-    NEVER_US,
-    Job,
-    business_keys,
-    carrying,
-    fired,
-    letter_of,
-    may_be_of,
-    result_of,
-)
+from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.handlers.runners import Runners
+from mainspring.engine.inputs.pending import Inputs, Pending, input_of
+from mainspring.engine.operations.operations import Operations
+from mainspring.engine.outputs.child_deliveries import ChildDeliveries
+from mainspring.engine.outputs.job import MICROSECONDS, Job, fired
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.subscriptions import Subscriptions
-from mainspring.engine.recording.recorder import answer_id
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.sagas import undone_by
 from mainspring.engine.stepping.units import error_text
-from mainspring.errors import DamagedRecordError, DoNotRetryError, MainspringError, NewerTypeError, WiringError
-from mainspring.logs import Quoted, logger
-from mainspring.port.attempts import Attempt
-from mainspring.port.ids import MARK
-from mainspring.port.lending import Loan
-from mainspring.port.records import (
-    FAN_OUT,
-    Committed,
-    Context,
-    DeadLetter,
-    InputRow,
-    Outcome,
-    OutputClaim,
-    OutputKey,
-    Ref,
-    Remembered,
-    Retry,
-    Unit,
-)
+from mainspring.errors import DamagedRecordError
+from mainspring.logs import logger
+from mainspring.port.records import OutputClaim, OutputKey, Ref, Retry, Unit
 from mainspring.port.store import Store
 
 OUTPUTS_IN_HAND: Final = 10_000
@@ -75,55 +43,49 @@ class Dispatcher:
         store: Store,
         registry: Registry,
         committer: Committer,
-        intake: Intake,
         runtime: Runtime,
-        resources: Mapping[str, Any],
-        due_at: Callable[[int], None],
-        accepted: Callable[[InputRow, int], None],
+        wakeups: Wakeups,
+        arrivals: Arrivals,
+        inputs: Inputs,
+        outcomes: Outcomes,
+        runners: Runners,
+        operations: Operations,
     ) -> None:
         self._store = store
         self._registry = registry
         self._committer = committer
-        self._intake = intake
         self._runtime = runtime
         self._observer = runtime.observer
-        self.resources = resources
-        self._due_at = due_at
-        self._accepted = accepted
-        self._runners: dict[str, Runner] = {}
-        self.replies = Replies(store, registry, committer, intake, runtime, self)
-        self.subscriptions = Subscriptions(store, registry, intake, runtime, self)
-        self.ends = Ends(store, registry, intake, runtime, self, committer)
+        self._wakeups = wakeups
+        self._arrivals = arrivals
+        self._inputs = inputs
+        self.outcomes = outcomes
+        self.runners = runners
+        self.operations = operations
+        self.replies = Replies(store, registry, committer, runtime, inputs, outcomes, runners)
+        self.subscriptions = Subscriptions(store, registry, runtime, inputs, outcomes, runners)
+        self.children = ChildDeliveries(store, registry, runtime, committer, inputs, outcomes, runners, operations)
         self.pools: frozenset[str] | None = None
-        self.worker = ""
-        """The name of this worker."""
         # By destinations: the queue, or an empty text where it is not for this worker.
         self._queue_at: dict[str, str] = {}
         self._promised: Counter[str] = Counter()
         self._undoing: set[OutputKey] = set()
-        self.came: Callable[[OutputKey], None] = _nobody_hears
         self.closing = False
         # Nothing new comes into hand: something is tried alone.
         self.resting = False
-        # The queues of which nothing new is begun, in all workers.
-        self.paused: frozenset[str] = frozenset()
-        # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
-        self.busy = asyncio.Event()
-        # Set when what is held back has changed; whoever tells of it clears it.
-        self.held = asyncio.Event()
 
     # ---- what is in hand
 
     @property
     def in_hand(self) -> int:
         """How many commands wait or run here."""
-        commands = sum(runner.waiting + runner.active for runner in self._runners.values())
-        return commands + self.subscriptions.waiting + self.subscriptions.running + len(self.ends.in_hand)
+        published = self.subscriptions.waiting + self.subscriptions.running
+        return self.runners.in_hand + published + len(self.children.in_hand)
 
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the outputs that a runner, a subscription or a task of their own has here."""
-        held = {job.claim.output for runner in self._runners.values() for job in runner.jobs()}
-        return held | self.subscriptions.outputs_in_hand() | self.ends.in_hand | self.replies.in_hand | self._undoing
+        held = self.runners.outputs_in_hand() | self.subscriptions.outputs_in_hand()
+        return held | self.children.in_hand | self.replies.in_hand | self._undoing
 
     def promise(self, outputs: list[tuple[OutputClaim, Any]], times: int) -> None:
         """Count outputs that are to be dispatched when their commit comes back; -1 times takes them back."""
@@ -138,12 +100,12 @@ class Dispatcher:
         if queue is None:
             known = self._registry.queue_of(destination)
             queue = self._queue_at[destination] = known if self.serves(known) else ""
-        if not queue or queue in self.paused:
+        if not queue or queue in self.runners.paused:
             return 0
         handler = self._registry.handlers.get(queue)
         if handler is None:
             return OUTPUTS_IN_HAND - self._promised[queue] - self.subscriptions.waiting
-        runner = self.runner(handler, queue)
+        runner = self.runners.of(handler, queue)
         room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand
         if room <= 0:
             runner.turned_away = True
@@ -152,7 +114,7 @@ class Dispatcher:
 
     def leave_rest(self, queue: str) -> None:
         """Know that there may be more than there was room for: it is claimed when there is room again."""
-        if runner := self._runners.get(queue):
+        if runner := self.runners.get(queue):
             runner.turned_away = True
 
     def serves(self, queue: str) -> bool:
@@ -160,29 +122,21 @@ class Dispatcher:
         handler = self._registry.handlers.get(queue)
         return self.pools is None or handler is None or handler.options.pool in self.pools
 
-    def runners(self) -> list[Runner]:
-        """Return the runners in use."""
-        return list(self._runners.values())
-
-    def runners_by_queue(self) -> Mapping[str, Runner]:
-        """Return the runners in use, by what they carry out."""
-        return self._runners
-
     # ---- carrying out
 
     def begin(self, claim: OutputClaim, message: Any) -> None:
         """Begin to carry an output out. What comes of it is committed later; what cannot even begin is buried."""
-        self.came(claim.output)
+        self._arrivals.came(claim.output)
         try:
             self._begin(claim, message)
         except Exception as error:
             log.exception("%s/%s/%d cannot be carried out", claim.workflow, claim.instance, claim.output.version)
-            self.bury(claim, "it cannot be carried out", error)
+            self.outcomes.bury(claim, "it cannot be carried out", error)
 
     def _begin(self, claim: OutputClaim, message: Any) -> None:
         match claim.kind:
             case "timer":
-                self._intake.submit(self._timer(claim, message))
+                self._inputs.submit(self._timer(claim, message))
             case "reply":
                 self.replies.deliver(claim, message)
             case "publish":
@@ -195,9 +149,9 @@ class Dispatcher:
                     self._undoing.add(claim.output)
                     self._runtime.spawn(self._undo(claim, message, undoes), "mainspring-undo")
             case "child":
-                self.ends.start(claim, message)
+                self.children.start(claim, message)
             case "end":
-                self.ends.tell(claim)
+                self.children.tell(claim)
             case kind:
                 raise DamagedRecordError("outbox", f"{claim.workflow}/{claim.instance}, the kind {kind!r}")
 
@@ -222,31 +176,19 @@ class Dispatcher:
             retries=(Retry(claim.output, claim.attempts, UNDO_PAUSE_US, error),),
             cancel_all="forward",
         )
-        self._committer.persist(unit, lambda _: self._due_at(self._store.now_us() + UNDO_PAUSE_US))
+        self._committer.persist(unit, lambda _: self._wakeups.due_at(self._store.now_us() + UNDO_PAUSE_US))
 
     def _send(self, claim: OutputClaim, message: Any) -> None:
         queue = self._queue_at.get(claim.destination) or self._registry.queue_of(claim.destination)
         handler = self._registry.handlers.get(queue)
         if handler is not None:
-            self.runner(handler, queue).put(Job(claim, message))
+            self.runners.of(handler, queue).put(Job(claim, message))
             return
         takers = self._registry.takers(message)
         if takers:
             self._to_workflow(claim, message, takers[0])
         else:
-            self.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
-
-    def runner(self, handler: Handler, queue: str) -> Runner:
-        """Return the runner of a handler, made on first use."""
-        runner = self._runners.get(queue)
-        if runner is None:
-            runner = Runner(handler, self._runtime, self._store.now_us, self, self.resources)
-            runner.on_room = lambda: self._due_at(0)
-            runner.on_begin = self.busy.set
-            runner.gate.on_change = self.held.set
-            runner.paused = queue in self.paused
-            self._runners[queue] = runner
-        return runner
+            self.outcomes.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
         if self._observer is not None:
@@ -257,244 +199,17 @@ class Dispatcher:
         try:
             id = route(entry.workflow, message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
-            self.bury(claim, f"{entry.name} could not route it", error)
+            self.outcomes.bury(claim, f"{entry.name} could not route it", error)
             return
         if id is None:
-            self.bury(claim, f"{entry.name} does not want it: its route returned None", None)
+            self.outcomes.bury(claim, f"{entry.name} does not want it: its route returned None", None)
             return
         pending = input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us())
         undoes = undone_by(claim)
         if undoes is None:
-            self._intake.submit(pending)
+            self._inputs.submit(pending)
         else:
             # It is undone when the other instance has it: both in the commit that sends the next compensation.
-            done = self._result(Job(claim, message), Undone(), 1, 0)
+            done = self.outcomes.result(Job(claim, message), Undone(), 1, 0)
             done.accepts = (pending.input_row(),)
-            self._intake.submit(done)
-
-    # ---- how attempts end
-
-    def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Take a handler's result back to the instance that asked."""
-        if self._observer is not None:
-            self._observer.attempted(handler.name, job, "succeeded", self._store.now_us())
-        try:
-            inputs, remembers = self._results(handler, job, result, duration_us)
-        except MainspringError as error:
-            self.give_up(job, error)
-            return
-        if len(inputs) == 1:
-            inputs[0].remembers = remembers
-            self._intake.submit(inputs[0])
-            return
-        rows = tuple(pending.input_row(claimed=True) for pending in inputs)
-        self.settle(job.claim, rows, remembers)
-
-    def _results(
-        self, handler: Handler, job: Job, result: Any, duration_us: int
-    ) -> tuple[list[Pending], tuple[Remembered, ...]]:
-        messages = _messages(result)
-        if len(messages) > OUTPUTS_PER_STEP:
-            raise WiringError(
-                f"{handler.name} returned {len(messages):,} messages; the limit is {OUTPUTS_PER_STEP:,}",
-                "Return one message that holds or names them.",
-            )
-        inputs = [self._result(job, message, n, duration_us) for n, message in enumerate(messages, 1)]
-        # An answer from memory began no attempt, and lives no longer for being asked for.
-        is_new = handler.options.idempotency_key is not None and job.started_us
-        remembers = (self._remembered(handler, job, inputs),) if is_new else ()
-        if job.claim.workflow == FAN_OUT:
-            # What is remembered is the handler's own result: others ask for it who are no part of a fan-out.
-            results = tuple((result.type, result.type_version, result.body.decode()) for result in inputs)
-            inputs = [self._result(job, PartDone(results), 1, duration_us)]
-        if not inputs and undone_by(job.claim) is not None:
-            inputs = [self._result(job, Undone(), 1, duration_us)]
-        return inputs, remembers
-
-    async def lend(self, handler: Handler) -> Loan:
-        """Open the transaction in which a handler's result will be recorded."""
-        return await self._store.lend(self._committer.worker, handler.timeout_us / MICROSECONDS)
-
-    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Commit what a handler wrote together with its result, which is stepped afterwards like any input."""
-        if self._observer is not None:
-            self._observer.attempted(handler.name, job, "succeeded", self._store.now_us())
-        try:
-            inputs, remembers = self._results(handler, job, result, duration_us)
-        except MainspringError as error:
-            await loan.roll_back()
-            self.give_up(job, error)
-            return
-        rows = tuple(pending.input_row(claimed=True) for pending in inputs)
-        claim = job.claim
-        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), accepts=rows, remembers=remembers)
-        outcome = await loan.commit(unit)
-        if isinstance(outcome, Committed):
-            self._take_up(rows, outcome)
-        else:
-            log.info("%s was taken over by another worker: what it wrote here was undone", job.id)
-
-    def settle(
-        self, claim: OutputClaim, accepts: tuple[InputRow, ...] = (), remembers: tuple[Remembered, ...] = ()
-    ) -> None:
-        """Settle an output that needs no step of its own, with the inputs that it became."""
-        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), accepts=accepts, remembers=remembers)
-
-        def then(outcome: Outcome) -> None:
-            if isinstance(outcome, Committed):
-                self._take_up(accepts, outcome)
-
-        self._committer.persist(unit, then)
-
-    def _take_up(self, accepts: tuple[InputRow, ...], outcome: Committed) -> None:
-        """Step what was accepted in this worker's hands."""
-        for row, position in zip(accepts, outcome.positions, strict=True):
-            if position and position not in outcome.unclaimed:
-                self._accepted(row, position)
-
-    async def remember(self, result: Remembered) -> None:
-        """Keep a result, durably."""
-        await self._committer.commit(Unit("", "", remembers=(result,)))
-
-    def _result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
-        return result_of(self._registry.codec.encode(message), job, message, part, duration_us, self._store.now_us())
-
-    def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
-        # timedelta.max says "for ever", and is more than a database can count.
-        expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)
-        name = business_keys(handler, job)[0]
-        if not inputs:
-            return Remembered(name, None, 1, b"null", expires_us)
-        if len(inputs) > 1:
-            raise WiringError(
-                f"{handler.name} has an idempotency key and returned several messages", "Return one, or none."
-            )
-        return Remembered(name, inputs[0].type, inputs[0].type_version, inputs[0].body, expires_us)
-
-    async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
-        """Return the result kept under the command's business key, if there is one."""
-        keys = business_keys(handler, job)
-        for key in keys:
-            found = await self._store.remembered(key)
-            if found is not None:
-                result = None
-                if found.type is not None:
-                    result = self._registry.codec.decode(found.type, found.type_version, found.body)
-                if key != keys[-1] or result is None or may_be_of(handler, result):
-                    return True, result
-        return False, None
-
-    def failed(self, handler: Handler, job: Job, error: Exception) -> None:
-        """Let an attempt be made again later, or give up."""
-        if isinstance(error, NewerTypeError) and not job.started_us:
-            self.leave(job.claim, error)  # what is remembered of it was written by newer code
-            return
-        attempts = job.claim.attempts + 1
-        again = handler.options.retry.wants_another(error, attempts)
-        if self._observer is not None:
-            self._observer.attempted(handler.name, job, "failed", self._store.now_us(), again=again)
-        if again:
-            delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
-            what, said = "%s failed at attempt %d, again in %.1f s: %s", about(job, attempts)
-            log.info(what, job.id, attempts, delay_us / 1e6, error, extra=said)
-            self.retry(job.claim, attempts, delay_us, job.own(error_text(error)), job.started_us or None)
-        else:
-            self.give_up(job, error)
-
-    def dropped(self, handler: Handler, job: Job) -> None:
-        """Settle a command whose instance was cancelled."""
-        if self._observer is not None and job.started_us:
-            self._observer.attempted(handler.name, job, "cancelled", self._store.now_us())
-        self.settle(job.claim)
-
-    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str, began_us: int | None = None) -> None:
-        """Let an output be carried out again after a while from now, whenever that is committed, by any worker."""
-        now_us = self._store.now_us()
-        unit = Unit(
-            claim.workflow,
-            claim.instance,
-            retries=(Retry(claim.output, attempts, delay_us, error, now_us),),
-            # Who only had to wait has tried nothing.
-            attempts=(self._attempt(claim, attempts, began_us, error),) if attempts > claim.attempts else (),
-        )
-        self._committer.persist(unit, lambda _: self._due_at(now_us + delay_us))
-
-    def tried(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> None:
-        """Keep the last attempt, behind which there is no retry."""
-        last = self._attempt(claim, number, began_us, error)
-        self._committer.persist(Unit(claim.workflow, claim.instance, attempts=(last,)))
-
-    def _attempt(self, claim: OutputClaim, number: int, began_us: int | None, error: str) -> Attempt:
-        instance, version = claim.output.instance, claim.output.version
-        return Attempt(instance, version, number, self.worker, began_us, self._store.now_us(), error)
-
-    def leave(self, claim: OutputClaim, error: NewerTypeError) -> None:
-        """Leave an output to a worker that can read all of it. That is no attempt."""
-        self.retry(claim, claim.attempts, int(OUTPUT_LEFT_SECONDS * MICROSECONDS), error_text(error))
-
-    def give_up(self, job: Job, error: Exception, reason: str = "its handler gave up") -> None:
-        """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
-        attempts = job.claim.attempts + 1
-        text = job.own(error_text(error))
-        log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
-        letter = self.letter(job.claim, reason, text, attempts)
-        self.tried(job.claim, attempts, job.started_us or None, text)
-        self._intake.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
-
-    def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:
-        """Return what the instance learns of a command that became a dead letter."""
-        claim, ref, text, attempts = job.claim, job.ref, letter.error or letter.reason, letter.attempts
-        entry, undoes = self._registry.workflows.get(claim.workflow), undone_by(claim)
-        # A failed compensation is nothing to decide on: it must be mended before the rest can be undone.
-        # Whether the version that the instance runs under listens is seen when it is taken.
-        versions = () if undoes is not None or entry is None else entry.versions
-        listens = any(SendFailed in version.definition.inputs for version in versions)
-        failed = SendFailed(claim.type, job.id, text, attempts, definite)
-        message, encoded = carrying(self._registry.codec, failed, claim) if listens else (None, None)
-        context = read_context(claim.context)
-        trace = context.trace if job.observed is None else job.observed.trace
-        return Pending(
-            ref=ref,
-            message=message,
-            type=encoded.name if encoded else "",
-            type_version=encoded.version if encoded else 1,
-            body=encoded.body if encoded else b"",
-            id=answer_id(ref, claim.output.version, Kind.RESULT),
-            kind=Kind.RESULT,
-            context=Context(context.correlation_id, job.id, None, None, trace),
-            time_us=self._store.now_us(),
-            mark=MARK,
-            cause=claim.output.version,
-            settles=claim.output,
-            attempt=attempts,
-            dead_letter=letter,
-            gives_up=f"{claim.type} failed for good: {text}",
-            definite=definite,
-            undoes=undoes,
-            command=claim.body,
-        )
-
-    def bury(self, claim: OutputClaim, reason: str, error: Exception | None) -> None:
-        """Make a dead letter of an output that has nowhere to go."""
-        text = None if error is None else error_text(error)
-        letter = self.letter(claim, reason, text, claim.attempts)
-        if undone_by(claim) is not None:
-            self._intake.submit(self.failure(Job(claim, None), letter, definite=False))
-            return
-        unit = Unit(claim.workflow, claim.instance, settles=(claim.output,), dead_letters=(letter,))
-        self._committer.persist(unit)
-
-    def letter(self, claim: OutputClaim, reason: str, error: str | None, attempts: int = 0) -> DeadLetter:
-        """Return an output as the dead letter that it becomes."""
-        return letter_of(claim, reason, error, attempts, self._store.now_us())
-
-
-def _nobody_hears(_: OutputKey) -> None:
-    """Tell nobody."""
-
-
-def _messages(result: Any) -> list[Any]:
-    if result is None:
-        return []
-    several = type(result) in (list, tuple)
-    return list(cast("list[Any]", result)) if several else [result]
+            self._inputs.submit(done)

@@ -1,9 +1,9 @@
-"""A command in a worker's hands, and who hears how its attempts end."""
+"""A command in a worker's hands, and what comes of it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from msgspec import Struct, json
 
@@ -22,7 +22,6 @@ from mainspring.errors.reading import UNREADABLE
 from mainspring.logs import discretion, logger
 from mainspring.port import records
 from mainspring.port.ids import MARK, given_key
-from mainspring.port.lending import Loan
 from mainspring.port.records import OutputClaim, Ref
 from mainspring.telemetry.observed import Observed
 
@@ -58,38 +57,6 @@ class Job(Struct):
     def id(self) -> str:
         """The command's id: the idempotency key of every attempt."""
         return f"{self.claim.workflow}/{self.claim.instance}/{self.claim.output.version}"
-
-
-class Outcomes(Protocol):
-    """Who hears how attempts ended."""
-
-    def succeeded(self, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Take the result back to the instance that asked."""
-        ...
-
-    async def lend(self, handler: Handler) -> Loan:
-        """Open the transaction in which a handler's result will be recorded."""
-        ...
-
-    async def succeeded_in(self, loan: Loan, handler: Handler, job: Job, result: Any, duration_us: int) -> None:
-        """Commit what the handler wrote, and take the result back to the instance that asked."""
-        ...
-
-    def failed(self, handler: Handler, job: Job, error: Exception) -> None:
-        """Try again later, or give up."""
-        ...
-
-    def retry(self, claim: OutputClaim, attempts: int, delay_us: int, error: str) -> None:
-        """Let an output be carried out again after a while, by any worker."""
-        ...
-
-    def dropped(self, handler: Handler, job: Job) -> None:
-        """Settle a command whose instance was cancelled: nobody waits for its result."""
-        ...
-
-    async def remembered(self, handler: Handler, job: Job) -> tuple[bool, Any]:
-        """Return whether a result is remembered under the command's business key, and which."""
-        ...
 
 
 def carrying(codec: Codec, failed: SendFailed, claim: OutputClaim) -> tuple[SendFailed, Encoded]:

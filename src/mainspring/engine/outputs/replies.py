@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.core.messages import Kind
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.loader import whole_stream
-from mainspring.engine.inputs.pending import encode_context, input_of, instance_id, read_context
+from mainspring.engine.handlers.runners import Runners
+from mainspring.engine.inputs.pending import Inputs, encode_context, input_of, instance_id, read_context
+from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.outputs.job import Job
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -21,9 +22,6 @@ from mainspring.logs import logger
 from mainspring.port.ids import MARK
 from mainspring.port.records import Outcome, OutputClaim, OutputKey, Ref, Remembered, Unit
 from mainspring.port.store import Store
-
-if TYPE_CHECKING:
-    from mainspring.engine.outputs.dispatcher import Dispatcher
 
 REPLY_KEPT_US: Final = 24 * 3600 * 1_000_000
 INSTANCE: Final = "instance:"
@@ -58,16 +56,18 @@ class Replies:
         store: Store,
         registry: Registry,
         committer: Committer,
-        intake: Intake,
         runtime: Runtime,
-        dispatcher: Dispatcher,
+        inputs: Inputs,
+        outcomes: Outcomes,
+        runners: Runners,
     ) -> None:
         self._store = store
         self._registry = registry
         self._committer = committer
-        self._intake = intake
         self._runtime = runtime
-        self._dispatcher = dispatcher
+        self._inputs = inputs
+        self._outcomes = outcomes
+        self._runners = runners
         self._waiting: dict[tuple[Ref, str], list[asyncio.Future[Any]]] = {}
         # Replies whose addressee is being looked up.
         self.in_hand: set[OutputKey] = set()
@@ -135,12 +135,12 @@ class Replies:
             self._to_endpoint(claim, message, address)
         elif scheme != "instance":
             named = read_detail(claim.detail).to
-            self._dispatcher.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
+            self._outcomes.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
         elif target.workflow in self._registry.workflows:
             ref = Ref(target.workflow, target.id)
-            self._intake.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
+            self._inputs.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
         else:
-            self._dispatcher.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
+            self._outcomes.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US
@@ -161,11 +161,11 @@ class Replies:
         name = address.split(":")[1]
         handler = self._registry.reply_handlers.get(name)
         if handler is None:
-            self._dispatcher.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
+            self._outcomes.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
             return
         context = replace(read_context(claim.context), reply_to=address)
         job = Job(replace(claim, context=encode_context(context)), message)
-        self._dispatcher.runner(handler, f"reply:{ENDPOINT}{name}").put(job)
+        self._runners.of(handler, f"reply:{ENDPOINT}{name}").put(job)
 
     def _later(self, claim: OutputClaim, message: Any, error: Exception) -> None:
         where = f"{claim.workflow}/{claim.instance}/{claim.output.version}"

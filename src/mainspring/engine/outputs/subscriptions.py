@@ -5,25 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Iterator
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
 from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.handlers.handler import Context, Handler
-from mainspring.engine.inputs.intake import Intake
-from mainspring.engine.inputs.pending import input_of
+from mainspring.engine.handlers.runners import Runners
+from mainspring.engine.inputs.pending import Inputs, input_of
 from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.units import error_text
 from mainspring.logs import logger
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.store import Store
-
-if TYPE_CHECKING:
-    from mainspring.engine.outputs.dispatcher import Dispatcher
 
 PUBLICATIONS_AT_ONCE: Final = 100
 HELD_US: Final = 10 * MICROSECONDS
@@ -52,14 +50,15 @@ class Subscriptions:
     """
 
     def __init__(
-        self, store: Store, registry: Registry, intake: Intake, runtime: Runtime, dispatcher: Dispatcher
+        self, store: Store, registry: Registry, runtime: Runtime, inputs: Inputs, outcomes: Outcomes, runners: Runners
     ) -> None:
         self._store = store
         self._registry = registry
-        self._intake = intake
         self._runtime = runtime
         self._observer = runtime.observer
-        self._dispatcher = dispatcher
+        self._inputs = inputs
+        self._outcomes = outcomes
+        self._runners = runners
         self._waiting: deque[Publication] = deque()
         self._running: dict[asyncio.Task[None], Publication] = {}
         self.closing = False
@@ -108,7 +107,7 @@ class Subscriptions:
         try:
             targets = self._targets(message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
-            self._dispatcher.bury(claim, "a workflow could not route it", error)
+            self._outcomes.bury(claim, "a workflow could not route it", error)
             return
         subscribers = self._registry.subscribers.get(type_of(cast("Any", type(message))).name, [])
         if subscribers:
@@ -116,7 +115,7 @@ class Subscriptions:
                 self._waiting.append(Publication(Job(claim, message), targets, subscribers))
                 self._start()
         elif len(targets) == 1:
-            self._intake.submit(input_of(claim, message, targets[0], Kind.EVENT, self._store.now_us()))
+            self._inputs.submit(input_of(claim, message, targets[0], Kind.EVENT, self._store.now_us()))
         else:
             self._settle(claim, message, targets, ())
 
@@ -125,7 +124,7 @@ class Subscriptions:
             publication = self._waiting.popleft()
             task = self._runtime.spawn(self._tell(publication), "mainspring-publish")
             self._running[task] = publication
-            self._dispatcher.busy.set()
+            self._runners.busy.set()
             task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -139,7 +138,7 @@ class Subscriptions:
     def _settle(self, claim: OutputClaim, message: Any, targets: list[Ref], told: tuple[Remembered, ...]) -> None:
         now_us = self._store.now_us()
         inputs = [input_of(claim, message, ref, Kind.EVENT, now_us) for ref in targets]
-        self._dispatcher.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
+        self._outcomes.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
 
     async def _tell(self, publication: Publication) -> None:
         """Call the subscribers. Whatever happens, the message is settled, tried again or buried."""
@@ -156,14 +155,14 @@ class Subscriptions:
                     failures.append((handler, error))
             if held:
                 attempts = job.claim.attempts + bool(failures)
-                self._dispatcher.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
+                self._outcomes.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
             elif failures:
                 self._again_or_bury(job.claim, failures, began_us)
             else:
                 self._settle(job.claim, job.message, publication.targets, ())
         except Exception as error:
             log.exception("%s cannot be brought to its subscribers", job.id)
-            self._dispatcher.bury(job.claim, "it cannot be brought to its subscribers", error)
+            self._outcomes.bury(job.claim, "it cannot be brought to its subscribers", error)
 
     async def _tell_one(self, handler: Handler, publication: Publication) -> Exception | None:
         """Tell one subscriber, unless it knows already. Return why it could not be told."""
@@ -176,7 +175,7 @@ class Subscriptions:
             call = self._call(handler, publication)
             await (call if self._observer is None else self._observed(handler, publication.job, call))
             if several:
-                await self._dispatcher.remember(self._told(key))
+                await self._outcomes.remember(self._told(key))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -203,12 +202,12 @@ class Subscriptions:
         for handler, error in failures:
             if handler.options.retry.wants_another(error, attempts):
                 delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
-                self._dispatcher.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
+                self._outcomes.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
                 return
         last, error = failures[0]
-        self._dispatcher.tried(claim, attempts, began_us, f"{last.name}: {error_text(error)}")
+        self._outcomes.tried(claim, attempts, began_us, f"{last.name}: {error_text(error)}")
         names = ", ".join(handler.name for handler, _ in failures)
-        self._dispatcher.bury(claim, f"{names} gave up", failures[0][1])
+        self._outcomes.bury(claim, f"{names} gave up", failures[0][1])
 
     async def _call(self, handler: Handler, publication: Publication) -> None:
         """Call a subscriber; one that is over its time ends with a TimeoutError."""
@@ -222,7 +221,7 @@ class Subscriptions:
             attempt=job.claim.attempts + 1,
             instance=str(job.ref),
             envelope=envelope_of(job),
-            resources=self._dispatcher.resources,
+            resources=self._runners.resources,
             beat=start_time,
         )
         function = handler.bind(job.message, context)

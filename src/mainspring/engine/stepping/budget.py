@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mainspring.core.definition import LEAST_STEPS_PER_HOUR
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.pending import Pending
 from mainspring.errors import SettingError, StepBudgetError
 from mainspring.logs import logger
-
-if TYPE_CHECKING:
-    from mainspring.engine.inputs.lanes import Lane
 
 LOOKS: Final = 10
 """So often within a budget the clock is looked at. Between two looks a step costs a number counted down."""
@@ -50,22 +47,30 @@ def checked_steps(steps: object) -> int | None:
     return steps
 
 
-def look(lane: Lane, pending: Pending, now_us: int) -> None:
-    """Look at what an instance has spent since its lane began, before one more step. Raise if that is all it has.
+class Spending:
+    """What an instance has spent of its budget: a number that is counted down, and the times of the last looks.
 
-    A lane remembers the times of its last looks. It counts for itself: what another worker stepped, and what was
-    stepped before an idle lane was forgotten, it does not know.
+    A lane counts for itself: what another worker stepped, and what was stepped before an idle lane was forgotten, it
+    does not know.
     """
-    budget = lane.entry.budget
-    lane.steps_left = budget.every - 1
-    lane.looks = (*lane.looks, now_us)[-LOOKS - 1 :]
-    within = sum(at_us > now_us - HOUR_US for at_us in lane.looks) - 1
-    if within >= LOOKS:
-        lane.looks = (now_us,)  # whoever resumes it gives it as much again
-        raise StepBudgetError(str(lane.ref), budget.steps or 0, _came(pending))
-    if within >= TOLD_AT:
-        what = "%s has taken %s steps within an hour, now %s; at %s it is suspended (steps_per_hour)"
-        log.warning(what, lane.ref, f"{within * budget.every:,}", _came(pending), f"{budget.steps:,}")
+
+    __slots__ = ("_looks", "steps_left")
+
+    def __init__(self, budget: Budget, time_us: int) -> None:
+        self.steps_left = budget.every
+        self._looks: tuple[int, ...] = (time_us,)
+
+    def look(self, budget: Budget, pending: Pending, now_us: int) -> None:
+        """Look at what was spent, before one more step. Raise if that is all the instance has."""
+        self.steps_left = budget.every - 1
+        self._looks = (*self._looks, now_us)[-LOOKS - 1 :]
+        within = sum(at_us > now_us - HOUR_US for at_us in self._looks) - 1
+        if within >= LOOKS:
+            self._looks = (now_us,)  # whoever resumes it gives it as much again
+            raise StepBudgetError(str(pending.ref), budget.steps or 0, _came(pending))
+        if within >= TOLD_AT:
+            what = "%s has taken %s steps within an hour, now %s; at %s it is suspended (steps_per_hour)"
+            log.warning(what, pending.ref, f"{within * budget.every:,}", _came(pending), f"{budget.steps:,}")
 
 
 def _came(pending: Pending) -> str:

@@ -30,7 +30,6 @@ from mainspring.engine.inputs.outside_rule import names_barred
 from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
 from mainspring.engine.outputs.children import CHILDREN_MARK, end_output, outcome
 from mainspring.engine.outputs.destinations import command, placed, timer
-from mainspring.engine.outputs.followers import Followers
 from mainspring.engine.registry import Registry
 from mainspring.engine.stepping.sagas import then_rows
 from mainspring.engine.stepping.step_rows import ERROR_CHARACTERS, Written
@@ -70,10 +69,11 @@ def error_text(error: BaseException) -> str:
 class Units:
     """Makes units. A method that moves its lane (a step, a fault, a kept result) moves it at once."""
 
-    def __init__(self, store: Store, registry: Registry, followers: Followers) -> None:
+    def __init__(self, store: Store, registry: Registry, room: Callable[[str], int]) -> None:
         self._store = store
         self._registry = registry
-        self._followers = followers
+        # How many outputs for a destination may come into this worker's hands.
+        self._room = room
 
     def stepped(
         self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
@@ -95,7 +95,9 @@ class Units:
             self._tell_of_end(lane, pending, written)
         snapshot = self._snapshot(lane, taken, ended=ended)
         lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, written.reason
-        lane.ending, lane.result = ended, written.result
+        lane.result = written.result
+        # What is called late cannot be called back when the end loses its race: so the end must be durable first.
+        lane.drain(needed=ended)
         unit = Unit(
             workflow=lane.ref.workflow,
             instance=lane.ref.id,
@@ -143,7 +145,7 @@ class Units:
                 *accepts,
                 *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, self._store.now_us()),
             )
-        lane.ending = begins or lane.ended
+        lane.drain(needed=begins or lane.ended)
         cancel_all = "forward" if begins else unit.cancel_all
         return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
 
@@ -205,7 +207,7 @@ class Units:
         ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
         if ended is None:
             return
-        row, output = ended[0], replace(ended[1], claimed=self._followers.has_room(ended[1].destination))
+        row, output = ended[0], replace(ended[1], claimed=self._room(ended[1].destination) > 0)
         written.rows[-1] = row
         written.outputs.append(output)
         if output.claimed:
@@ -329,7 +331,7 @@ class Units:
         )
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow:
-        room = self._followers.has_room
+        room = self._room
         match event:
             case Sent():
                 queue = row.type or ""
@@ -337,10 +339,10 @@ class Units:
                 handler = self._registry.handlers.get(queue)
                 priority = 0 if handler is None else handler.options.priority
                 key = None if cast("Any", event).compensate is None else ARMED
-                return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination))
+                return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination) > 0)
             case Published():
                 destination = placed(f"publish:{row.type}", row.type_version)
-                return OutputRow(row.version, "publish", destination, claimed=room(destination))
+                return OutputRow(row.version, "publish", destination, claimed=room(destination) > 0)
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else time_us_of(at)
@@ -348,7 +350,7 @@ class Units:
             case ChildStarted() | FannedOut():
                 lane.children = True
                 destination = command(row)
-                return OutputRow(row.version, "child", destination, claimed=room(destination))
+                return OutputRow(row.version, "child", destination, claimed=room(destination) > 0)
             case _:
                 raise TypeError(f"{type(event).__name__} is not carried out")
 
@@ -356,7 +358,7 @@ class Units:
         """Return the output of a reply, in a queue that workers who know the workflow that asked look at."""
         scheme, _, rest = reply_to.partition(":")
         destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
-        return OutputRow(row.version, "reply", destination, claimed=self._followers.has_room(destination))
+        return OutputRow(row.version, "reply", destination, claimed=self._room(destination) > 0)
 
     def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
         return OutputClaim(

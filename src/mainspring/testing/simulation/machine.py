@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from mainspring.core.story import Entry
+from mainspring.engine.handlers.threads import Threads
 from mainspring.engine.registry import Registry
-from mainspring.engine.runtime import Runtime, Threads
+from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Outcome, OutputClaim, Unit
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.clock import SECOND_US, VirtualClock

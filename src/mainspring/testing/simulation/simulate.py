@@ -56,7 +56,7 @@ class Simulation:
             await app.start(name="simulation")
             exits.push_async_callback(app.stop, drain=timedelta(0))
             submit = app.engine.stepper.submit
-            app.engine.intake.connect(lambda pending: gate.when_open(lambda: submit(pending)))
+            app.engine.stepper.submit = lambda pending: gate.when_open(lambda: submit(pending))
             world = World(app, clock, runtime, store, gate, stubs, chronicle, self._patience)
             exits.push_async_callback(world.close)
             clock.drives, clock.drive = world.drives, world.drive

@@ -1,0 +1,106 @@
+"""The runners of this worker: one for each handler that it has carried something out with."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mainspring.engine.committing.wakeups import Wakeups
+from mainspring.engine.handlers.handler import Handler
+from mainspring.engine.handlers.runner import Runner
+from mainspring.engine.outputs.job import NEVER_US
+from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.sagas import Doomed
+from mainspring.port.records import OutputKey, Ref
+from mainspring.port.store import Store
+
+
+class Runners:
+    """Makes runners on first use, by the queues that they carry out, and tells all of them what concerns all."""
+
+    def __init__(
+        self, store: Store, runtime: Runtime, wakeups: Wakeups, outcomes: Outcomes, resources: Mapping[str, Any]
+    ) -> None:
+        self._store = store
+        self._runtime = runtime
+        self._wakeups = wakeups
+        self._outcomes = outcomes
+        self.resources = resources
+        self._by_queue: dict[str, Runner] = {}
+        # The queues of which nothing new is begun, in all workers.
+        self.paused: frozenset[str] = frozenset()
+        # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
+        self.busy = asyncio.Event()
+        # Set when what is held back has changed; whoever tells of it clears it.
+        self.held = asyncio.Event()
+        runtime.hung.subscribe(self._hung_changed)
+
+    def __iter__(self) -> Iterator[Runner]:
+        return iter(list(self._by_queue.values()))
+
+    @property
+    def by_queue(self) -> Mapping[str, Runner]:
+        """The runners in use, by what they carry out."""
+        return self._by_queue
+
+    def get(self, queue: str) -> Runner | None:
+        """Return the runner of a queue, if it is in use."""
+        return self._by_queue.get(queue)
+
+    def of(self, handler: Handler, queue: str) -> Runner:
+        """Return the runner of a handler, made on first use."""
+        runner = self._by_queue.get(queue)
+        if runner is None:
+            runner = Runner(
+                handler,
+                self._runtime,
+                self._store.now_us,
+                self._outcomes,
+                self.resources,
+                on_room=lambda: self._wakeups.due_at(0),
+                on_begin=self.busy.set,
+                on_gate=self.held.set,
+            )
+            runner.paused = queue in self.paused
+            self._by_queue[queue] = runner
+        return runner
+
+    @property
+    def in_hand(self) -> int:
+        """How many commands wait or run here."""
+        return sum(runner.waiting + runner.active for runner in self._by_queue.values())
+
+    def outputs_in_hand(self) -> set[OutputKey]:
+        """Return the outputs that wait or run here."""
+        return {job.claim.output for runner in self._by_queue.values() for job in runner.jobs()}
+
+    def pause(self, queues: frozenset[str]) -> None:
+        """Begin nothing more of these queues, and of no others."""
+        self.paused = queues
+        for queue, runner in self._by_queue.items():
+            runner.pause(queue in queues)
+
+    def cancel(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
+        """Drop what is in hand for a cancelled instance, of its outputs up to a version."""
+        for runner in self:
+            runner.cancel_instance(ref, which, up_to)
+
+    def stop_overdue(self, now_us: int) -> None:
+        """End attempts that are over their time."""
+        for runner in self:
+            if runner.running:
+                runner.stop_overdue(now_us)
+
+    def attempts(self) -> Iterator[tuple[asyncio.Task[Any], str, int]]:
+        """Return the attempts that run now: each one's task, its handler's name, and when its time is up."""
+        for runner in self:
+            for task, jobs in runner.running.items():
+                yield task, runner.handler.name, max((job.deadline_us for job in jobs), default=NEVER_US)
+
+    def _hung_changed(self) -> None:
+        for runner in self:
+            runner.hold(self._runtime.hung.holds(runner.handler.name))
+        self.held.set()
