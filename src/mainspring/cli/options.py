@@ -117,7 +117,7 @@ def actor_option(command: F) -> F:
         show_envvar=True,
         default=_login,
         metavar="NAME",
-        help="Who does this; recorded in the stream.  [default: your login name]",
+        help="Who does this; recorded.  [default: your login name]",
     )(command)
 
 

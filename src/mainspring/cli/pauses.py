@@ -75,7 +75,7 @@ def pause(what: str, reason: str, actor: str | None, as_json: bool, address: str
 @json_option
 @app_option
 def resume(what: str, actor: str | None, as_json: bool, address: str) -> None:
-    """Let a handler or a workflow that was paused go on, with what has waited first."""
+    """Let a handler or a workflow that was paused go on, with what has waited."""
 
     async def act(app: Mainspring) -> None:
         if not await app.pauses.resume(what, actor=actor):

@@ -71,9 +71,9 @@ def purge(
 ) -> None:
     """Remove the streams of instances that ended long ago.
 
-    That is their events, snapshots and the ids of messages that they took. What is left of each is a tombstone: it
-    cannot begin anew, and a message that comes for it later is kept as a dead letter. Instances that run, that are
-    suspended, that have work left or dead letters stay.
+    That is their events, snapshots, tasks, attributes, failed attempts and the ids of messages that they took. What is
+    left of each is a tombstone: it cannot begin anew, and a message that comes for it later is kept as a dead letter.
+    Instances that run, that are suspended, that have work left or dead letters stay.
 
     It works in small batches beside running workers. End it at any time: what it has begun, the next purge ends.
     """
