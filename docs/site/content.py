@@ -281,8 +281,8 @@ SPANS: Final[dict[Holding, str]] = {
         """,
 }
 LABELS: Final[dict[Holding, str]] = {
-    TOLD: "handler\nroute\nsource\ntype\nworkflow",
-    COUNTED: "method\noutcome\nreason\nstatus\nwhat",
+    TOLD: "handler\nroute\nsource\ntype\nwhat\nworkflow",
+    COUNTED: "method\noutcome\nreason\nstatus",
 }
 
 # ---- what is written to files, by the module that does it

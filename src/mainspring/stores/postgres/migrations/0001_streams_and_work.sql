@@ -164,7 +164,8 @@ CREATE TABLE mainspring.dead_letters (
 CREATE INDEX dead_letters_by_message ON mainspring.dead_letters (hashtextextended(message_id, 0))
 WHERE output_kind IS NULL;
 
--- Results kept under a business key until they expire. `name` is a digest of the key.
+-- What is remembered under a key until it expires: results under business keys, replies for callers, what each subscriber has
+-- heard, pauses of sources. `name` is a digest of the key.
 CREATE TABLE mainspring.results (
     name bytea PRIMARY KEY,
     expires_us bigint NOT NULL,

@@ -146,7 +146,8 @@ CREATE TABLE dead_letters (
 -- A message that nobody takes is kept once, however often it is sent.
 CREATE INDEX dead_letters_by_message ON dead_letters (workflow, instance, message_id) WHERE output_kind IS NULL;
 
--- Results kept under a business key until they expire.
+-- What is remembered under a key until it expires: results under business keys, replies for callers, what each subscriber has
+-- heard, pauses of sources.
 CREATE TABLE results (
     key TEXT PRIMARY KEY,
     type TEXT,
