@@ -123,6 +123,7 @@ export interface LetterDocument {
   error: string | null;
   attempts: number;
   actor: string | null;
+  letter_kind: string;
 }
 
 export interface TaskDocument {

@@ -269,6 +269,19 @@ def test_dead_letters_are_grouped_corrected_and_carried_out(page: Page, own: Stu
     expect(page.get_by_text("No dead letters: nothing waits for somebody to mend it here.")).to_be_visible()
 
 
+def test_dead_letters_of_one_kind_can_be_opened_whatever_their_ids_look_like(page: Page, own: Studio) -> None:
+    for meter in ("ann", "bob"):
+        tick = {"meter": meter, "value": 1}
+        send(page, own, "Tick", tick, makes=f"Meters/{meter}", version=2)
+        assert page.request.post(own.at(f"api/operations/terminate/Meters/{meter}")).ok
+        assert page.request.post(own.at("api/messages/Tick"), data=tick).ok
+    page.goto(own.at("#/dead-letters"))
+
+    expect(page.get_by_role("status").filter(has_text="5 dead letters, 2 kinds")).to_be_visible()
+    for meter in ("ann", "bob"):
+        expect(page.locator("summary").filter(has_text=f"Meters/{meter}")).to_have_count(1)
+
+
 def test_a_workflow_is_drawn_checked_and_documented(page: Page, studio: Studio) -> None:
     page.goto(studio.at("#/workflows/Orders"))
     diagram = page.get_by_role("figure", name="The states of Orders")

@@ -15,6 +15,7 @@ from mainspring.app.undelivered import undelivered_in
 from mainspring.errors import OperationError
 from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
+from mainspring.web.letter_kinds import kind_of
 from mainspring.web.problems import responses
 from mainspring.web.served import PAGE, Actor, Limit, Served, answer, page, routing
 
@@ -107,7 +108,8 @@ def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
             for name, value in came.headers.items()
         }
     # Of its error, the store has told no more than may be shown; its reason is a rule of ours.
-    return document | {"message": served.body(_shown_as(letter), bytes(document["message"]))}
+    message = served.body(_shown_as(letter), bytes(document["message"]))
+    return document | {"message": message, "letter_kind": kind_of(letter)}
 
 
 def _shown_as(letter: DeadLetter) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
-from hashlib import blake2b
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Path, Response
 from pydantic import ConfigDict, Field
 
 from mainspring.errors import MainspringError, SettingError
-from mainspring.port.records import EDGE, DeadLetter
+from mainspring.port.records import DeadLetter
 from mainspring.web import models
+from mainspring.web.letter_kinds import KIND_BYTES, kind_of
 from mainspring.web.letters import LARGEST_ID
 from mainspring.web.models import Asked
 from mainspring.web.problems import responses
@@ -24,14 +23,6 @@ KINDS: Final = 1_000
 AT_ONCE: Final = 1_000
 """So many are retried or removed by one request; `left` says that there are more."""
 REFUSALS_SHOWN: Final = 100
-ERROR_CHARACTERS: Final = 200
-READ_CHARACTERS: Final = 2_000
-"""So much of an error is looked at: more than is kept, for ids in it may be long."""
-KIND_BYTES: Final = 12
-
-_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-# Each is looked at for a digit by itself: an expression that looked for one would begin again at each letter.
-_WORD: Final = re.compile(r"[\w-]+")
 
 Operation = Literal["retry", "discard"]
 Id = Annotated[int, Field(ge=1, le=LARGEST_ID)]
@@ -46,33 +37,6 @@ class Order(Asked):
     kind: str | None = Field(default=None, max_length=2 * KIND_BYTES, description="As /api/dead-letter-kinds names it.")
     dry_run: bool = True
     force: bool = Field(default=False, description="Retry also what its instance has gone on without.")
-
-
-def alike(error: str, instance: str = "") -> str:
-    """Return an error without what differs between errors of one kind: ids, numbers, and texts in quotes.
-
-    >>> alike("order o-17 of 'ann' was refused after 3 s")
-    "order # of '…' was refused after # s"
-    >>> alike("Orders/ann/b has completed already", "ann/b")
-    'Orders/# has completed already'
-    """
-    error = error[:READ_CHARACTERS]
-    if instance:
-        # Whatever it looks like; but only as a word of its own, for it may be as short as an "a".
-        error = re.sub(rf"(?<![\w-]){re.escape(instance)}(?![\w-])", "#", error)
-    return _WORD.sub(_without_number, _QUOTED.sub("'…'", error))[:ERROR_CHARACTERS]
-
-
-def _without_number(word: re.Match[str]) -> str:
-    """Return a word, unless it is a number or has one in it, such as most ids."""
-    return "#" if any(map(str.isdecimal, word[0])) else word[0]
-
-
-def kind_of(letter: DeadLetter) -> str:
-    """Return a name for all dead letters like this one: of one workflow and type, with one reason and like errors."""
-    instance = letter.instance if letter.workflow != EDGE else ""
-    parts = (letter.workflow, letter.type, alike(letter.reason, instance), alike(letter.error or "", instance))
-    return blake2b("\0".join(parts).encode(errors="surrogatepass"), digest_size=KIND_BYTES).hexdigest()
 
 
 def routes(served: Served) -> APIRouter:

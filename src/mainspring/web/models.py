@@ -206,6 +206,7 @@ class LetterDocument(Document):
     error: str | None
     attempts: int
     actor: str | None
+    letter_kind: str = Field(description="Those that are alike, as /api/dead-letter-kinds names them.")
     headers: dict[str, str] | None = Field(
         default=None, description="What came with a message that an edge could not take; left out of others."
     )

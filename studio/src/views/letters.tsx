@@ -11,7 +11,6 @@ import { amend, instanceLink, type Route } from "../route";
 import { amount, brief, pretty, several, shortType } from "../text";
 
 const SHOWN_PER_GROUP = 50;
-const ERROR_CHARACTERS = 200;
 const AT_ONCE = 1_000;
 
 interface LetterGroup extends LetterKind {
@@ -19,23 +18,9 @@ interface LetterGroup extends LetterKind {
   letters: LetterDocument[];
 }
 
-/** Errors that differ in numbers and quoted texts only are of one kind, as they are for the server. */
-function alike(error: string): string {
-  return error.slice(0, ERROR_CHARACTERS).replace(/'[^']*'|"[^"]*"/g, "'…'").replace(/\d+/g, "#");
-}
-
-function keyOf(workflow: string, of: { type: string; reason: string; error: string | null }): string {
-  return JSON.stringify([workflow, of.type, alike(of.reason), alike(of.error ?? "")]);
-}
-
 /** The kinds, each with those of its letters that are loaded. */
 function grouped(kinds: LetterKind[], letters: LetterDocument[]): LetterGroup[] {
-  const found = new Map<string, LetterDocument[]>();
-  for (const letter of letters) {
-    const key = keyOf(letter.instance.slice(0, letter.instance.indexOf("/")), letter);
-    found.set(key, [...(found.get(key) ?? []), letter]);
-  }
-  return kinds.map((kind) => ({ ...kind, letters: found.get(keyOf(kind.workflow, kind)) ?? [] }));
+  return kinds.map((kind) => ({ ...kind, letters: letters.filter((letter) => letter.letter_kind === kind.kind) }));
 }
 
 type Many = { what: "retry" | "discard"; count: number } & ({ kind: string } | { ids: number[] });

@@ -51,7 +51,7 @@ export function WorkersView(): JSX.Element {
               </tbody>
             </table>
           ) : (
-            <Empty>No worker is alive: what is sent waits. Start one with `mainspring worker module:app`.</Empty>
+            <Empty>No worker is alive: no handler runs, and no timer fires. Start one with `mainspring worker module:app`.</Empty>
           )
         }
       </Shown>

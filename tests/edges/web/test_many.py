@@ -14,7 +14,7 @@ from mainspring.sealing.seals import About
 from mainspring.stores.sqlite import searching
 from mainspring.testing.samples import Counter, LeaveRequests
 from mainspring.web import models, served
-from mainspring.web.many_letters import ERROR_CHARACTERS, alike
+from mainspring.web.letter_kinds import ERROR_CHARACTERS, alike
 from tests.edges.web.support import served as serving
 from tests.edges.web.test_api import Client, count, serve
 
@@ -136,6 +136,8 @@ def test_dead_letters_of_one_cause_are_one_kind_whatever_their_ids_look_like(tmp
             await late(client, counter, 1)
         kinds = models.LetterKinds.model_validate_json((await client.get("/api/dead-letter-kinds")).content)
         assert [kind.count for kind in kinds.kinds] == [6]
+        letters = models.LetterPage.model_validate_json((await client.get("/api/dead-letters")).content)
+        assert {letter.letter_kind for letter in letters.items} == {kinds.kinds[0].kind}
 
     serve(tmp_path, use)
 
