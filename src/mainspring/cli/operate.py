@@ -64,8 +64,8 @@ def retry(identity: str, actor: str | None, as_json: bool, address: str) -> None
 def skip(identity: str, actor: str | None, as_json: bool, address: str) -> None:
     """Pass over the input that failed, and go on.
 
-    The stream keeps the input as Skipped; no decision is made on it. Where a compensation failed, that one counts as
-    done by hand, and the rest is undone.
+    The stream keeps the input as Skipped; no decision is made on it. A first input, with which the stream would have
+    begun, becomes a dead letter. Where a compensation failed, that one counts as done by hand, and the rest is undone.
     """
     _operate(address, identity, as_json, lambda instance: instance.skip(actor=actor))
 

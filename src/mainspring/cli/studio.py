@@ -46,7 +46,13 @@ TOKENS: Final = "MAINSPRING_STUDIO_TOKENS"
 )
 @click.option("--hostname", "names", multiple=True, metavar="NAME", help="A name that it is reached by; repeatable.")
 @click.option("--redact", multiple=True, metavar="FIELDS", help="Never show these fields: card,Register.email")
-@click.option("--limit", "limits", multiple=True, metavar="NAME=NUMBER", help="A limit on connections; repeatable.")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="One of the server's limits, as connections=2000; repeatable.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 @click.option("--log-level", type=click.Choice(LEVELS), default="warning", show_default=True, help="How much to log.")
 @json_option
