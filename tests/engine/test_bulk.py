@@ -162,7 +162,7 @@ def test_many_go_back_to_a_version(make_app: MakeApp) -> None:
             for n in range(3):
                 await app.instance(Job, f"a-{n}").result()
                 assert [line.what for line in await app.instance(Job, f"a-{n}").log()].count("Reset") == 1
-            with pytest.raises(SettingError, match="to which version"):
+            with pytest.raises(SettingError, match="to which position to reset"):
                 await app.bulk("reset", workflow="Job")
 
     run(main)

@@ -149,7 +149,9 @@ def _check(action: str, where: InstanceFilter, per_second: float, to: int | None
             "The filter", "empty", "Narrow it by workflow, status, state or id_prefix: it means everything."
         )
     if (action in ("reset", "migrate")) != (to is not None):
-        raise SettingError("to", to, "Say to which version to reset or migrate, as in to=2; other actions have none.")
+        raise SettingError(
+            "to", to, "Say to which position to reset, or to which version to migrate; other actions have none."
+        )
     if not isinstance(per_second, int | float) or not per_second > 0:  # pyright: ignore[reportUnnecessaryIsInstance]  it may be anything
         raise SettingError("per_second", per_second, "Use a positive number, such as 100.")
 

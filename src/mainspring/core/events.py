@@ -36,7 +36,7 @@ class Recorded(Struct, frozen=True, gc=False):
 
 
 class Began(Recorded, frozen=True, gc=False):
-    """The instance began to exist. Always version 1.
+    """The instance began to exist, at position 1; or began anew after an end, further on (`again = "anew"`).
 
     >>> Began()
     Began()
@@ -63,7 +63,9 @@ class InitiatedBy(Received[In_co], Generic[In_co], frozen=True, gc=False):
 
 
 class Sent(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):
-    """A message was sent, to exactly one destination. `compensate` undoes it; `undoes` is the version that this undoes.
+    """A message was sent, to exactly one destination.
+
+    `compensate` undoes it; `undoes` is the position of what this undoes.
 
     >>> Sent("charge").kind
     <Kind.COMMAND: 'command'>
@@ -247,7 +249,7 @@ class Compensated(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_de
 class Suspended(Recorded, frozen=True, gc=False, repr_omit_defaults=True):
     """Stepping stopped: by an operator, or because an input or a handler failed. Outside the fold.
 
-    Where the cause was a sent message, `failed` is its version if it was a compensation, or certainly did not happen.
+    Where the cause was a sent message, `failed` is its position if it was a compensation, or certainly did not happen.
 
     >>> Suspended("ZeroDivisionError: division by zero").folded
     False
@@ -291,7 +293,7 @@ class Terminated(Recorded, frozen=True, gc=False):
 
 
 class Reset(Recorded, frozen=True, gc=False):
-    """The instance went back to an earlier version: what was recorded behind it does not count. Outside the fold.
+    """The instance went back to an earlier position: what was recorded behind it does not count. Outside the fold.
 
     >>> Reset(4, "the rate was wrong").version
     4

@@ -73,7 +73,8 @@ class Workflow(Generic[In, State, Out]):
 
     again: ClassVar[Again] = "join"
     """What a message that may begin an instance means to one that has begun: `join`, it is an input like any other, and
-    a dead letter after the end; `refuse`, it is a dead letter; `anew`, after the end it begins the instance anew."""
+    after the end a dead letter, or kept (`late_events`); `refuse`, it is a dead letter; `anew`, after the end it begins
+    the instance anew."""
 
     late_events: ClassVar[LateEvents] = "kept"
     """What becomes of a published event that comes after the instance's end: `kept`, it is recorded in the stream, and
