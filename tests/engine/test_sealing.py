@@ -163,6 +163,25 @@ def test_a_running_instance_whose_data_were_erased_is_suspended_and_says_why(
     run(main)
 
 
+def test_an_instance_that_was_suspended_before_its_data_were_erased_goes_on_from_no_memory_of_them(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make_sealed_app(seal) as app:
+            await app.send(Start("ann", times=0))
+            await app.instance(Job, "ann").suspend("her data are to be erased")
+            keys.destroy("ann")
+            await app.instance(Job, "ann").resume()
+            receipt = await app.send(Done("ann", 0))
+            assert receipt.status == "suspended"
+            assert "erased" in str((await app.instance(Job, "ann").row()).error)
+
+    run(main)
+
+
 def test_an_archive_is_sealed_as_the_database_is_and_read_with_its_keys(
     make_sealed_app: MakeSealedApp, tmp_path: Path
 ) -> None:
