@@ -185,7 +185,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what comes from outside is not held against the tasks that are open",
-        "engine/stepping/units.py",
+        "engine/stepping/step_unit.py",
         "bars = names_barred(lane.entry, pending) if lane.asked else ()",
         "bars = ()",
         (_PAST_THE_TASK + "test_a_process_that_never_asked_and_cannot_read_it_takes_no_answer_past_the_task",),

@@ -13,6 +13,7 @@ from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import STEPS_PER_HOUR, Workflow
 from mainspring.engine.handlers.handler import Handler, HandlerOptions
+from mainspring.engine.inputs.budget import Budget, checked_steps
 from mainspring.engine.operations.pauses import PAUSES, Pauses
 from mainspring.engine.outputs.destinations import places_of
 from mainspring.engine.outputs.fan_out import fan_out_of
@@ -22,7 +23,6 @@ from mainspring.engine.projections.projection import Projection
 from mainspring.engine.recording.fingerprint import fingerprint_of
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.schedules.recurring import RECURRING
-from mainspring.engine.stepping.budget import Budget, checked_steps
 from mainspring.errors import LeftError, WiringError
 from mainspring.port.attributes import AttributeRow, rows_of
 from mainspring.port.records import FAN_OUT

@@ -33,8 +33,8 @@ from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
 from mainspring.engine.stepping import disposition
+from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
-from mainspring.engine.stepping.units import Units
 from mainspring.port.ids import MARK, plain
 from mainspring.port.records import ENDED, Ref, Unit
 from mainspring.stores.memory import MemoryStore, store
@@ -158,25 +158,25 @@ def snapshot_trusted_across_versions(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a snapshot says that it is one event further than it is")
 def snapshot_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    snapshot = Units._snapshot
+    snapshot = StepUnits._snapshot
 
-    def further(self: Units, lane: Lane, taken: Any, *, ended: bool) -> Any:
+    def further(self: StepUnits, lane: Lane, taken: Any, *, ended: bool) -> Any:
         made = snapshot(self, lane, taken, ended=ended)
         return None if made is None else replace(made, version=made.version + 1)
 
-    patch.setattr(Units, "_snapshot", further)
+    patch.setattr(StepUnits, "_snapshot", further)
 
 
 @plant("where only the state is kept, it is the one before the step")
 def state_one_step_old(patch: pytest.MonkeyPatch) -> None:
-    snapshot = Units._snapshot
+    snapshot = StepUnits._snapshot
 
-    def older(self: Units, lane: Lane, taken: Any, *, ended: bool) -> Any:
+    def older(self: StepUnits, lane: Lane, taken: Any, *, ended: bool) -> Any:
         if lane.trims and lane.version:
             return lane.entry.recorder.snapshot(lane.state, taken.version, "")
         return snapshot(self, lane, taken, ended=ended)
 
-    patch.setattr(Units, "_snapshot", older)
+    patch.setattr(StepUnits, "_snapshot", older)
 
 
 # ---- outputs
@@ -189,13 +189,13 @@ def settled_without_result(patch: pytest.MonkeyPatch) -> None:
 
 @plant("results are recorded without settling their output: a worker that was relieved records its own too")
 def result_without_settling(patch: pytest.MonkeyPatch) -> None:
-    stepped = Units.stepped
+    stepped = StepUnits.stepped
 
     def unsettled(*given: Any, **named: Any) -> Any:
         unit, outputs = stepped(*given, **named)
         return replace(unit, settles=()), outputs
 
-    patch.setattr(Units, "stepped", unsettled)
+    patch.setattr(StepUnits, "stepped", unsettled)
 
 
 @plant("failed attempts are not counted")
@@ -215,14 +215,14 @@ def no_dead_letter(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a command whose failure was taken is a dead letter too")
 def letter_although_handled(patch: pytest.MonkeyPatch) -> None:
-    stepped = Units.stepped
+    stepped = StepUnits.stepped
 
-    def buried(self: Units, lane: Any, pending: Any, taken: Any, **named: Any) -> Any:
+    def buried(self: StepUnits, lane: Any, pending: Any, taken: Any, **named: Any) -> Any:
         unit, outputs = stepped(self, lane, pending, taken, **named)
         letters = () if pending.dead_letter is None else (pending.dead_letter,)
         return replace(unit, dead_letters=letters, handles=()), outputs
 
-    patch.setattr(Units, "stepped", buried)
+    patch.setattr(StepUnits, "stepped", buried)
 
 
 @plant("a dead letter is carried out for an instance that has ended", first=463)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from mainspring.engine.inputs.pending import Pending
-from mainspring.engine.stepping.units import Units
+from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, OutputRow, Ref, Unit
 from mainspring.port.suspects import Suspect
@@ -192,16 +192,16 @@ def timer_early_by_one_tick(patch: pytest.MonkeyPatch) -> None:
 
 @plant("due times are counted by the worker's own clock")
 def due_by_the_workers_clock(patch: pytest.MonkeyPatch) -> None:
-    output = Units._output
+    output = StepUnits._output
 
-    def by_own_clock(self: Units, lane: Any, event: Any, row: Any) -> OutputRow:
+    def by_own_clock(self: StepUnits, lane: Any, event: Any, row: Any) -> OutputRow:
         made = output(self, lane, event, row)
         if made.kind != "timer" or made.at_us is not None:
             return made
         store: Any = self._store
         return replace(made, after_us=0, at_us=store.node.app._runtime.clock.now_us() + made.after_us)
 
-    patch.setattr(Units, "_output", by_own_clock)
+    patch.setattr(StepUnits, "_output", by_own_clock)
 
 
 @plant("a cancelled timer stays")

@@ -14,14 +14,16 @@ class Arrivals:
     """Knows what was missing at the last look, less what has come since. See `strays`.
 
     >>> arrivals = Arrivals()
-    >>> arrivals.missing.add(7)
+    >>> arrivals.miss({7, 8})
     >>> arrivals.came(7)
     >>> arrivals.missing
-    set()
+    {8}
     """
 
     def __init__(self) -> None:
         self.missing: set[Held] = set()
+        self.heeded = False
+        """Whether anybody wants to hear what comes: mostly nothing is missing, and nobody looks."""
         # What came during the look that is under way; None where there is none.
         self._during: set[Held] | None = None
 
@@ -33,9 +35,13 @@ class Arrivals:
 
     def begin_look(self) -> None:
         """Note from now on what comes."""
-        self._during = set()
+        self._during, self.heeded = set(), True
 
     def end_look(self) -> set[Held]:
         """Return what came during the look."""
         during, self._during = self._during, None
         return during or set()
+
+    def miss(self, missing: set[Held]) -> None:
+        """Know what is missing, and nothing else."""
+        self.missing, self.heeded = missing, bool(missing) or self._during is not None

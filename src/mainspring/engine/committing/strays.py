@@ -57,7 +57,7 @@ class Strays:
 
     def forget(self) -> None:
         """Know nothing of what was missing: this worker goes on under a new key, and others may have had all of it."""
-        self._arrivals.missing.clear()
+        self._arrivals.miss(set())
 
     async def look(self) -> None:
         """Look once, and give back what is lost.
@@ -83,6 +83,7 @@ class Strays:
         finally:
             came = self._arrivals.end_look()
         if worker != self._committer.worker:
+            self._arrivals.miss(set())
             return  # it was relieved meanwhile, and all that was missing is forgotten
         self._held_nothing_at = taken if quiet and not outputs and not inputs else None
         self._looked_during = (self._committer.batches, self._claimer.rounds)
@@ -91,7 +92,7 @@ class Strays:
             missing = (outputs - outputs_in_hand | inputs.keys() - inputs_in_hand) - came
         lost = missing & self._arrivals.missing
         # What is given back now is somebody's anew, and missed no more.
-        self._arrivals.missing = missing - lost
+        self._arrivals.miss(missing - lost)
         self._give_back(outputs & lost)
         self._give_back_inputs({position: inputs[position] for position in sorted(inputs.keys() & lost)})
 

@@ -29,7 +29,7 @@ class Runners:
         self._wakeups = wakeups
         self._outcomes = outcomes
         self.resources = resources
-        self._by_queue: dict[str, Runner] = {}
+        self.by_queue: dict[str, Runner] = {}
         # The queues of which nothing new is begun, in all workers.
         self.paused: frozenset[str] = frozenset()
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
@@ -39,20 +39,11 @@ class Runners:
         runtime.hung.subscribe(self._hung_changed)
 
     def __iter__(self) -> Iterator[Runner]:
-        return iter(list(self._by_queue.values()))
-
-    @property
-    def by_queue(self) -> Mapping[str, Runner]:
-        """The runners in use, by what they carry out."""
-        return self._by_queue
-
-    def get(self, queue: str) -> Runner | None:
-        """Return the runner of a queue, if it is in use."""
-        return self._by_queue.get(queue)
+        return iter(list(self.by_queue.values()))
 
     def of(self, handler: Handler, queue: str) -> Runner:
         """Return the runner of a handler, made on first use."""
-        runner = self._by_queue.get(queue)
+        runner = self.by_queue.get(queue)
         if runner is None:
             runner = Runner(
                 handler,
@@ -65,22 +56,22 @@ class Runners:
                 on_gate=self.held.set,
             )
             runner.paused = queue in self.paused
-            self._by_queue[queue] = runner
+            self.by_queue[queue] = runner
         return runner
 
     @property
     def in_hand(self) -> int:
         """How many commands wait or run here."""
-        return sum(runner.waiting + runner.active for runner in self._by_queue.values())
+        return sum(runner.waiting + runner.active for runner in self.by_queue.values())
 
     def outputs_in_hand(self) -> set[OutputKey]:
         """Return the outputs that wait or run here."""
-        return {job.claim.output for runner in self._by_queue.values() for job in runner.jobs()}
+        return {job.claim.output for runner in self.by_queue.values() for job in runner.jobs()}
 
     def pause(self, queues: frozenset[str]) -> None:
         """Begin nothing more of these queues, and of no others."""
         self.paused = queues
-        for queue, runner in self._by_queue.items():
+        for queue, runner in self.by_queue.items():
             runner.pause(queue in queues)
 
     def cancel(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:

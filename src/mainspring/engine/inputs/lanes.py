@@ -9,9 +9,9 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from mainspring.core.saga import Ledger
+from mainspring.engine.inputs.budget import Spending
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepping.budget import Spending
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ENDED, Ref, Status
 
@@ -118,10 +118,6 @@ class Lane:
         self.children = False
         self.elsewhere: Elsewhere | None = None
         self.trims = False
-
-    def drain(self, *, needed: bool) -> None:
-        """Take no more until nothing is under way, or take on."""
-        self.phase = Phase.DRAINING if needed else Phase.OPEN
 
     def assume_new(self) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""

@@ -26,7 +26,7 @@ from mainspring.engine.inputs.streams import row_alone, whole_stream
 from mainspring.engine.operations.pauses import FLEET, Paused, Pauses, PauseWork, ResumeWork
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.units import Units
+from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.errors import DamagedRecordError, OperationError, StoreError
 from mainspring.port.records import ENDED, Committed, Conflict, Context, EventRow, InstanceRow, Unit
 from mainspring.port.store import Store
@@ -107,7 +107,7 @@ class PauseOrders:
         envelope = pending.envelope(whole=False)
         taken = step(entry.workflow, found.state, lane.version, envelope, begins=anew or not lane.version)
         # It carries nothing out.
-        unit, _ = Units(self._store, self._registry, lambda _: 0).stepped(lane, pending, taken, anew=anew)
+        unit, _ = StepUnits(self._store, self._registry, lambda _: 0).stepped(lane, pending, taken, anew=anew)
         return replace(unit, direct=False)  # nothing that waits in the inbox stands before it
 
 

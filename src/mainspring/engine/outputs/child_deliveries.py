@@ -17,7 +17,6 @@ from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.pending import Inputs, Pending, input_of, read_context
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.operations.operations import Operations
-from mainspring.engine.outputs.children import open_children, outcome, parent_at, parent_of
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.fan_out_parts import Parts
 from mainspring.engine.outputs.outcomes import Outcomes
@@ -25,6 +24,7 @@ from mainspring.engine.recording.event_details import Ending, read_detail
 from mainspring.engine.recording.recorder import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.children import open_children, outcome, parent_at, parent_of
 from mainspring.engine.stepping.units import error_text
 from mainspring.errors import NewerTypeError
 from mainspring.logs import Quoted, logger

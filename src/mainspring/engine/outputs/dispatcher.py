@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from mainspring.core.failures import Undone
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
@@ -92,6 +94,13 @@ class Dispatcher:
         for claim, _ in outputs:
             self._promised[self._queue_at[claim.destination]] += times
 
+    def begin_promised(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> None:
+        """Carry out what was promised, now that it is durable, with the key that the store gave its instance."""
+        self.promise(outputs, -1)
+        for claim, message in outputs:
+            own = claim if claim.output.instance == key else replace(claim, output=OutputKey(key, claim.output.version))
+            self.begin(own, message)
+
     def room(self, destination: str) -> int:
         """Return how many outputs for this destination may come into this worker's hands."""
         if self.closing or self.resting:
@@ -105,7 +114,7 @@ class Dispatcher:
         handler = self._registry.handlers.get(queue)
         if handler is None:
             return OUTPUTS_IN_HAND - self._promised[queue] - self.subscriptions.waiting
-        runner = self.runners.of(handler, queue)
+        runner = self.runners.by_queue.get(queue) or self.runners.of(handler, queue)
         room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand
         if room <= 0:
             runner.turned_away = True
@@ -114,7 +123,7 @@ class Dispatcher:
 
     def leave_rest(self, queue: str) -> None:
         """Know that there may be more than there was room for: it is claimed when there is room again."""
-        if runner := self.runners.get(queue):
+        if runner := self.runners.by_queue.get(queue):
             runner.turned_away = True
 
     def serves(self, queue: str) -> bool:
@@ -126,7 +135,8 @@ class Dispatcher:
 
     def begin(self, claim: OutputClaim, message: Any) -> None:
         """Begin to carry an output out. What comes of it is committed later; what cannot even begin is buried."""
-        self._arrivals.came(claim.output)
+        if self._arrivals.heeded:
+            self._arrivals.came(claim.output)
         try:
             self._begin(claim, message)
         except Exception as error:
@@ -142,7 +152,7 @@ class Dispatcher:
             case "publish":
                 self.subscriptions.publish(claim, message)
             case "send":
-                undoes = undone_by(claim)
+                undoes = None if claim.detail is None else undone_by(claim)
                 if undoes is None:
                     self._send(claim, message)
                 else:
@@ -182,7 +192,7 @@ class Dispatcher:
         queue = self._queue_at.get(claim.destination) or self._registry.queue_of(claim.destination)
         handler = self._registry.handlers.get(queue)
         if handler is not None:
-            self.runners.of(handler, queue).put(Job(claim, message))
+            (self.runners.by_queue.get(queue) or self.runners.of(handler, queue)).put(Job(claim, message))
             return
         takers = self._registry.takers(message)
         if takers:

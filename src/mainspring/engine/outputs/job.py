@@ -38,6 +38,7 @@ class Job(Struct):
     message: Any
     context: Context | None = None
     started_us: int = 0
+    ended_us: int = 0
     deadline_us: int = NEVER_US
     era: int = 0
     observed: Observed | None = None
@@ -174,6 +175,6 @@ def result_of(encoded: Encoded, job: Job, message: Any, part: int, duration_us: 
         settles=claim.output,
         attempt=claim.attempts + 1,
         duration_us=duration_us,
-        undoes=undone_by(claim),
+        undoes=None if claim.detail is None else undone_by(claim),
         command=claim.body,
     )

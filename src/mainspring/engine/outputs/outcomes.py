@@ -158,7 +158,9 @@ class Outcomes:
 
     def result(self, job: Job, message: Any, part: int, duration_us: int) -> Pending:
         """Return a message as the answer to a command, one of several."""
-        return result_of(self._registry.codec.encode(message), job, message, part, duration_us, self._store.now_us())
+        # When it came: the clock was read for its duration.
+        now_us = job.started_us + duration_us if job.started_us else self._store.now_us()
+        return result_of(self._registry.codec.encode(message), job, message, part, duration_us, now_us)
 
     def _remembered(self, handler: Handler, job: Job, inputs: list[Pending]) -> Remembered:
         # timedelta.max says "for ever", and is more than a database can count.

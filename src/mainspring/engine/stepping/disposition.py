@@ -14,7 +14,8 @@ from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
-from mainspring.engine.outputs.children import parent_of
+from mainspring.engine.stepping.children import parent_of
+from mainspring.port.records import ENDED
 
 
 class Plain(Enum):
@@ -90,6 +91,7 @@ KEPT: Final = Keep("stepped")
 def disposition(lane: Lane, pending: Pending, paused: frozenset[str] = frozenset()) -> Disposition:
     """Return what becomes of an input, in a lane that is loaded. `paused` are workflows of which nothing is stepped."""
     definition = lane.entry.definition
+    ended = lane.status in ENDED
     message_type = cast("type[Any]", type(pending.message))
     if pending.skipped is not None:
         return Repeat(pending.skipped)
@@ -107,9 +109,9 @@ def disposition(lane: Lane, pending: Pending, paused: frozenset[str] = frozenset
         if definition.again != "refuse":
             return Plain.BEGIN_ANEW
         return Plain.WAIT if lane.under_way else Bury(f"{pending.ref} has begun already")
-    if lane.elsewhere is not None and lane.left and not (lane.ended and definition.again != "anew"):
+    if lane.elsewhere is not None and lane.left and not (ended and definition.again != "anew"):
         return Plain.LEAVE
-    if lane.ended:
+    if ended:
         return late(lane, pending)
     if lane.status == "suspended":
         return SUSPENDED

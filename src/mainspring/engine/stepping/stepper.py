@@ -28,10 +28,10 @@ from mainspring.engine.inputs.refusals import not_met
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.observer import about_input
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
-from mainspring.engine.outputs.children import parent_of
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.children import parent_of
 from mainspring.engine.stepping.disposition import (
     Bury,
     Disposition,
@@ -44,6 +44,7 @@ from mainspring.engine.stepping.disposition import (
     disposition,
     late,
 )
+from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units, error_text
 from mainspring.errors import InstancePurgedError, NewerTypeError
 from mainspring.logs import logger
@@ -100,7 +101,8 @@ class Stepper:
         self._ends = ends
         # Results are inputs: whoever carries outputs out is made with the way back to here.
         self.dispatcher = outputs(self)
-        self._units = Units(store, registry, self.dispatcher.room)
+        self._steps = StepUnits(store, registry, self.dispatcher.room)
+        self._units = Units(store, registry)
         self._duplicates = Duplicates(self._units, committer, wakeups, self.dispatcher.outcomes)
         self._inbox = Inbox(self._units, self._duplicates, committer, runtime, wakeups, self)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
@@ -233,7 +235,7 @@ class Stepper:
             pending.conflicts = 1
             lane.queue.appendleft(pending)
             lane.loaded = False
-            lane.drain(needed=lane.under_way > 0)
+            lane.phase = Phase.DRAINING if lane.under_way else Phase.OPEN
 
     def _suspend(self, lane: Lane, pending: Pending, reason: str, *, undoing: bool) -> None:
         """Stop an instance for a command that failed for good."""
@@ -289,7 +291,7 @@ class Stepper:
             if type(taken.events[-1]) is Compensating:
                 self._undo(lane, pending, taken, anew=anew)
                 return
-            unit, outputs = self._units.stepped(lane, pending, taken, anew=anew)
+            unit, outputs = self._steps.stepped(lane, pending, taken, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             if anew:
                 # It has ended well, and stays so.
@@ -342,7 +344,7 @@ class Stepper:
         ledger = self._ledger(lane, pending)
         if ledger is not None:
             whole = advanced(lane.entry.workflow, ledger, taken)
-            unit, outputs = self._units.undone(lane, pending, whole, ledger, anew=anew)
+            unit, outputs = self._steps.undone(lane, pending, whole, ledger, anew=anew)
             self._commit(lane, pending, unit, "stepped", outputs)
 
     # ---- the way back
@@ -376,8 +378,6 @@ class Stepper:
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
-            if outputs:
-                self.dispatcher.promise(outputs, -1)
             if self._observer is not None:
                 self._observer.taken(pending, unit, outcome, status, fault)
             if type(outcome) is Committed:
@@ -394,6 +394,8 @@ class Stepper:
                 if status == "suspended":
                     self._ends.tell(lane.ref, End("suspended", lane.error))
             else:
+                if outputs:
+                    self.dispatcher.promise(outputs, -1)
                 self._refused(lane, pending, outcome)
             if not lane.under_way:
                 self._settle(lane)
@@ -409,8 +411,7 @@ class Stepper:
         if outcome.key:
             lane.key = outcome.key
         if outputs:
-            for claim, message in _keyed(outputs, outcome.key):
-                self.dispatcher.begin(claim, message)
+            self.dispatcher.begin_promised(outputs, outcome.key)
         if len(unit.outputs) > len(outputs or ()):
             for due_us in self._units.unclaimed_due(unit):
                 self._wakeups.due_at(due_us)
@@ -484,10 +485,3 @@ class Stepper:
             self._loader.request(lane)
         else:
             self.lanes.drop(lane)
-
-
-def _keyed(outputs: list[tuple[OutputClaim, Any]], key: int) -> list[tuple[OutputClaim, Any]]:
-    """Return outputs with the key that the store gave their instance."""
-    if outputs[0][0].output.instance == key:
-        return outputs
-    return [(replace(claim, output=OutputKey(key, claim.output.version)), message) for claim, message in outputs]

@@ -1,0 +1,376 @@
+"""The unit of a step: its events as rows, its outputs, and all else that it changes, in one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from mainspring.core.decisions import task_timer_key
+from mainspring.core.events import (
+    Asked,
+    Began,
+    Cancelled,
+    ChildStarted,
+    Compensated,
+    Compensating,
+    Completed,
+    Failed,
+    FannedOut,
+    InitiatedBy,
+    Published,
+    Received,
+    Replied,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    TaskClosed,
+)
+from mainspring.core.failures import SendFailed
+from mainspring.core.saga import Ledger
+from mainspring.core.step import Step
+from mainspring.core.unkept import check_unkept
+from mainspring.engine.inputs.lanes import Lane, Phase
+from mainspring.engine.inputs.outside_rule import names_barred
+from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
+from mainspring.engine.outputs.destinations import command, placed, timer
+from mainspring.engine.registry import Registry
+from mainspring.engine.stepping.children import CHILDREN_MARK, end_output
+from mainspring.engine.stepping.open_tasks import opening_of
+from mainspring.engine.stepping.sagas import then_rows
+from mainspring.engine.stepping.units import ERROR_CHARACTERS
+from mainspring.errors import OperationError
+from mainspring.port.attributes import AttributeRow
+from mainspring.port.records import (
+    ARMED,
+    ENDED,
+    Context,
+    DeadLetter,
+    EventRow,
+    OutputClaim,
+    OutputKey,
+    OutputRow,
+    Snapshot,
+    Status,
+    Unit,
+)
+from mainspring.port.store import Store
+from mainspring.port.tasks import TaskOpening, TaskWork
+
+_UNKEYED: Final = 0
+# `type` for values of any type: without a cast, which is a call.
+_type: Callable[[Any], type[Any]] = type
+_CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled, ChildStarted, FannedOut})
+
+
+class StepRows:
+    """A step's rows as they are written one after the other.
+
+    A store cancels what it has, before it records what the step asks for: so what the step itself has set and takes
+    back is left out here.
+
+    >>> written = StepRows(asked=False)
+    >>> written.outputs.append(OutputRow(3, "timer", "timer:Orders:Late", key="Late"))
+    >>> written.note(ScheduleCancelled("Late"), 4)
+    >>> written.outputs, written.cancels
+    ([], ['Late'])
+    """
+
+    __slots__ = ("asked", "cancels", "claims", "closes", "opens", "outputs", "reason", "result", "rows", "status")
+
+    def __init__(self, asked: bool) -> None:
+        self.asked = asked
+        self.rows: list[EventRow] = []
+        self.outputs: list[OutputRow] = []
+        self.claims: list[tuple[OutputClaim, Any]] = []
+        self.cancels: list[str] = []
+        self.closes: list[str] = []
+        self.opens: list[TaskOpening] = []
+        self.status: Status = "running"
+        self.result: Any = None
+        self.reason: str | None = None
+
+    def note(self, event: Any, version: int) -> None:
+        """Take in an event that has nothing to be carried out."""
+        if isinstance(event, ScheduleCancelled):
+            self._cancel(event.key)
+        elif isinstance(event, Asked):
+            if self.asked:
+                self._close(event.key)
+            self.opens.append(opening_of(event, version))
+        elif isinstance(event, TaskClosed):
+            self._close(event.key)
+        elif isinstance(event, Completed | Failed | Cancelled | Compensating):
+            self._end(cast("Any", event))
+
+    def _end(self, event: Completed[Any] | Failed | Cancelled | Compensating[Any]) -> None:
+        # Nothing is waited for any more, also not what this very step has set.
+        self.outputs = [output for output in self.outputs if output.kind != "timer"]
+        if isinstance(event, Completed):
+            self.status, self.result = "completed", cast("Any", event).result
+        elif isinstance(event, Compensating):
+            self.status = "compensating"
+        else:
+            self.status = "failed" if isinstance(event, Failed) else "cancelled"
+            self.result, self.reason = event.reason, event.reason[:ERROR_CHARACTERS]
+
+    def _cancel(self, key: str) -> None:
+        """Cancel the timers under a key, also those that this very step has set before."""
+        self.cancels.append(key)
+        self.outputs = [output for output in self.outputs if output.key != key]
+
+    def _close(self, key: str) -> None:
+        """Close the task under a key with its timers, also one that this very step has asked."""
+        self.closes.append(key)
+        self._cancel(task_timer_key(key))
+        self.opens = [task for task in self.opens if task.key != key]
+
+
+class StepUnits:
+    """Makes the units of steps. Each moves its lane at once: the next step builds on it, committed or not."""
+
+    def __init__(self, store: Store, registry: Registry, room: Callable[[str], int]) -> None:
+        self._store = store
+        self._registry = registry
+        # How many outputs for a destination may come into this worker's hands.
+        self._room = room
+
+    def stepped(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
+    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
+        """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
+        before, cause = lane.version, pending.cause
+        state_name = lane.entry.definition.states[type(taken.state)]
+        if before == 0 or anew:
+            lane.context = encode_context(pending.context)
+            lane.abandoned = range(1, before + 1)
+        if before == 0:
+            lane.trims = lane.entry.definition.history == "state"
+        elif lane.trims:
+            _check_trims(lane, taken, anew=anew)
+        written = self._written(lane, pending, taken, state_name)
+        attributes = _attributes(lane, taken.state) if lane.entry.searchable else None
+        ended = written.status != "running"
+        if written.status in ENDED:
+            self._tell_of_end(lane, pending, written)
+        snapshot = self._snapshot(lane, taken, ended=ended)
+        lane.version, lane.state, lane.status, lane.error = taken.version, taken.state, written.status, written.reason
+        lane.result = written.result
+        # What is called late cannot be called back when the end loses its race: so the end must be durable first.
+        lane.phase = Phase.DRAINING if ended else Phase.OPEN
+        unit = Unit(
+            workflow=lane.ref.workflow,
+            instance=lane.ref.id,
+            key=lane.key,
+            expected_version=before,
+            events=tuple(written.rows),
+            status=written.status,
+            state=state_name,
+            error=lane.error,
+            definition_version=lane.entry.definition.version,
+            context=lane.context,
+            renews=anew,
+            outputs=tuple(written.outputs),
+            cancels=tuple(written.cancels),
+            cancel_all="timers" if ended else None,
+            dedupe=pending.mark + pending.id if pending.cause is None else None,
+            direct=pending.position is None,
+            consumes=pending.position,
+            settles=() if pending.settles is None else (pending.settles,),
+            dead_letters=() if pending.dead_letter is None else _unhandled(pending.dead_letter, taken),
+            # A failure that had to wait has a dead letter since then.
+            handles=() if cause is None or taken.no_case or _type(pending.message) is not SendFailed else (cause,),
+            remembers=pending.remembers,
+            discards=pending.discards,
+            accepts=pending.accepts,
+            snapshot=snapshot,
+            tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
+            attributes=attributes,
+            trims=lane.trims,
+        )
+        return unit, written.claims
+
+    def undone(
+        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], ledger: Ledger, *, anew: bool
+    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
+        """Return the unit of a step in which something is to be undone, or the last of it was."""
+        unit, claims = self.stepped(lane, pending, taken, anew=anew)
+        begins = ledger.begun_at > (unit.expected_version or 0)
+        accepts = unit.accepts
+        if ledger.active:
+            lane.status, lane.error = "compensating", ledger.reason
+        elif lane.status not in ENDED:
+            lane.status = "running"
+            accepts = (
+                *accepts,
+                *then_rows(lane.entry.recorder, lane.ref, ledger, pending.context, self._store.now_us()),
+            )
+        lane.phase = Phase.DRAINING if begins or lane.ended else Phase.OPEN
+        cancel_all = "forward" if begins else unit.cancel_all
+        return replace(unit, status=lane.status, error=lane.error, cancel_all=cancel_all, accepts=accepts), claims
+
+    def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> StepRows:
+        """Return the events of a step as rows, with what is to be carried out and cancelled."""
+        recorder, now_us, context = lane.entry.recorder, self._store.now_us(), b""
+        written = StepRows(lane.asked)
+        version = cause = lane.version
+        events: Sequence[Any] = taken.events
+        for event in events:
+            version += 1
+            kind = _type(event)
+            if kind is Received or kind is InitiatedBy:
+                cause = version
+                row = recorder.input_row(kind.__name__, version, now_us, pending, state_name)
+                written.rows.append(recorder.unkept(row) if lane.trims else row)
+                continue
+            output = None
+            if kind is Replied:
+                reply_to = self._reply_to(lane, pending, event)
+                row = recorder.reply_row(event, version, now_us, reply_to, cause)
+                if reply_to is not None:
+                    output = self._reply(lane, row, reply_to)
+            elif kind is Compensated:
+                row = recorder.compensated_row(event, version, now_us, pending.cause, pending.actor)
+                row = replace(row, attempt=pending.attempt, duration_us=pending.duration_us)
+                cause = version
+            else:
+                row = recorder.row(event, version, now_us, cause=cause)
+                if kind in _CARRIED_OUT:
+                    output = self._output(lane, event, row)
+                elif kind is not Began:
+                    written.note(event, version)
+            written.rows.append(row)
+            if output is not None:
+                written.outputs.append(output)
+                if output.claimed:
+                    context = context or self._output_context(pending)
+                    message = None if kind is FannedOut else event.message
+                    written.claims.append((self._claim(lane, output, row, now_us, context), message))
+        return written
+
+    def _snapshot(self, lane: Lane, taken: Step[Any, Any, Any], *, ended: bool) -> Snapshot | None:
+        if lane.trims:
+            return lane.entry.recorder.snapshot(taken.state, taken.version, "")
+        if ended:
+            return None
+        every = lane.entry.workflow.snapshot_every
+        if every is None or taken.version - lane.snapshot_version < every:
+            return None
+        if lane.abandoned:
+            return None  # behind one, nobody would see any more which part of the stream counts
+        lane.snapshot_version = taken.version
+        mark = CHILDREN_MARK if lane.children else ""
+        return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint + mark)
+
+    def _tell_of_end(self, lane: Lane, pending: Pending, written: StepRows) -> None:
+        """Add what tells a parent of the instance's end, and children."""
+        ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
+        if ended is None:
+            return
+        row, output = ended[0], replace(ended[1], claimed=self._room(ended[1].destination) > 0)
+        written.rows[-1] = row
+        written.outputs.append(output)
+        if output.claimed:
+            claim = self._claim(lane, output, row, self._store.now_us(), self._output_context(pending))
+            written.claims.append((claim, written.result))
+
+    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow:
+        room = self._room
+        match event:
+            case Sent():
+                queue = row.type or ""
+                destination = queue if row.type_version == 1 else placed(queue, row.type_version)
+                handler = self._registry.handlers.get(queue)
+                priority = 0 if handler is None else handler.options.priority
+                key = None if cast("Any", event).compensate is None else ARMED
+                return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination) > 0)
+            case Published():
+                destination = placed(f"publish:{row.type}", row.type_version)
+                return OutputRow(row.version, "publish", destination, claimed=room(destination) > 0)
+            case Scheduled(after=after, at=at, key=key):
+                after_us = 0 if after is None else after // MICROSECOND
+                at_us = None if at is None else time_us_of(at)
+                return OutputRow(row.version, "timer", timer(lane.entry.name, row), after_us, at_us, key)
+            case ChildStarted() | FannedOut():
+                lane.children = True
+                destination = command(row)
+                return OutputRow(row.version, "child", destination, claimed=room(destination) > 0)
+            case _:
+                raise TypeError(f"{type(event).__name__} is not carried out")
+
+    def _reply(self, lane: Lane, row: EventRow, reply_to: str) -> OutputRow:
+        """Return the output of a reply, in a queue that workers who know the workflow that asked look at."""
+        scheme, _, rest = reply_to.partition(":")
+        destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
+        return OutputRow(row.version, "reply", destination, claimed=self._room(destination) > 0)
+
+    def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
+        return OutputClaim(
+            OutputKey(lane.key or _UNKEYED, output.version),
+            lane.ref.workflow,
+            lane.ref.id,
+            output.kind,
+            output.destination,
+            0,
+            now_us,
+            output.priority,
+            row.type or "",
+            row.type_version,
+            row.body or b"",
+            row.detail,
+            context,
+        )
+
+    def _reply_to(self, lane: Lane, pending: Pending, event: Replied[Any]) -> str | None:
+        """A reply goes where it says, else to the sender of the input, else to whoever began the instance."""
+        if event.to is not None:
+            return f"message:{event.to}"
+        own = _return_address(pending.context)
+        if own is None and lane.context is not None:
+            own = _return_address(read_context(lane.context))
+        return own
+
+    def _output_context(self, pending: Pending) -> bytes:
+        context = pending.context
+        trace = context.trace if pending.observed is None else pending.observed.trace
+        ref, outside = f"{pending.ref.workflow}/{pending.ref.id}", context.outside
+        return encode_context(Context(context.correlation_id, pending.id, ref, None, trace, outside=outside))
+
+
+def _task_work(lane: Lane, pending: Pending, written: StepRows) -> TaskWork | None:
+    """Return what a step does to its instance's tasks; one that never asked anybody has none to close."""
+    close_all = written.status != "running" and lane.asked
+    closes = tuple(written.closes) if lane.asked else ()
+    opens = tuple(written.opens) if written.status == "running" else ()
+    bars = names_barred(lane.entry, pending) if lane.asked else ()
+    if not (close_all or closes or opens or pending.task_answer or bars):
+        return None
+    lane.asked = True
+    lane.entry.know_answers([name for task in opens for name in task.answers])
+    return TaskWork(pending.task_answer, closes, close_all, opens, bars=bars)
+
+
+def _unhandled(letter: DeadLetter, taken: Step[Any, Any, Any]) -> tuple[DeadLetter, ...]:
+    """A failure that a case has taken is settled by that; but not what another instance could not take."""
+    return (letter,) if taken.no_case or letter.output is None else ()
+
+
+def _return_address(context: Context) -> str | None:
+    return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
+
+
+def _check_trims(lane: Lane, taken: Step[Any, Any, Any], *, anew: bool) -> None:
+    """An instance without history stays so, also when its workflow keeps histories by now: refuse what needs one."""
+    check_unkept(lane.entry.name, taken.events)
+    if anew:
+        raise OperationError(str(lane.ref), "cannot begin anew: its history is not kept", "Begin another instance.")
+
+
+def _attributes(lane: Lane, state: Any) -> tuple[AttributeRow, ...] | None:
+    """Return what an instance can be searched by from now on, or None where that has not changed."""
+    attributes = lane.entry.attributes(state)
+    if attributes == lane.attributes:
+        return None
+    lane.attributes = attributes
+    return attributes
