@@ -30,20 +30,18 @@ LEASE_US = 30_000_000
 @asynccontextmanager
 async def paired() -> AsyncGenerator[Pair]:
     """Give a server with a synchronous standby, and a user who may do nothing but work."""
-    try:
-        primary = Server(settings={"fsync": "off"})
-        pair = Pair(primary)
-        await asyncio.to_thread(primary.start)
-        async with connected(primary.url) as operator:
-            await operator.execute("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann")
-        await pair.pair()
-    except Unavailable as reason:
-        pytest.skip(f"no PostgreSQL: {reason}")
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            pair = Pair(Server(settings={"fsync": "off"}))
+            for server in (pair.primary, pair.standby):
+                stack.push_async_callback(asyncio.to_thread, server.remove)
+            await asyncio.to_thread(pair.primary.start)
+            async with connected(pair.primary.url) as operator:
+                await operator.execute("CREATE ROLE ann LOGIN; GRANT CREATE ON DATABASE postgres TO ann")
+            await pair.pair()
+        except Unavailable as reason:
+            pytest.skip(f"no PostgreSQL: {reason}")
         yield pair
-    finally:
-        for server in (pair.primary, pair.standby):
-            await asyncio.to_thread(server.remove)
 
 
 def anns(pair: Pair) -> str:
@@ -51,6 +49,7 @@ def anns(pair: Pair) -> str:
 
 
 async def promote(pair: Pair) -> None:
+    await pair.caught_up()  # or the workers that a test has registered may be unknown to the server that takes over
     await asyncio.to_thread(pair.primary.stop, kill=True)
     await pair.take_over()
 

@@ -18,6 +18,7 @@ BETWEEN = 15
 IMPATIENT_SECONDS = 0.3
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND datname = $1"
 STREAMING = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum')"
+CAUGHT_UP = "SELECT flush_lsn >= pg_current_wal_flush_lsn() FROM pg_stat_replication"
 
 
 class Pair:
@@ -39,11 +40,21 @@ class Pair:
             await operator.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
             await operator.execute("SELECT pg_reload_conf()")
             await until(lambda: operator.fetchval(STREAMING))
+            # Until the checkpointer too has read the setting, no commit waits; it reads before it begins a checkpoint.
+            await operator.execute("CHECKPOINT")
+
+    async def caught_up(self) -> None:
+        """Return when the standby has all that the primary has, whoever waited for that."""
+        async with connected(self.primary.url) as operator:
+            await until(lambda: operator.fetchval(CAUGHT_UP))
 
     async def take_over(self) -> None:
         """Let the standby be the primary, without one of its own."""
         async with connected(self.standby.url) as operator:
-            await operator.fetchval("SELECT pg_promote()")
+            # Who waits inside a statement keeps the row versions that it may see, and what is yet to be replayed may
+            # remove them: each would wait for the other, until the server ends the statement after 30 s.
+            await operator.fetchval("SELECT pg_promote(wait => false)")
+            await until(lambda: operator.fetchval("SELECT NOT pg_is_in_recovery()"))
             await operator.execute("ALTER SYSTEM RESET synchronous_standby_names")
             await operator.execute("SELECT pg_reload_conf()")
         self.primary, self.standby = self.standby, self.primary
