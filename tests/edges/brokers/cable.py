@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 
+from tests.support.listening import let_nobody_in
+
 GONE = (ConnectionError, asyncio.IncompleteReadError)
 
 
@@ -30,7 +32,7 @@ class Cable:
         try:
             yield self
         finally:
-            listener.close()
+            await let_nobody_in(listener)
             self.cut()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             await asyncio.sleep(0)  # what was aborted is closed in the next turn
@@ -39,10 +41,15 @@ class Cable:
         self._tasks.add(asyncio.ensure_future(self._serve(reader, writer)))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, here = await asyncio.open_connection(*self._place)
-        self._writers |= {writer, here}
-        await asyncio.gather(self._forward(reader, here), self._forward(there, writer))
-        self._writers -= {writer, here}
+        self._writers.add(writer)
+        try:
+            there, here = await asyncio.open_connection(*self._place)
+            self._writers.add(here)
+            await asyncio.gather(self._forward(reader, here), self._forward(there, writer))
+            self._writers.discard(here)
+        finally:
+            writer.transport.abort()
+            self._writers.discard(writer)
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(*GONE):

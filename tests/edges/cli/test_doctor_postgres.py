@@ -1,6 +1,7 @@
 """The doctor finds what is wrong with a real server, and nothing on one that is well."""
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -471,19 +472,14 @@ def test_a_server_that_does_not_answer_ends_the_examination(monkeypatch: pytest.
     monkeypatch.setattr(session, "CONNECT_SECONDS", 0.1)
 
     async def body() -> None:
-        lines: list[asyncio.StreamWriter] = []
-        # It accepts, and says nothing.
-        listener = await asyncio.start_server(lambda _, writer: lines.append(writer), "127.0.0.1", 0)
-        port = listener.sockets[0].getsockname()[1]
-        examination = await PostgresStore(f"postgresql://postgres@127.0.0.1:{port}/shop").examine()
+        # The system lets everybody in, and nobody says a word to them.
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            port = listening.getsockname()[1]
+            examination = await PostgresStore(f"postgresql://postgres@127.0.0.1:{port}/shop").examine()
         assert beginning(told(examination), "problem: postgresql://127.0.0.1").endswith(
             "cannot be reached (TimeoutError)"
         )
         assert not examination.ready
-        listener.close()
-        for line in lines:
-            line.transport.abort()
-        await asyncio.sleep(0)
 
     run(body)
 

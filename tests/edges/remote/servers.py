@@ -19,6 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from msgspec import json
 
+from tests.support.listening import let_nobody_in
+
 Reply: TypeAlias = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -85,7 +87,7 @@ async def serving(
     try:
         yield server
     finally:
-        made.close()
+        await let_nobody_in(made)
         for writer in writers:
             writer.close()
         await asyncio.sleep(0)  # what was closed is gone in the next turn of the loop

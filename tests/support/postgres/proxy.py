@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.support.listening import let_nobody_in
+
 Cut = Literal["before", "after", "silence"]
 GONE = (ConnectionError, asyncio.IncompleteReadError)
 
@@ -96,11 +98,21 @@ class Cable:
         if self.broken:
             writer.transport.abort()
             return
-        client, server = Line(reader, writer), Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
-        self._lines |= {writer, server.writer}
+        self._lines.add(writer)
+        try:
+            with suppress(*GONE):
+                await self._forward(Line(reader, writer))
+        finally:
+            writer.transport.abort()
+            for known in (self._lines, self._deaf):
+                known.discard(writer)
+
+    async def _forward(self, client: Line) -> None:
+        server = Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
+        self._lines.add(server.writer)
         self._servers.add(server.writer)
         back = asyncio.ensure_future(self._back(client, server))
-        with suppress(*GONE):
+        try:
             server.writer.write(await client.startup())
             while True:
                 message = await client.message()
@@ -119,12 +131,12 @@ class Cable:
                         await client.message()  # there will be none: the client waits
                     break
                 server.writer.write(message)
-        self.cuts += 1
-        back.cancel()
-        for line in (client, server):
-            line.writer.transport.abort()
+        finally:
+            self.cuts += 1
+            back.cancel()
+            server.writer.transport.abort()
             for known in (self._lines, self._servers, self._deaf):
-                known.discard(line.writer)
+                known.discard(server.writer)
 
     async def _back(self, client: Line, server: Line) -> None:
         with suppress(*GONE):
@@ -152,18 +164,22 @@ class Pooler:
             writer.transport.abort()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        client = Line(reader, writer)
         self._lines.add(writer)
-        with suppress(*GONE):
-            hello = await client.startup()
-            self._free.put_nowait(await self._take(hello))
-            writer.writelines(self._greeting)
-            while (message := await client.message())[:1] != b"X":
-                server = await self._take(hello)
-                self.transactions += 1
-                await self._transaction(client, server, message)
-                self._free.put_nowait(server)
-        writer.transport.abort()
+        try:
+            with suppress(*GONE):
+                await self._lend(Line(reader, writer))
+        finally:
+            writer.transport.abort()
+
+    async def _lend(self, client: Line) -> None:
+        hello = await client.startup()
+        self._free.put_nowait(await self._take(hello))
+        client.writer.writelines(self._greeting)
+        while (message := await client.message())[:1] != b"X":
+            server = await self._take(hello)
+            self.transactions += 1
+            await self._transaction(client, server, message)
+            self._free.put_nowait(server)
 
     async def _transaction(self, client: Line, server: Line, message: bytes) -> None:
         """Forward both ways until the server says that no transaction is open."""
@@ -207,7 +223,9 @@ async def serving(proxy: Cable | Pooler, url: str) -> AsyncGenerator[str]:
     try:
         yield through(url, listener.sockets[0].getsockname()[1])
     finally:
-        listener.close()
+        await let_nobody_in(listener)
         proxy.cut_all()
+        for task in tasks:
+            task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # what was aborted is closed in the next turn
