@@ -111,6 +111,7 @@ def api(
             served.live.close()
             for stop in served.on_stop:
                 await stop()
+            served.slow.close()
             if start:
                 await app.stop()
 

@@ -63,10 +63,19 @@ class Slow:
     def __init__(self, app: Mainspring, limit_seconds: float = LIMIT_SECONDS) -> None:
         self._app = app
         self._limit_seconds = limit_seconds
+        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._make_threads()
+
+    def _make_threads(self) -> None:
         self._threads = Threads(THREADS, "mainspring-web")
         # Python lets a call be watched by one at a time.
         self._watching = Threads(1, "mainspring-watched")
-        self._kept: OrderedDict[Hashable, _Kept] = OrderedDict()
+
+    def close(self) -> None:
+        """Let the threads end, each when it is free. Whoever serves once more gets others."""
+        self._threads.close()
+        self._watching.close()
+        self._make_threads()
 
     async def read(self, key: Hashable, ask: Ask[T]) -> T:
         """Return the answer to a question about many rows; one that was given a moment ago will do."""

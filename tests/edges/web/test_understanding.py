@@ -17,10 +17,11 @@ from mainspring.analysis.stuck import StuckFound
 from mainspring.analysis.what_if import Report
 from mainspring.port.store import Store
 from mainspring.web import models
+from mainspring.web.api import api
 from mainspring.web.problems import Refusal
 from mainspring.web.slow import READS_AT_ONCE, Slow
 from mainspring.web.workflows import DrawnDiagram
-from tests.edges.web.support import counters
+from tests.edges.web.support import asked, counters
 from tests.edges.web.test_api import Client, count, serve
 from tests.support.waiting import until
 
@@ -298,3 +299,22 @@ def test_a_question_that_fails_is_asked_again(tmp_path: Path) -> None:
             assert await slow.read("one", ask) == 42
 
     asyncio.run(use())
+
+
+def test_the_threads_of_slow_answers_end_with_the_server_and_there_are_others_when_it_serves_once_more(
+    tmp_path: Path,
+) -> None:
+    made = api(counters(tmp_path))
+
+    def own() -> set[threading.Thread]:
+        return {each for each in threading.enumerate() if each.name.startswith("mainspring-web")}
+
+    async def main() -> None:
+        others = own()
+        for path in ("/api/stuck", "/api/workflows/Counter/diagram"):
+            async with made.router.lifespan_context(made), asked(made) as client:
+                assert (await client.get(path)).status_code == 200
+                assert own() > others
+            await until(lambda: own() <= others)
+
+    asyncio.run(main())
