@@ -1,4 +1,4 @@
-"""A child whose start waits because its workflow is paused does not begin for a parent that has ended meanwhile."""
+"""A child whose start waits in a paused workflow never begins when its parent ends; a reset calls nothing back."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from mainspring import (
     StartChild,
     Workflow,
 )
+from mainspring.core.events import Kept
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp
 from tests.support.running import run
@@ -25,6 +26,12 @@ from tests.support.waiting import until
 class Begin:
     id: str
     parts: int = 0
+    ask: bool = False
+
+
+@dataclass(frozen=True)
+class Ask:
+    id: str
 
 
 @dataclass(frozen=True)
@@ -42,21 +49,24 @@ class All:
 class State: ...
 
 
-class Parent(Workflow[Begin | ChildCompleted | ChildFailed | All, State, Help]):
+Input = Begin | Ask | ChildCompleted | ChildFailed | All
+
+
+class Parent(Workflow[Input, State, Help]):
     begins = Begin
     initial_state = State()
 
-    def route(self, message: Begin | ChildCompleted | ChildFailed | All) -> str | None:
-        return message.id if isinstance(message, Begin) else None
+    def route(self, message: Input) -> str | None:
+        return message.id if isinstance(message, Begin | Ask) else None
 
-    def evolve(self, state: State, event: Event[Begin | ChildCompleted | ChildFailed | All, Help]) -> State | None:
+    def evolve(self, state: State, event: Event[Input, Help]) -> State | None:
         return None
 
-    def decide(
-        self, message: Begin | ChildCompleted | ChildFailed | All, state: State
-    ) -> Decisions[Begin | ChildCompleted | ChildFailed | All, Help] | None:
+    def decide(self, message: Input, state: State) -> Decisions[Input, Help] | None:
         match message:
-            case Begin(id, 0):
+            case Begin(ask=True):
+                return []
+            case Begin(id, 0) | Ask(id):
                 return [StartChild(Help(f"{id}-0"))]
             case Begin(id, parts):
                 return [FanOut([Help(f"{id}-{part}") for part in range(parts)], into=All)]
@@ -82,6 +92,10 @@ async def _waiting(app: Mainspring, count: int) -> bool:
     return sum([one.count for one in await app.engine.store.waiting(2**62) if one.workflow == "Helper"]) == count
 
 
+async def _has_row(app: Mainspring, id: str) -> bool:
+    return bool((await app.engine.store.load([Ref("Helper", id)], 0))[0])
+
+
 @pytest.mark.parametrize("parts", [0, 3])
 def test_the_children_of_a_parent_that_was_cancelled_never_begin(make_app: MakeApp, parts: int) -> None:
     async def main() -> None:
@@ -97,11 +111,56 @@ def test_the_children_of_a_parent_that_was_cancelled_never_begin(make_app: MakeA
             await app.pauses.resume(Helper)
             await app.send(Help("other"))
 
-            async def other() -> bool:
-                return bool((await app.engine.store.load([Ref("Helper", "other")], 0))[0])
-
-            await until(other)
+            await until(lambda: _has_row(app, "other"))
             assert [row.id for row in await app.instances(workflow="Helper")] == ["other"]
             assert await app.dead_letters() == []
+
+    run(main)
+
+
+async def _reset_while_paused(app: Mainspring) -> None:
+    """Let a parent start a child that waits, and go back to before it did so."""
+    await app.send(Begin("p", ask=True))
+    await app.pauses.pause(Helper)
+    await app.send(Ask("p"))
+    await until(lambda: _waiting(app, 1))
+    await app.instance(Parent, "p").reset(2)
+
+
+def test_a_parent_that_is_reset_does_not_call_back_a_child_that_waits_to_begin(make_app: MakeApp) -> None:
+    """As it does not where nothing is paused: what the child comes to is kept, and not decided on."""
+
+    async def main() -> None:
+        app = make_app()
+        app.add(Parent())
+        app.add(Helper())
+        async with app:
+            await _reset_while_paused(app)
+            await app.pauses.resume(Helper)
+            parent = app.instance(Parent, "p")
+
+            async def kept() -> bool:
+                return any(isinstance(entry.event, Kept) for entry in await parent.stream())
+
+            await until(kept)
+            assert (await app.instance(Helper, "p-0").row()).status == "completed"
+            assert (await parent.row()).status == "running"
+
+    run(main)
+
+
+def test_a_child_that_waits_to_begin_ends_with_its_parent_though_that_was_reset(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Parent())
+        app.add(Helper())
+        async with app:
+            await _reset_while_paused(app)
+            await app.instance(Parent, "p").cancel("enough")
+            await until(lambda: _waiting(app, 0))
+            await app.pauses.resume(Helper)
+            await app.send(Help("other"))
+            await until(lambda: _has_row(app, "other"))
+            assert not await _has_row(app, "p-0")
 
     run(main)

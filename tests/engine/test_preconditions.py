@@ -140,6 +140,42 @@ def test_another_process_that_has_begun_it_is_seen(make_app: MakeApp) -> None:
     run(main)
 
 
+def test_a_pause_changes_nothing_in_what_is_asked_of_an_instance(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with drafts(make_app()) as app:
+            await app.send(Open("d-1"))
+            seen = await position(app, "d-1")
+            await app.pauses.pause(Drafts)
+            for message in (Edit("nobody"), Open("nobody"), Import("nobody")):
+                with pytest.raises(NoSuchInstanceError):
+                    await app.send(message, must_exist=True)
+            assert (await app.send(Open("d-2"))).status == "accepted"
+            for draft in ("d-1", "d-2"):
+                assert (await app.send(Edit(draft, "a"), must_exist=True)).status == "accepted"
+            with pytest.raises(PositionConflictError, match="inputs wait"):
+                await app.send(Edit("d-1", "b"), expected_position=seen)
+            await app.pauses.resume(Drafts)
+            for draft in ("d-1", "d-2"):
+                await until(lambda draft=draft: nothing_waits(app, draft))
+                assert await app.instance(Drafts, draft).state() == Text("a")
+            assert await app.dead_letters() == []
+
+    run(main)
+
+
+def test_an_instance_is_there_for_what_waits_though_that_may_begin_none(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with drafts(make_app()) as app:
+            await app.pauses.pause(Drafts)
+            assert (await app.send(Edit("nobody"))).status == "accepted"
+            assert (await app.send(Edit("nobody"), must_exist=True)).status == "accepted"
+            await app.pauses.resume(Drafts)
+            await until(lambda: nothing_waits(app, "nobody"))
+            assert [letter.type for letter in await app.dead_letters()] == ["Edit", "Edit"]
+
+    run(main)
+
+
 def test_in_a_batch_the_first_that_nobody_has_is_told_and_the_others_are_taken(make_app: MakeApp) -> None:
     async def main() -> None:
         async with drafts(make_app()) as app:
