@@ -3,7 +3,7 @@
 The store is asked for all of these; what is found first is the cause:
 
     suspended      an input or a handler failed, or somebody stopped it
-    dead letter    a message of it could not be carried out, and nobody has dealt with that
+    dead letter    a message that it sent could not be carried out, and nobody has dealt with that
     paused         somebody has paused its workflow, or the handler of a command
     lost           a command or an input of it was lost with one worker after the other, and may be why they ended
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
@@ -14,6 +14,7 @@ The store is asked for all of these; what is found first is the cause:
     child          a child or a fan-out has not ended
     task           a person was asked
     timer          a timer is to fire
+    dead letter    a message that came to it could not be taken
     nothing        nothing is under way: only a message from outside can wake it
     damaged        what it waits for cannot be read
 """
@@ -130,7 +131,7 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
     told: _Told = []
     if row.status == "suspended":
         told.append(("suspended", f"suspended: {row.error or 'no reason was given'}"))
-    told += _each("dead letter", (_letter(letter) for letter in letters))
+    told += _each("dead letter", (_letter(letter) for letter in letters if letter.output is not None))
     outputs = await store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
     timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
@@ -150,6 +151,7 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
     told += _each("child", (_child(child, now_us) for child in awaited.children))
     told += _each("task", (_task(task, now_us) for task in awaited.tasks))
     told += _each("timer", (_timer(claim, now_us) for claim in timers))
+    told += _each("dead letter", (_letter(letter) for letter in letters if letter.output is None))
     if not told:
         told.append(("nothing", "nothing is under way: only a message from outside can wake it"))
     return Reason(told[0][0], tuple(text for _, text in told[:CAUSES_TOLD]))

@@ -10,7 +10,6 @@ from msgspec import Struct
 
 from mainspring.analysis.awaited import Awaited, awaited_of
 from mainspring.analysis.held import held_among
-from mainspring.analysis.reasons import letters_of
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
 from mainspring.app.documents import (
@@ -35,7 +34,7 @@ from mainspring.cli.output import (
 )
 from mainspring.core.story import COLUMNS, Row, tell
 from mainspring.engine.inputs.streams import whole_stream
-from mainspring.engine.operations.retried_letter import while_suspended
+from mainspring.engine.operations.retried_letter import letters_behind, while_suspended
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import CodecError
@@ -115,7 +114,8 @@ def show(identity: str, at: int | None, last: int | None, as_json: bool, address
             why = [row async for row in while_suspended(store, ref, loaded.row.version)]
             if not loaded.row.version:
                 click.echo(f"\nIt has stood still since {clock(loaded.row.updated_us)} (UTC).", nl=False)
-            _write_advice(loaded.row, waiting, (await letters_of(store, {ref})).get(ref, []), why)
+            failed = {row.cause for row in why if row.cause is not None}
+            _write_advice(loaded.row, waiting, [one async for one in letters_behind(store, ref, failed)], why)
 
     with_app(address, use)
 

@@ -158,6 +158,28 @@ def test_an_input_that_waits_behind_a_command_that_failed_is_not_called_the_one_
         assert shown[-1] == "`mainspring resume Job/j-1` lets it go on."
 
 
+def test_a_dead_letter_that_an_instance_went_on_without_is_not_called_what_failed(run: Run, folder: Path) -> None:
+    tried = ("--app", "tried:app")
+
+    async def refuse(command: Work) -> Done:
+        raise DoNotRetryError("refused")
+
+    async def use() -> None:
+        async with job(Mainspring(f"sqlite:///{folder / 'tried.db'}"), refuse) as app:
+            await app.send(Start("j-1"))
+            await until(lambda: has_status(app, "j-1", "suspended"))
+
+    asyncio.run(use())
+    (folder / "tried.py").write_text(TRIED)
+    assert "What failed is a dead letter: 1 (Work)." in run("show", "j-1", *tried).out
+    assert run("resume", "j-1", *tried).code == 0
+    assert run("suspend", "j-1", "--reason", "we look", *tried).code == 0
+
+    shown = run("show", "j-1", *tried).out.splitlines()
+
+    assert shown[-2:] == ["suspended by ann: we look", "`mainspring resume Job/j-1` lets it go on."]
+
+
 def test_state_prints_the_value_and_its_json(run: Run) -> None:
     assert run("state", "o-1").out == "AwaitingPayment(amount=5)\n"
     assert run("state", "o-1", "--at", "1").out == "New()\n"

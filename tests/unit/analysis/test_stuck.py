@@ -249,15 +249,30 @@ def test_a_command_without_a_result_is_told(tmp_path: Path) -> None:
     reason(tmp_path, make, "handler", "Charge was due 1 min 30 s ago, and has no result yet")
 
 
+def _letter(output: OutputKey | None = None) -> DeadLetter:
+    what = (ORDERS, "o", "m-9", "command", "Charge", 1, b"{}", 0, CONTEXT)
+    return DeadLetter(*what, reason="gave up", error="no", attempts=20, output=output)
+
+
 def test_a_dead_letter_is_told(tmp_path: Path) -> None:
     async def make(bed: Bed) -> None:
         await bed.write(bed.waits("o", 60))
-        letter = DeadLetter(
-            *(ORDERS, "o", "m-9", "command", "Charge", 1, b"{}", 0, CONTEXT), reason="gave up", error="no", attempts=20
-        )
-        await bed.write(Unit(ORDERS, "o", dead_letters=(letter,)))
+        await bed.write(Unit(ORDERS, "o", dead_letters=(_letter(),)))
 
     reason(tmp_path, make, "dead letter", "Charge is dead letter 1 after 20 attempts: no")
+
+
+@pytest.mark.parametrize("sent", [True, False])
+def test_what_came_to_an_instance_in_vain_is_told_behind_what_it_waits_for(tmp_path: Path, sent: bool) -> None:
+    """What it has sent in vain is told before: it may wait for just that."""
+    texts = ["Charge is dead letter 1 after 20 attempts: no", "Charge was due just now, and has no result yet"]
+
+    async def make(bed: Bed) -> None:
+        (key,) = await bed.write(bed.waits("o", 60, SENT, outputs=(OutputRow(3, "send", "Charge"),)))
+        await bed.write(Unit(ORDERS, "o", dead_letters=(_letter(OutputKey(key, 2) if sent else None),)))
+
+    cause, told = ("dead letter", texts) if sent else ("handler", texts[::-1])
+    reason(tmp_path, make, cause, "; ".join(told))
 
 
 def test_inputs_that_nobody_takes_are_told(tmp_path: Path) -> None:

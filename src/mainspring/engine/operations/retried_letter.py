@@ -125,7 +125,10 @@ async def waits_for_it_alone(store: Store, letter: DeadLetter, row: InstanceRow)
             return False
         failed.append(each.cause)
     # A single one is that of the letter which is gone: had it failed again, it would be suspended once more.
-    return output in failed and (len(failed) == 1 or not await _has_letters(store, ref, set(failed)))
+    if output in failed and len(failed) > 1:
+        async for _ in letters_behind(store, ref, set(failed)):
+            return False
+    return output in failed
 
 
 async def while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator[EventRow]:
@@ -140,16 +143,15 @@ async def while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator
         version = after
 
 
-async def _has_letters(store: Store, ref: Ref, failed: set[int]) -> bool:
-    """Tell whether there are dead letters of these outputs, as far as they are among the first of all."""
+async def letters_behind(store: Store, ref: Ref, failed: set[int]) -> AsyncIterator[DeadLetter]:
+    """Yield the dead letters of outputs that failed, as far as they are among the first of all."""
     after = looked_at = 0
-    while looked_at < LETTERS_LOOKED_AT and (page := await store.dead_letters(EVENTS_AT_ONCE, after)):
+    while failed and looked_at < LETTERS_LOOKED_AT and (page := await store.dead_letters(EVENTS_AT_ONCE, after)):
         for letter in page:
             its, output = suspended_by(letter)
             if its == ref and output in failed:
-                return True
+                yield letter
         after, looked_at = page[-1].id, looked_at + len(page)
-    return False
 
 
 def _why_not(row: InstanceRow, since: Since, ref: Ref, *, waits: bool) -> str | None:
