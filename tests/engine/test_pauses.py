@@ -14,7 +14,7 @@ from mainspring.analysis.held import held_among, not_going_on
 from mainspring.analysis.reasons import reasons_of
 from mainspring.engine.committing.lone_trials import LOOKS
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, pauses_of
-from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError
+from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError
 from mainspring.port.records import Ref
 from mainspring.port.suspects import SUSPECT
 from mainspring.testing.clock import VirtualClock
@@ -289,9 +289,9 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(make_app: MakeApp)
     async def main() -> None:
         async with job(make_app(), done) as app:
             for act in (app.pauses.pause, app.pauses.resume):
-                with pytest.raises(OperationError, match=r"This app has handler:Work, workflow:Job\."):
+                with pytest.raises(NoSuchNameError, match=r"This app has handler:Work, workflow:Job\."):
                     await act("Charge")
-            with pytest.raises(OperationError, match="can be paused"):
+            with pytest.raises(NoSuchNameError, match="can be paused"):
                 await app.pauses.pause("mainspring.FanOut")
 
     run(main)

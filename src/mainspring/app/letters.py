@@ -19,7 +19,7 @@ from mainspring.engine.inputs.stored_input import from_dead_letter
 from mainspring.engine.operations.operations import CONFLICTS
 from mainspring.engine.operations.retried_letter import Since, refuse
 from mainspring.engine.outputs.destinations import command
-from mainspring.errors import NoSuchInstanceError, OperationError, told
+from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, told
 from mainspring.errors import shown as quoted
 from mainspring.port.ids import shown
 from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
@@ -93,7 +93,7 @@ async def discard(engine: Engine, id: int) -> None:
 async def _letter(engine: Engine, id: int) -> DeadLetter:
     found = await engine.store.dead_letters(1, 0, [id]) if type(id) is int and 0 <= id <= LARGEST else []
     if not found:
-        raise OperationError(f"Dead letter {quoted(id, 40)}", "does not exist", "List them to see which there are.")
+        raise NoSuchNameError(f"Dead letter {quoted(id, 40)}", "does not exist", "List them to see which there are.")
     return found[0]
 
 

@@ -17,7 +17,7 @@ from mainspring.engine.inputs.pending import moment
 from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pausable, Pause, PauseWork, ResumeWork
 from mainspring.engine.registry import is_internal
-from mainspring.errors import OperationError
+from mainspring.errors import NoSuchNameError, OperationError
 from mainspring.port.store import Store
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Pauses:
         if found:
             raise OperationError(named, "is a handler and a workflow", f"Say handler:{named} or workflow:{named}.")
         known = ", ".join(f"{kind}:{name}" for kind, name in pausable) or "none"
-        raise OperationError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
+        raise NoSuchNameError(named, "is no handler or workflow that can be paused", f"This app has {known}.")
 
     async def _tell(self, order: PauseWork | ResumeWork, actor: str | None) -> bool:
         told = await self._app.engine.orders.give(order, checked_actor(actor))

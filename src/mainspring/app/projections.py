@@ -13,7 +13,7 @@ from mainspring.core.feed import FeedEntry
 from mainspring.core.workflow import Workflow
 from mainspring.engine.projections.projection import KEY_CHARACTERS, TRANSACTION, Projection, ProjectionOptions, Reset
 from mainspring.engine.registry import Registry
-from mainspring.errors import OperationError, WaitTimeoutError, WiringError
+from mainspring.errors import NoSuchNameError, OperationError, WaitTimeoutError
 from mainspring.port.projections import Advance, Checkpoint
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class ProjectionHandle:
         found = await self._app.engine.store.checkpoints(self.name)
         declared = self.name in self._app.registry.projections
         if not found and not declared:
-            raise OperationError(f"The projection {self.name}", "does not exist", "List them to see which there are.")
+            raise NoSuchNameError(f"The projection {self.name}", "does not exist", "List them to see which there are.")
         live = next((c for c in found if c.status == "live"), None)
         building = next((c for c in reversed(found) if c.status == "building"), None)
         return ProjectionStatus(self.name, declared, await self._lag(live), await self._lag(building))
@@ -218,7 +218,7 @@ class ProjectionHandle:
     def _declared(self) -> Projection:
         projection = self._app.registry.projections.get(self.name)
         if projection is None:
-            raise WiringError(f"This app has no projection {self.name!r}", "Declare it with @app.projection.")
+            raise NoSuchNameError(f"The projection {self.name}", "is not declared here", "Use @app.projection.")
         return projection
 
     def _kept(self) -> Projection:

@@ -28,7 +28,7 @@ from mainspring.engine.schedules.recurring import (
     Undeclared,
     recurring,
 )
-from mainspring.errors import NoSuchInstanceError, OperationError, WiringError
+from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, WiringError
 from mainspring.port.records import Ref
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Schedules:
     def _instance(self, name: str) -> Instance[Any, Any, Any]:
         if name not in self._declared:
             known = ", ".join(self._declared) or "none"
-            raise OperationError(f"Schedule {name}", "is not declared", f"This app declares {known}.")
+            raise NoSuchNameError(f"Schedule {name}", "is not declared", f"This app declares {known}.")
         return Instance(self._app, Ref(f"{RECURRING}{name}", name))
 
     async def _send(self, name: str, order: Any, actor: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from mainspring.errors import MainspringError, NoSuchInstanceError, NoSuchTaskError, visible
+from mainspring.errors import MainspringError, NoSuchInstanceError, NoSuchNameError, NoSuchTaskError, visible
 
 DEBUG: Final = "MAINSPRING_DEBUG"
 REFUSED: Final = 1
@@ -21,7 +21,7 @@ EXIT_CODES: Final = {
     0: "done, and nothing is wrong",
     REFUSED: "refused, or something is wrong",
     USAGE: "the command was not understood, or the app cannot be loaded",
-    NOT_FOUND: "there is no such instance, task, dead letter, source or reply",
+    NOT_FOUND: "there is no such instance, task, dead letter, handler, workflow, schedule, read model, source or reply",
 }
 
 
@@ -86,7 +86,7 @@ def told(error: MainspringError) -> click.ClickException:
     >>> told(NoSuchInstanceError("Counter/c-9")).exit_code
     3
     """
-    line, missing = str(error), isinstance(error, NoSuchInstanceError | NoSuchTaskError)
+    line, missing = str(error), isinstance(error, NoSuchInstanceError | NoSuchNameError | NoSuchTaskError)
     return NotFoundError(line) if missing else RefusedError(line)
 
 

@@ -26,6 +26,7 @@ MainspringError
 ├── PositionConflictError       an instance is not where the sender of a message has seen it
 ├── WaitTimeoutError            what was awaited did not come in time
 ├── OperationError              an operation that makes no sense in the instance's status
+│   └── NoSuchNameError         there is nothing by this name to operate on
 ├── NoSuchTaskError             there is no task with this id
 ├── TaskRefusedError            a person may not do this to a task, or not any more
 ├── NotFromOutsideError         a message from outside that its workflow takes from inside only
@@ -109,6 +110,7 @@ from mainspring.errors.running import (
     LendingError,
     NoReplyError,
     NoSuchInstanceError,
+    NoSuchNameError,
     NoSuchTaskError,
     NotFromOutsideError,
     OperationError,
@@ -172,6 +174,7 @@ __all__ = [
     "NewerTypeError",
     "NoReplyError",
     "NoSuchInstanceError",
+    "NoSuchNameError",
     "NoSuchTaskError",
     "NotFromOutsideError",
     "OperationError",

@@ -200,6 +200,14 @@ class OperationError(MainspringError):
         super().__init__(f"{instance} {problem}. {fix}")
 
 
+class NoSuchNameError(OperationError):
+    """There is nothing by this name: no handler or workflow to pause, no schedule, projection or dead letter.
+
+    >>> str(NoSuchNameError("Schedule nightly", "is not declared", "This app declares none."))
+    'Schedule nightly is not declared. This app declares none.'
+    """
+
+
 class SimulationError(MainspringError):
     """A simulation cannot go on as it was asked to.
 

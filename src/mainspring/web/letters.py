@@ -12,7 +12,7 @@ from mainspring.analysis.redaction import MARKER
 from mainspring.app.documents import letter_document
 from mainspring.app.given import checked_place
 from mainspring.app.undelivered import undelivered_in
-from mainspring.errors import OperationError
+from mainspring.errors import NoSuchNameError
 from mainspring.port.records import EDGE, DeadLetter
 from mainspring.web import models
 from mainspring.web.letter_kinds import kind_of
@@ -57,7 +57,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters/{id}",
         response_model=None,
         dependencies=read,
-        responses={200: {"model": models.LetterDocument}, **responses(401, 403, 409, 503)},
+        responses={200: {"model": models.LetterDocument}, **responses(401, 403, 404, 503)},
     )
     async def letter(id: LetterId) -> Response:
         """Return one dead letter."""
@@ -67,7 +67,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters/{id}/retry",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.Settled}, **responses(401, 403, 409, 422, 503)},
+        responses={200: {"model": models.Settled}, **responses(401, 403, 404, 409, 422, 503)},
         openapi_extra=CORRECTION,
     )
     async def retry(request: Request, id: LetterId, actor: Actor, force: Force = False) -> Response:
@@ -85,7 +85,7 @@ def routes(served: Served) -> APIRouter:
         "/dead-letters/{id}",
         response_model=None,
         dependencies=act,
-        responses={200: {"model": models.Settled}, **responses(401, 403, 409, 503)},
+        responses={200: {"model": models.Settled}, **responses(401, 403, 404, 409, 503)},
     )
     async def discard(id: LetterId) -> Response:
         """Remove a dead letter for good."""
@@ -124,5 +124,5 @@ def _stored(letter: DeadLetter) -> bytes:
 async def _letter(served: Served, id: int) -> DeadLetter:
     found = await served.store.dead_letters(1, 0, [id])
     if not found:
-        raise OperationError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
+        raise NoSuchNameError(f"Dead letter {id}", "does not exist", "List them to see which there are.")
     return found[0]

@@ -34,7 +34,7 @@ def routes(served: Served) -> APIRouter:
     pauses, act = served.app.pauses, [served.needs("act")]
     told: dict[int | str, dict[str, Any]] = {
         200: {"model": models.PausesDocument},
-        **responses(401, 403, 409, 422, 503),
+        **responses(401, 403, 404, 409, 422, 503),
     }
 
     @router.get(

@@ -25,6 +25,7 @@ STATUSES: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (errors.TaskRefusedError, 409, "refused"),
     (errors.DuplicateIdError, 409, "id used before"),
     (errors.PositionConflictError, 412, "not as expected"),
+    (errors.NoSuchNameError, 404, "no such name"),
     (errors.OperationError, 409, "not possible now"),
     (errors.InstanceFailedError, 409, "failed"),
     (errors.InstanceSuspendedError, 409, "suspended"),
@@ -135,7 +136,7 @@ def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
     """Return what OpenAPI is told about problems with these statuses.
 
     >>> responses(404)[404]["description"]
-    'no such instance; no such task; no such message type'
+    'no such instance; no such task; no such message type; no such name'
     """
     described = {
         400: "not understood",

@@ -115,7 +115,7 @@ def health(served: Served) -> APIRouter:
 
 def _schedule_operations(router: APIRouter, served: Served) -> None:
     schedules, act = served.app.schedules, [served.needs("act")]
-    told = {200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 409, 422, 503)}
+    told = {200: {"model": list[models.ScheduleDocument]}, **responses(401, 403, 404, 409, 422, 503)}
 
     @router.post("/schedules/{name}/pause", response_model=None, dependencies=act, responses=told)
     async def pause(name: ScheduleName, actor: Actor) -> Response:
@@ -139,7 +139,7 @@ def _schedule_operations(router: APIRouter, served: Served) -> None:
         "/schedules/{name}/next",
         response_model=None,
         dependencies=[served.needs("read")],
-        responses={200: {"model": models.NextTimes}, **responses(401, 403, 409, 422, 503)},
+        responses={200: {"model": models.NextTimes}, **responses(401, 403, 404, 409, 422, 503)},
     )
     async def next_times(
         name: ScheduleName, n: Annotated[int, Query(ge=1, le=MOST_NEXT, description="So many.")] = NEXT

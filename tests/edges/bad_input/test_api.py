@@ -13,6 +13,7 @@ from mainspring.errors import (
     EncodeError,
     InvalidIdError,
     MainspringError,
+    NoSuchNameError,
     NoSuchTaskError,
     OperationError,
     SettingError,
@@ -177,7 +178,7 @@ def test_a_limit_that_makes_no_sense_is_refused(office: Office, pager: str, case
 @pytest.mark.parametrize("call", ["retry", "discard"])
 def test_a_dead_letter_that_is_none_does_not_exist(office: Office, call: str, id: Any) -> None:
     act = office.app.retry_dead_letter if call == "retry" else office.app.discard_dead_letter
-    refused(office, Case("forged", id, OperationError, "does not exist"), lambda: act(id))
+    refused(office, Case("forged", id, NoSuchNameError, "does not exist"), lambda: act(id))
 
 
 @at_the_door
@@ -262,8 +263,8 @@ MISSPELT: Final[dict[str, tuple[Callable[[Any], Any], type[MainspringError], str
     "a version to migrate to": (lambda app: app.instance(Desk, "neighbour").migrate(99), OperationError, "99"),
     "how many to pick": (lambda app: app.tasks.pick("boss", 10**9, actor="ann"), OperationError, "Use 1 to 1,000"),
     "a reason of 10 MB": (lambda app: app.instance(Desk, "neighbour").cancel("x" * 10**7), SettingError, "at most"),
-    "a schedule": (lambda app: app.schedules.next("nightly"), OperationError, "is not declared"),
-    "a projection": (lambda app: app.projections("nope").list(), WiringError, "Declare it"),
+    "a schedule": (lambda app: app.schedules.next("nightly"), NoSuchNameError, "is not declared"),
+    "a projection": (lambda app: app.projections("nope").list(), NoSuchNameError, "is not declared here"),
     "an age": (lambda app: app.purge(older_than=timedelta(-1)), SettingError, "older_than"),
     "a position before all": (lambda app: app.send(Note("a"), expected_position=-1), SettingError, "expected_position"),
     "a position of 5,000 digits": (

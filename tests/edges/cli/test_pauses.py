@@ -63,7 +63,7 @@ def test_orders_that_cannot_be_read_are_told_and_keep_nobody_from_anything(
 def test_an_unknown_name_is_told_with_those_that_there_are(run: Run) -> None:
     unknown = run("pauses", "pause", "Charge")
 
-    assert unknown.code == 1
+    assert unknown.code == 3
     assert "This app has handler:ChargeCard, handler:HangUp, workflow:Orders, workflow:Tickets." in unknown.err
 
 

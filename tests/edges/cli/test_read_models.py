@@ -109,7 +109,10 @@ def test_what_stopped_a_read_model_is_shown_by_the_doctor_too(run: Run, readers:
 
 def test_a_read_model_that_is_not_there_is_told(run: Run, readers: Any) -> None:
     assert "no worker ran it yet" in run("projections", "list").text
-    assert "does not exist" in run("projections", "show", "nothing").err
+    shown, rebuilt = run("projections", "show", "nothing"), run("projections", "rebuild", "nothing")
+    assert (shown.code, rebuilt.code) == (3, 3)
+    assert "does not exist" in shown.err
+    assert "is not declared here" in rebuilt.err
 
 
 def test_instances_are_found_by_attribute_error_and_time(run: Run, readers: Any) -> None:

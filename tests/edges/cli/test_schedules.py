@@ -71,7 +71,7 @@ def test_schedules_are_listed_and_operated(books: Run) -> None:
 def test_a_schedule_that_is_not_declared_is_named(books: Run) -> None:
     ran = books("schedules", "next", "weekly")
 
-    assert ran.code == 1
+    assert ran.code == 3
     assert "This app declares nightly" in ran.err
 
 

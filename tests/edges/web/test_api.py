@@ -174,7 +174,7 @@ def test_a_dead_letter_is_seen_corrected_and_removed(tmp_path: Path) -> None:
         wrong = await client.post(f"/api/dead-letters/{first}/retry", json={"counter": 7})
         assert wrong.status_code == 422
         assert (await client.delete(f"/api/dead-letters/{second}")).json() == {"id": second, "left": False}
-        assert (await client.get(f"/api/dead-letters/{second}")).status_code == 409
+        assert (await client.get(f"/api/dead-letters/{second}")).status_code == 404
         assert len((await client.get("/api/dead-letters")).json()["items"]) == 1
 
     serve(tmp_path, use)
@@ -230,12 +230,15 @@ BAD = [
     ("POST", "/api/operations/explode/Counter/c-0", b"", 422),
     ("POST", "/api/operations/reset/Counter/c-0", b"", 422),
     ("POST", "/api/operations/resume/Counter/c-0", b"", 409),
-    ("POST", "/api/schedules/none/pause", b"", 409),
-    ("POST", "/api/pauses/none", b"", 409),
+    ("POST", "/api/schedules/none/pause", b"", 404),
+    ("POST", "/api/pauses/none", b"", 404),
     ("POST", "/api/pauses/Counter", b'{"reason": 7}', 422),
-    ("DELETE", "/api/pauses/none", b"", 409),
+    ("DELETE", "/api/pauses/none", b"", 404),
     ("GET", f"/api/dead-letters/{10**30}", b"", 422),
-    ("DELETE", "/api/dead-letters/17", b"", 409),
+    ("DELETE", "/api/dead-letters/17", b"", 404),
+    ("GET", "/api/dead-letters/17", b"", 404),
+    ("POST", "/api/dead-letters/17/retry", b"", 404),
+    ("GET", "/api/schedules/none/next", b"", 404),
     ("GET", "/api/nothing", b"", 404),
     ("PUT", "/api/stats", b"", 405),
 ]

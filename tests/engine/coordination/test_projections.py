@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mainspring import FeedEntry, Mainspring, Received
-from mainspring.errors import OperationError, StoreUnreachableError, WaitTimeoutError, WiringError
+from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError, WiringError
 from mainspring.port.projections import Advance
 from mainspring.sealing import Compressed
 from tests.engine.coordination.family import Adder, BookLeg, Half, Number, PlanTrip, Sum, travel
@@ -335,9 +335,9 @@ def test_wiring_names_what_is_missing() -> None:
         with pytest.raises(WiringError, match="no database in memory"):
             await own.start()
         async with shop(Mainspring("memory://")) as shown:
-            with pytest.raises(WiringError, match="no projection 'nothing'"):
+            with pytest.raises(NoSuchNameError, match="nothing is not declared here"):
                 await shown.projections("nothing").get("a")
-            with pytest.raises(OperationError, match="does not exist"):
+            with pytest.raises(NoSuchNameError, match="does not exist"):
                 await shown.projections("nothing").status()
 
     run(main)
