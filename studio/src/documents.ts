@@ -370,6 +370,7 @@ export interface LogLine {
   state: string | null;
   actor: string | null;
   kind: string | null;
+  command: string | null;
   attempt: number | null;
   seconds: number | null;
   answered_after_seconds: number | null;

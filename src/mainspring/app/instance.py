@@ -20,6 +20,7 @@ from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.outputs.awaited_ends import End
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.errors import (
+    ERASED_TYPE,
     DamagedRecordError,
     InstanceFailedError,
     InstancePurgedError,
@@ -284,6 +285,9 @@ class Receipt(Instance[Any, Any, Out]):
 
 async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None = None) -> list[Execution]:
     """Return the lines of the attempts that failed, at what was sent behind one position and up to another."""
+    found = await store.attempts(ref, ATTEMPTS_OF_INSTANCE)
+    made = [one for one in found if after < one.version and (to is None or one.version <= to)]
+    sent = await rows_at(store, ref, {one.version for one in made})
     return [
         Execution(
             one.version,
@@ -293,9 +297,9 @@ async def log_of_attempts(store: Store, ref: Ref, after: int = 0, to: int | None
             actor=one.worker,
             attempt=one.number,
             duration=None if one.duration_us is None else timedelta(microseconds=one.duration_us),
+            command=(sent[one.version].type or "").removeprefix(ERASED_TYPE) if one.version in sent else None,
         )
-        for one in await store.attempts(ref, ATTEMPTS_OF_INSTANCE)
-        if after < one.version and (to is None or one.version <= to)
+        for one in made
     ]
 
 

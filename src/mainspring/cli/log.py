@@ -26,7 +26,8 @@ def log(identity: str, as_json: bool, address: str) -> None:
     """Show what happened to an instance, who did it, and how long it took.
 
     Started, Stepped, Faulted, Suspended, Resumed, Completed and so on, with the handler's attempt and duration for a
-    result. Attempts that failed are Attempted, at the position of what was sent, with their worker, duration and error.
+    result. Attempts that failed are Attempted, at the position of the command, with its type, the worker, the duration
+    and the error.
 
     `took` is the duration of the handler's attempt; `answered after` the time since the command, timer, task, child or
     fan-out was recorded that a line answers; `waited` how long a timer was due when it was taken.
@@ -47,7 +48,7 @@ def _cells(line: Execution) -> tuple[str, ...]:
         str(line.version),
         "" if line.time is None else f"{line.time:%Y-%m-%d %H:%M:%S}.{line.time.microsecond // 1_000:03}",
         line.what,
-        visible(line.about),
+        visible(line.about if line.command is None else f"{line.command}: {line.about}"),
         line.state or "",
         visible(line.actor or ""),
         "" if line.attempt is None else str(line.attempt),
@@ -64,6 +65,7 @@ def _document(line: Execution) -> dict[str, Any]:
         "state": line.state,
         "actor": line.actor,
         "kind": line.kind,
+        "command": line.command,
         "attempt": line.attempt,
         "duration_seconds": _seconds(line.duration),
         "answered_after_seconds": _seconds(line.answered_after),

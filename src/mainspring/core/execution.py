@@ -58,7 +58,7 @@ class Execution(Struct, frozen=True, gc=False):
 
     `actor` is who sent the message or operated the instance. Where the message is a handler's result, `attempt` says at
     which attempt it was given, and `duration` how long that one took. An attempt that failed is a line of its own,
-    Attempted, at the position of what was sent; its `actor` is the worker, and `about` the error.
+    Attempted, at the position of the `command` that was sent; its `actor` is the worker, and `about` the error.
 
     `answered_after` is the time from what was asked (a command, a timer, a task, a child, a fan-out) to this line,
     which is about its answer or its failure. `waited` is how long a timer was due when it was taken.
@@ -78,6 +78,7 @@ class Execution(Struct, frozen=True, gc=False):
     duration: timedelta | None = None
     answered_after: timedelta | None = None
     waited: timedelta | None = None
+    command: str | None = None
 
 
 def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> list[Execution]:

@@ -216,6 +216,7 @@ def _line(served: Served, line: Execution) -> dict[str, Any]:
         "state": line.state,
         "actor": line.actor,
         "kind": line.kind,
+        "command": line.command,
         "attempt": line.attempt,
         "seconds": _seconds(line.duration),
         "answered_after_seconds": _seconds(line.answered_after),

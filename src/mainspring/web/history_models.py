@@ -181,6 +181,7 @@ class LogLine(Document):
     state: str | None
     actor: str | None
     kind: str | None
+    command: str | None = Field(description="Of an attempt that failed: the type of what was sent.")
     attempt: int | None
     seconds: float | None = Field(description="How long the handler's attempt took, which gave this result or failed.")
     answered_after_seconds: float | None = Field(

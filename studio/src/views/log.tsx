@@ -57,7 +57,7 @@ function Line({ line, href }: { line: LogLine; href: string }): JSX.Element {
         {line.what}
         {line.attempt !== null && line.attempt > 1 && <span class="faint"> attempt {line.attempt}</span>}
       </span>
-      <span role="cell">{line.about}</span>
+      <span role="cell">{line.command === null ? line.about : `${line.command}: ${line.about}`}</span>
       <span role="cell">{line.state ?? ""}</span>
       <span role="cell">{line.actor ?? ""}</span>
       <span role="cell">{line.seconds === null ? "" : duration(line.seconds)}</span>

@@ -302,10 +302,11 @@ def test_log_tells_of_attempts_that_failed(run: Run, folder: Path) -> None:
     (folder / "tried.py").write_text(TRIED)
     ran = run("log", "j-1", "--app", "tried:app", "--json")
 
-    told = [(line["version"], line["attempt"], line["about"]) for line in ran.documents if line["what"] == "Attempted"]
-    assert told == [(3, number, "ConnectionError: refused") for number in (1, 2, 3)]
+    lines = [line for line in ran.documents if line["what"] == "Attempted"]
+    told = [(line["version"], line["command"], line["attempt"], line["about"]) for line in lines]
+    assert told == [(3, "Work", number, "ConnectionError: refused") for number in (1, 2, 3)]
     assert re.search(
-        r"^3 +\S+ \S+ +Attempted +ConnectionError: refused +\S+",
+        r"^3 +\S+ \S+ +Attempted +Work: ConnectionError: refused +\S+",
         run("log", "j-1", "--app", "tried:app").text,
         re.MULTILINE,
     )
