@@ -12,9 +12,13 @@ from mainspring import (
     Event,
     FanOut,
     Mainspring,
+    Send,
     StartChild,
     Workflow,
 )
+from mainspring.analysis.awaited import awaited_of
+from mainspring.analysis.held import held_among
+from mainspring.analysis.reasons import reasons_of
 from mainspring.core.events import Kept
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp
@@ -86,6 +90,27 @@ class Helper(Workflow[Help, State, Help]):
 
     def decide(self, message: Help, state: State) -> Decisions[Help, Help] | None:
         return [Complete()]
+
+
+@dataclass(frozen=True)
+class Carry:
+    id: str
+
+
+class Asker(Workflow[Help, State, Carry]):
+    """A helper that asks a handler."""
+
+    begins = Help
+    initial_state = State()
+
+    def route(self, message: Help) -> str | None:
+        return message.id
+
+    def evolve(self, state: State, event: Event[Help, Carry]) -> State | None:
+        return None
+
+    def decide(self, message: Help, state: State) -> Decisions[Help, Carry] | None:
+        return [Send(Carry(message.id))]
 
 
 async def _waiting(app: Mainspring, count: int) -> bool:
@@ -164,3 +189,76 @@ def test_a_child_that_waits_to_begin_ends_with_its_parent_though_that_was_reset(
             assert not await _has_row(app, "p-0")
 
     run(main)
+
+
+@pytest.mark.parametrize("parts", [0, 3])
+def test_a_parent_says_that_what_it_waits_for_is_paused(make_app: MakeApp, parts: int) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Parent())
+        app.add(Helper())
+        async with app:
+            await app.pauses.pause(Helper, "we help nobody", actor="ann")
+            await app.send(Begin("p", parts))
+            await until(lambda: _waiting(app, parts or 1))
+            await _says(app, "Helper/p-0", "the workflow Helper is paused by ann since")
+            await app.pauses.resume(Helper)
+            await until(lambda: _waiting(app, 0))
+            assert await _held(app) == []
+
+    run(main)
+
+
+def test_a_parent_says_that_a_handler_is_paused_on_which_its_child_waits(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Parent())
+        app.add(Asker())
+
+        @app.handler
+        async def carry(command: Carry) -> None: ...
+
+        async with app:
+            await app.pauses.pause(Carry)
+            await app.send(Begin("p"))
+            await until(lambda: _outputs(app, 1))
+            await _says(app, "Asker/p-0", "the handler Carry is paused since")
+
+    run(main)
+
+
+def test_a_parent_says_that_the_handler_of_its_fan_out_is_paused(make_app: MakeApp) -> None:
+    async def main() -> None:
+        app = make_app()
+        app.add(Parent())
+
+        @app.handler
+        async def help_out(command: Help) -> None: ...
+
+        async with app:
+            await app.pauses.pause(Help)
+            await app.send(Begin("p", 3))
+            await until(lambda: _outputs(app, 3))
+            await _says(app, "a fan-out", "the handler Help is paused since")
+
+    run(main)
+
+
+async def _outputs(app: Mainspring, count: int) -> bool:
+    return [claim.kind for claim in await app.engine.store.outputs(None, False, 9)] == ["send"] * count
+
+
+async def _says(app: Mainspring, what: str, pause: str) -> None:
+    """Assert that `show` and `stuck` of the parent tell of a pause, and for what it waits."""
+    (held,) = await _held(app)
+    assert held.startswith(f"it waits for {what}, and that for a pause: {pause}")
+    (reason,) = await reasons_of(app.engine.store, [Ref("Parent", "p")], app.registry)
+    assert (reason.cause, reason.texts[0]) == ("paused", held)
+
+
+async def _held(app: Mainspring) -> list[str]:
+    ref = Ref("Parent", "p")
+    (loaded,) = await app.engine.store.load([ref], 0)
+    assert loaded is not None
+    children = (await awaited_of(app.engine.store, loaded.row, app.registry)).children
+    return await held_among(app.engine.store, ref, [], [], children, app.registry)

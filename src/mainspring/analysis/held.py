@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from mainspring.analysis import unread
+from mainspring.analysis.awaited import OpenChild
+from mainspring.analysis.pauses import paused_among, paused_below
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.analysis.viewing import paused
@@ -13,7 +15,7 @@ from mainspring.core.story import duration
 from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
 from mainspring.engine.fleet.unread import fleet_of, unread_of
 from mainspring.engine.inputs.pending import moment
-from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.registry import Registry
 from mainspring.port.records import InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
 from mainspring.port.workers import WorkerRow
@@ -37,31 +39,23 @@ async def not_going_on(store: Store) -> list[str]:
     return [*pauses, *(await held_back(store)).values(), *lost, *strange]
 
 
-async def held_among(store: Store, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
+async def held_among(
+    store: Store,
+    ref: Ref,
+    inputs: Sequence[InputRow],
+    outputs: Sequence[OutputClaim],
+    children: Sequence[OpenChild] = (),
+    registry: Registry | None = None,
+) -> list[str]:
     """Return why some of what an instance waits for waits: it is paused, held back, or no worker can read it."""
-    if not inputs and not outputs:
+    if not inputs and not outputs and not children:
         return []
-    held = await held_back(store)
-    pauses = paused_among(await paused(store), ref, inputs, outputs, store.now_us())
+    held, pauses = await held_back(store), await paused(store)
+    own = paused_among(pauses, ref, inputs, outputs, store.now_us())
+    below = await paused_below(store, pauses, children, registry)
     told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
     lost = (await suspected(store)).get(ref, [])
-    return pauses + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
-
-
-def paused_among(
-    pauses: Sequence[Pause], ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim], now_us: int
-) -> list[str]:
-    """Return which pauses let something wait that an instance waits for: its workflow's, and those of handlers."""
-    late = any(claim.kind == "timer" and claim.due_us <= now_us for claim in outputs)
-    commands = {claim.type for claim in outputs if claim.kind == "send"}
-    replies = {claim.destination for claim in outputs if claim.kind != "send"}
-
-    def holds(pause: Pause) -> bool:
-        if pause.kind == "handler":
-            return pause.name in commands
-        return f"reply:{pause.name}" in replies or (pause.name == ref.workflow and (bool(inputs) or late))
-
-    return [str(pause) for pause in pauses if holds(pause)]
+    return own + below + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
 
 
 def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:

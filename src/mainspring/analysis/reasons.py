@@ -4,7 +4,7 @@ The store is asked for all of these; what is found first is the cause:
 
     suspended      an input or a handler failed, or somebody stopped it
     dead letter    a message that it sent could not be carried out, and nobody has dealt with that
-    paused         somebody has paused its workflow, or the handler of a command
+    paused         somebody has paused its workflow, or the handler of a command, or a child waits for such a pause
     lost           a command or an input of it was lost with one worker after the other, and may be why they ended
     held back      a command is due, and workers hold back what goes to its destination: a breaker is open there
     unread         an input, a command, a timer or its own stream has waited for a minute, and no worker can read it
@@ -28,13 +28,15 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from mainspring.analysis.awaited import OpenChild, awaited_of
-from mainspring.analysis.held import held_back, paused_among
+from mainspring.analysis.held import held_back
+from mainspring.analysis.pauses import paused_among, paused_below
 from mainspring.analysis.suspected import suspected
 from mainspring.analysis.unread import told_of
 from mainspring.analysis.viewing import paused
 from mainspring.core.story import duration
 from mainspring.engine.fleet.unread import Fleet, fleet_of
 from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.registry import Registry
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import DeadLetter, OutputClaim, Ref
 from mainspring.port.store import Store
@@ -93,19 +95,21 @@ class _Workers(Struct, frozen=True):
     suspected: Mapping[Ref, Sequence[str]]
 
 
-async def reasons_of(store: Store, refs: Sequence[Ref]) -> list[Reason]:
-    """Return why each of these instances does not go on."""
+async def reasons_of(store: Store, refs: Sequence[Ref], registry: Registry | None = None) -> list[Reason]:
+    """Return why each of these instances does not go on. Which instances their children are, a registry tells."""
     if not refs:
         return []
     letters = await letters_of(store, set(refs))
     workers = _Workers(await paused(store), await held_back(store), await fleet_of(store), await suspected(store))
-    return [await _readable(store, ref, letters.get(ref, []), workers) for ref in refs]
+    return [await _readable(store, ref, letters.get(ref, []), workers, registry) for ref in refs]
 
 
-async def _readable(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers) -> Reason:
+async def _readable(
+    store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers, registry: Registry | None
+) -> Reason:
     """Return a reason also where one cannot be read: that may well be the reason."""
     try:
-        return await _reason(store, ref, letters, workers)
+        return await _reason(store, ref, letters, workers, registry)
     except DamagedRecordError as error:
         return Reason("damaged", (str(error),))
 
@@ -123,7 +127,9 @@ async def letters_of(store: Store, refs: set[Ref]) -> dict[Ref, list[DeadLetter]
     return found
 
 
-async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers) -> Reason:
+async def _reason(
+    store: Store, ref: Ref, letters: Sequence[DeadLetter], workers: _Workers, registry: Registry | None
+) -> Reason:
     (loaded,) = await store.load([ref], most=1)
     if loaded is None or loaded.row.purged_us is not None:
         return Reason("gone", ("it has been purged meanwhile",))
@@ -135,8 +141,9 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
     outputs = await store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
     timers = await store.outputs(ref, timers=True, limit=OUTPUTS_LOOKED_AT)
     waiting = await store.inbox(ref, INPUTS_LOOKED_AT)
-    held = workers.held
+    held, awaited = workers.held, await awaited_of(store, row, registry)
     told += _each("paused", paused_among(workers.paused, ref, waiting, [*outputs, *timers], now_us))
+    told += _each("paused", await paused_below(store, workers.paused, awaited.children, registry))
     told += _each("lost", workers.suspected.get(ref, ()))
     told += _each("held back", dict.fromkeys(held[claim.type] for claim in outputs if claim.type in held))
     if row.status != "suspended":
@@ -147,7 +154,6 @@ async def _reason(store: Store, ref: Ref, letters: Sequence[DeadLetter], workers
         more = more.replace(" more", " or more") if len(waiting) == INPUTS_LOOKED_AT else more
         told.append(("inbox", f"{waiting[0].type} came {_ago(waiting[0].time_us, now_us)}{more}: no worker took it"))
     told += _each("handler", (_waiting(claim, now_us) for claim in outputs if not claim.attempts))
-    awaited = await awaited_of(store, row)
     told += _each("child", (_child(child, now_us) for child in awaited.children))
     told += _each("task", (_task(task, now_us) for task in awaited.tasks))
     told += _each("timer", (_timer(claim, now_us) for claim in timers))

@@ -120,11 +120,13 @@ async def stuck_of(
     limit: int = SHOWN,
     sharing: Sharing | None = None,
     progress: Callable[[int], None] | None = None,
+    registry: Registry | None = None,
 ) -> StuckFound:
     """Read the streams of the instances that are found, and return those that seem stuck, with the likely reason.
 
     `bounds` are how long instances of a workflow are expected to run. With `sharing`, other processes help
-    where there are many. `progress` is told how many instances were looked at since it was told last.
+    where there are many. `progress` is told how many instances were looked at since it was told last. With a
+    `registry`, it is known which instances the children are that they wait for, and whether those wait for a pause.
     """
     now_us = store.now_us()
     question = Question(now_us, bounds={name: bound // _MICROSECOND for name, bound in bounds.items()})
@@ -138,7 +140,7 @@ async def stuck_of(
         found += how_many
     suspects.sort(key=lambda suspect: (suspect.by != "suspended", -suspect.excess, suspect.workflow, suspect.wait.id))
     chosen = suspects[:limit]
-    reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen])
+    reasons = await reasons_of(store, [Ref(s.workflow, s.wait.id) for s in chosen], registry)
     shown = [_told(suspect, reason, now_us) for suspect, reason in zip(chosen, reasons, strict=True)]
     shown.sort(key=lambda one: (one.by != "suspended", one.reason.cause in _AS_IT_SHOULD))
     return StuckFound(moment(now_us), tuple(shown), found, looked_at)

@@ -162,8 +162,9 @@ async def _waiting(app: Mainspring, row: InstanceRow) -> Waiting:
     inbox = await store.inbox(ref, WAITING)
     outbox = await store.outputs(ref, timers=False, limit=WAITING)
     timers = await store.outputs(ref, timers=True, limit=WAITING)
-    held = await held_among(store, ref, inbox, [*outbox, *timers])
-    return Waiting(inbox, outbox, timers, held, await awaited_of(store, row, app.registry))
+    awaited = await awaited_of(store, row, app.registry)
+    held = await held_among(store, ref, inbox, [*outbox, *timers], awaited.children, app.registry)
+    return Waiting(inbox, outbox, timers, held, awaited)
 
 
 # ---- for programs

@@ -63,7 +63,8 @@ def stuck(
         total = sum((await app.stats()).instances.values())
         with click.progressbar(length=total, label="instances", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
             sharing = sharing_of(app, address, processes)
-            found = await stuck_of(app.engine.store, where, bounds_of(app.registry), limit, sharing, bar.update)
+            known = app.registry
+            found = await stuck_of(app.engine.store, where, bounds_of(known), limit, sharing, bar.update, known)
         return replace(found, held_back=tuple(await not_going_on(app.engine.store)))
 
     found = with_app(address, use)

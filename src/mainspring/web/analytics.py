@@ -80,9 +80,9 @@ def _counting(router: APIRouter, served: Served) -> None:
         where = served.sought(
             workflow=workflow, id_prefix=prefix, attributes=[read_condition(text) for text in attribute or ()]
         )
-        bounds = bounds_of(app.registry)
+        known, bounds = app.registry, bounds_of(app.registry)
         found = await served.slow.read(
-            ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit)
+            ("stuck", where, limit), lambda store: stuck_of(served.view(store), where, bounds, limit, registry=known)
         )
         return answer(replace(found, held_back=tuple(await not_going_on(served.store))))
 

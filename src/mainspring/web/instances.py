@@ -150,7 +150,9 @@ def _waiting(router: APIRouter, served: Served) -> None:
                 "outbox": _outputs(served, outbox),
                 "timers": _outputs(served, timers),
                 **awaited.documents(),
-                "held_back": await held_among(served.store, ref, inbox, [*outbox, *timers]),
+                "held_back": await held_among(
+                    served.store, ref, inbox, [*outbox, *timers], awaited.children, app.registry
+                ),
             }
         )
 
