@@ -164,7 +164,7 @@ def tell_one(example: str, story: Story, paper: Page) -> int:
     paper.stream(rehearsal.entries)
     paper.write(f"state: {rehearsal.state!r}")
     paper.write()
-    return rehearsal.version
+    return rehearsal.position
 
 
 if __name__ == "__main__":

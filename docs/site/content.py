@@ -276,7 +276,7 @@ SPANS: Final[dict[Holding, str]] = {
         mainspring.message.kind
         mainspring.attempt
         mainspring.outcome
-        mainspring.version
+        mainspring.position
         mainspring.link
         """,
 }

@@ -237,7 +237,7 @@ def _split(times: list[int], at: int) -> tuple[int, int]:
 
 
 def _mark(entries: list[Entry], killed_us: int) -> dict[int, str]:
-    before = [entry.version for entry in entries if entry.time and entry.time.timestamp() * 1e6 < killed_us]
+    before = [entry.position for entry in entries if entry.time and entry.time.timestamp() * 1e6 < killed_us]
     return {max(before): "          ✗ the worker is killed, another takes over"}
 
 

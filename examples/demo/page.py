@@ -39,8 +39,8 @@ class Page:
         self.write(heading, DIM)
         for entry, row, line in zip(entries, rows, lines, strict=True):
             self.write(line, COLOURS[row.direction])
-            if marks and entry.version in marks:
-                self.write(marks[entry.version], BOLD)
+            if marks and entry.position in marks:
+                self.write(marks[entry.position], BOLD)
 
 
 def page(out: TextIO, colour: str, environment: Mapping[str, str]) -> Page:

@@ -96,13 +96,13 @@ export interface WhatIfDocument {
   differing_in_flight: number;
   differences: {
     workflow: string;
-    version: number;
+    workflow_version: number;
     kind: string;
     what: string;
     instances: number;
     in_flight: number;
     steps: number;
-    examples: { instance: string; status: string; version: number; lines: string[] }[];
+    examples: { instance: string; status: string; position: number; lines: string[] }[];
   }[];
   unchecked: { why: string; instances: number; in_flight: number; example: string }[];
 }

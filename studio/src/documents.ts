@@ -9,7 +9,7 @@ export interface InstanceDocument {
   status: string;
   state: string | null;
   workflow_version: number;
-  version: number;
+  position: number;
   error: string | null;
   began: string;
   updated: string;
@@ -54,7 +54,7 @@ export interface AttributesDocument {
 }
 
 export interface EventDocument {
-  version: number;
+  position: number;
   time: string;
   event: string;
   direction: "input" | "output" | "lifecycle";
@@ -83,7 +83,7 @@ export interface InputDocument {
 
 export interface OutputDocument {
   instance: string;
-  version: number;
+  position: number;
   kind: string;
   key: string | null;
   type: string;
@@ -172,7 +172,7 @@ export interface FormField {
 
 export interface FormDocument {
   answer: string;
-  version: number;
+  message_version: number;
   rejects: boolean;
   fields: FormField[];
   definitions: Record<string, Schema>;
@@ -223,7 +223,7 @@ export interface NextTimes {
 
 export interface WorkflowDocument {
   name: string;
-  version: number;
+  workflow_version: number;
   purpose: string | null;
   inputs: string[];
   begins: string[];
@@ -240,7 +240,7 @@ export interface StatsDocument {
 }
 
 export interface StateDocument {
-  version: number;
+  position: number;
   type: string | null;
   state: unknown;
   problem: string | null;
@@ -292,19 +292,19 @@ export interface DecidedEvent {
 }
 
 export interface ExplanationDocument {
-  definition_version: number;
+  workflow_version: number;
   fingerprint: string;
   asked: boolean;
   agrees: boolean;
   cut: boolean;
   decide: BranchDocument[];
-  evolve: { version: number; branches: BranchDocument[] }[];
+  evolve: { position: number; branches: BranchDocument[] }[];
   decided: DecidedEvent[];
   error: string | null;
 }
 
 export interface MomentDocument {
-  version: number;
+  position: number;
   last: number;
   step: boolean;
   begins: boolean;
@@ -319,11 +319,11 @@ export interface MomentPage {
   items: MomentDocument[];
   before: StateShown | null;
   next: number | null;
-  stopped: { version: number; problem: string } | null;
+  stopped: { position: number; problem: string } | null;
 }
 
 export interface ToldEvent extends DecidedEvent {
-  version: number;
+  position: number;
   time: string | null;
 }
 
@@ -339,7 +339,7 @@ export interface CounterfactualDocument {
   change: StateChanged | null;
   unanswered: ToldEvent[];
   assumed: ToldEvent[];
-  untaken: { version: number | null; type: string; message: unknown; reason: string }[];
+  untaken: { position: number | null; type: string; message: unknown; reason: string }[];
   waiting: ToldEvent[];
   left_out: ToldEvent[];
   error: string | null;
@@ -350,7 +350,7 @@ export interface LinkedInstance {
   instance: string;
   workflow: string;
   id: string;
-  version: number | null;
+  position: number | null;
   type: string | null;
   status: string | null;
   state: string | null;
@@ -363,7 +363,7 @@ export interface LinksDocument {
 }
 
 export interface LogLine {
-  version: number;
+  position: number;
   what: string;
   time: string | null;
   about: string;

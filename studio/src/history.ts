@@ -16,7 +16,7 @@ const PAUSE_MS = 60;
 const MOMENTS_KEPT = 20_000;
 
 export interface Stream {
-  event: (version: number) => EventDocument | undefined;
+  event: (position: number) => EventDocument | undefined;
   need: (first: number, last: number) => void;
   problem: Problem | undefined;
 }
@@ -33,7 +33,7 @@ function useTurns(problem: Problem | undefined): number {
   return turn;
 }
 
-/** The events of an instance by their versions, which are 1 to `count`. */
+/** The events of an instance by their positions, which are 1 to `count`. */
 export function useStream(workflow: string, id: string, count: number): Stream {
   const events = useRef(new Map<number, EventDocument>());
   const asked = useRef(new Map<number, number>());
@@ -50,7 +50,7 @@ export function useStream(workflow: string, id: string, count: number): Stream {
           // Large messages make an answer short: the rest is asked for behind it.
           for (let after: number | null = page * PAGE_EVENTS; after !== null && after < until; ) {
             const found: Page<EventDocument> = await ask(`streams/${path(workflow, id)}`, { query: { after, limit: until - after } });
-            for (const event of found.items) events.current.set(event.version, event);
+            for (const event of found.items) events.current.set(event.position, event);
             after = found.next;
             drawn((n) => n + 1);
           }
@@ -66,7 +66,7 @@ export function useStream(workflow: string, id: string, count: number): Stream {
     // Whoever needs something asks again in another turn.
     [workflow, id, count, turn],
   );
-  return { event: (version) => events.current.get(version), need, problem };
+  return { event: (position) => events.current.get(position), need, problem };
 }
 
 export interface Told extends MomentDocument {
@@ -74,24 +74,24 @@ export interface Told extends MomentDocument {
 }
 
 interface Moments {
-  at: (version: number) => Told | undefined;
-  /** The state at the version that is looked at, where nothing more of it is known yet. */
+  at: (position: number) => Told | undefined;
+  /** The state at the position that is looked at, where nothing more of it is known yet. */
   early: StateShown | null;
-  stopped: { version: number; problem: string } | null;
+  stopped: { position: number; problem: string } | null;
   problem: Problem | undefined;
 }
 
-/** The moment at a version, with what lies around it: the next ones are there before they are asked for. */
-export function useMoments(workflow: string, id: string, version: number, count: number): Moments {
+/** The moment at a position, with what lies around it: the next ones are there before they are asked for. */
+export function useMoments(workflow: string, id: string, position: number, count: number): Moments {
   const known = useRef(new Map<number, Told>());
   const busy = useRef(new Set<number>());
-  const [early, show] = useState<{ version: number; shown: StateShown | null }>();
+  const [early, show] = useState<{ position: number; shown: StateShown | null }>();
   const [, drawn] = useState(0);
   const [failed, fail] = useState<Problem>();
   const [stopped, stop] = useState<MomentPage["stopped"]>(null);
   const turn = useTurns(failed);
   // Whoever scrubs over what is not there yet does not want all of it.
-  const settled = useSettled(version, PAUSE_MS);
+  const settled = useSettled(position, PAUSE_MS);
   const has = (one: number) => one < 1 || one > count || known.current.has(one);
   const load = async (from: number, signal: AbortSignal | null = null) => {
     if (busy.current.has(from)) return;
@@ -106,15 +106,15 @@ export function useMoments(workflow: string, id: string, version: number, count:
       busy.current.delete(from);
     }
   };
-  const beyond = stopped !== null && version >= stopped.version;
-  const jumped = !beyond && !has(version) && settled === version ? version : 0;
+  const beyond = stopped !== null && position >= stopped.position;
+  const jumped = !beyond && !has(position) && settled === position ? position : 0;
   useEffect(() => {
     if (!jumped) return;
     const abort = new AbortController();
     const jump = async () => {
       // In a long stream a state is there long before what changed in it; and if there is none, the moments say why.
       const { type, state } = await ask<StateDocument>(`states/${path(workflow, id)}`, { query: { at: jumped }, signal: abort.signal });
-      show({ version: jumped, shown: type === null ? null : { type, state } });
+      show({ position: jumped, shown: type === null ? null : { type, state } });
     };
     void jump()
       .catch(() => undefined)
@@ -122,29 +122,29 @@ export function useMoments(workflow: string, id: string, version: number, count:
     return () => abort.abort();
   }, [workflow, id, jumped, turn]);
   useEffect(() => {
-    if (beyond || !has(version)) return;
-    if (!has(version + AHEAD)) void load(missing(known.current, version, 1) - 1);
-    else if (!has(version - AHEAD)) void load(Math.max(0, missing(known.current, version, -1) - PAGE_MOMENTS));
-  }, [version, count, beyond, turn, has(version)]);
-  return { at: (one) => known.current.get(one), early: early?.version === version ? early.shown : null, stopped, problem: failed };
+    if (beyond || !has(position)) return;
+    if (!has(position + AHEAD)) void load(missing(known.current, position, 1) - 1);
+    else if (!has(position - AHEAD)) void load(Math.max(0, missing(known.current, position, -1) - PAGE_MOMENTS));
+  }, [position, count, beyond, turn, has(position)]);
+  return { at: (one) => known.current.get(one), early: early?.position === position ? early.shown : null, stopped, problem: failed };
 }
 
 function keep(known: Map<number, Told>, page: MomentPage, stop: (at: MomentPage["stopped"]) => void): void {
   // A reset changes what was told of the moments before it.
-  const reset = page.items.some((moment) => !known.has(moment.version) && moment.events.some((event) => event.event === "Reset"));
+  const reset = page.items.some((moment) => !known.has(moment.position) && moment.events.some((event) => event.event === "Reset"));
   if (reset || known.size > MOMENTS_KEPT) known.clear();
   let before = page.before;
   for (const moment of page.items) {
     const told = { ...moment, before };
-    for (let each = moment.version; each <= moment.last; each += 1) known.set(each, told);
+    for (let each = moment.position; each <= moment.last; each += 1) known.set(each, told);
     before = moment.after;
   }
   if (page.stopped) stop(page.stopped);
 }
 
-/** The first version in a direction that is not known: the same wherever somebody stands, so that it is asked for once. */
+/** The first position in a direction that is not known: the same wherever somebody stands, so that it is asked for once. */
 function missing(known: Map<number, Told>, from: number, step: 1 | -1): number {
-  let version = from;
-  while (known.has(version)) version += step;
-  return version;
+  let position = from;
+  while (known.has(position)) position += step;
+  return position;
 }

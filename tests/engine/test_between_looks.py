@@ -121,7 +121,7 @@ def test_a_state_that_is_folded_anew_is_that_of_the_version_it_is_shown_with(mon
         assert loaded.snapshot is not None
         await app.send(Start("j-1", times=5))
         shown = await state_at(app, loaded, None)
-        assert (shown.version, shown.value) == (loaded.row.version, Working(3))
+        assert (shown.position, shown.value) == (loaded.row.version, Working(3))
         await app.stop()
 
     run(main)

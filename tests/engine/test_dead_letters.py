@@ -33,7 +33,7 @@ def test_a_corrected_command_is_recorded_and_carried_out_under_a_key_of_its_own(
             await instance.result()
             (resent,) = [entry for entry in await instance.stream() if isinstance(entry.event, Resent)]
             assert (resent.event, resent.actor) == (Resent(Work("j-1", 7)), "ann")
-            assert keys == ["Job/j-1/3", f"Job/j-1/{resent.version}"]
+            assert keys == ["Job/j-1/3", f"Job/j-1/{resent.position}"]
             assert [line.what for line in await instance.log()].count("Resent") == 1
 
     run(main)

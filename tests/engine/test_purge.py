@@ -146,7 +146,7 @@ def test_what_a_projection_has_not_seen_is_not_purged(make_app: MakeApp, caplog:
         def events(_document: Notes | None, entry: FeedEntry) -> Notes:
             if faulty and entry.instance == "j-2":
                 raise ZeroDivisionError
-            seen.add(f"{entry.instance}/{entry.version}")
+            seen.add(f"{entry.instance}/{entry.stream_position}")
             return Notes()
 
         async with app:

@@ -36,7 +36,7 @@ def test_the_archive_holds_whole_streams(make_app: MakeApp, tmp_path: Path) -> N
             report = await app.purge(older_than=MONTH, archive=path)
             assert report == PurgeReport(instances=1, events=len(stream), archived=len(stream))
             archived = lines(path)
-            assert [line["version"] for line in archived] == [entry.version for entry in stream]
+            assert [line["version"] for line in archived] == [entry.position for entry in stream]
             assert [line["event"] for line in archived] == [type(entry.event).__name__ for entry in stream]
             assert archived[1] == {
                 "workflow": "Job",

@@ -149,7 +149,7 @@ def test_a_timer_is_one_timer_however_often_it_is_set_anew(make_app: MakeApp, ye
             sale = app.instance(Sale, "s-1")
             for _ in range(3):
                 await app.send(Paid("s-1"))
-                paid = [entry.version for entry in await sale.stream() if entry.event == Received(Paid("s-1"))]
+                paid = [entry.position for entry in await sale.stream() if entry.event == Received(Paid("s-1"))]
                 await sale.reset(paid[-1] - 1)
                 assert [again.due_us for again in await app.timers()] == [timer.due_us]
 

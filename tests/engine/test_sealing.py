@@ -71,7 +71,7 @@ def test_a_seal_can_be_put_on_a_database_in_use(make_sealed_app: MakeSealedApp) 
         async with make_sealed_app(Encrypted(StaticKeys({"2026": NEW}))) as app:
             await (await app.send(Start("after", times=2))).result()
             assert (await app.instance(Job, "before").row()).status == "completed"
-            assert [entry.version for entry in await app.instance(Job, "before").stream()]
+            assert [entry.position for entry in await app.instance(Job, "before").stream()]
             assert (await app.send(Start("before", times=2), id="m-1")).status == "duplicate"
 
     run(main)

@@ -62,7 +62,7 @@ def test_who_needs_an_instance_is_told_that_it_never_began(make_app: MakeApp) ->
             instance = app.instance(Folder, "f-1")
             row, (line,) = await instance.row(), await instance.log()
             assert (row.version, row.error) == (0, "it has not begun: Open m-1 was skipped by ann")
-            assert (line.version, line.what, line.about) == (0, "Skipped", row.error)
+            assert (line.position, line.what, line.about) == (0, "Skipped", row.error)
 
     run(main)
 

@@ -186,6 +186,6 @@ def test_whoever_may_not_look_goes_on_and_commits_nothing_twice(
             await (await app.send(Start("j-1"))).result()
             stream = await app.instance_at("Job/j-1").stream()
             assert [type(entry.event).__name__ for entry in stream].count("Received") == 1
-            assert [entry.version for entry in stream] == [*range(1, len(stream) + 1)]
+            assert [entry.position for entry in stream] == [*range(1, len(stream) + 1)]
 
     run(main)

@@ -88,7 +88,7 @@ def test_a_fault_in_the_very_first_step_is_in_the_log(make_app: MakeApp) -> None
         async with closed_shop(make_app(), Fragile) as app:
             receipt = await app.send(PlaceOrder("o-1"), id="m-1", actor="ann")
             [line] = await receipt.log()
-            assert (line.version, line.what, line.about) == (0, "Faulted", "RuntimeError: not today")
+            assert (line.position, line.what, line.about) == (0, "Faulted", "RuntimeError: not today")
             row = await receipt.row()
             assert (line.state, line.time) == (row.state, (await receipt.log())[0].time)
             assert [(waits.message_id, waits.type) for waits in await receipt.waiting()] == [("m-1", "PlaceOrder")]

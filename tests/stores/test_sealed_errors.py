@@ -109,6 +109,10 @@ def test_a_kind_has_class_rule_and_names_and_no_value(error: Exception, kind: st
             f"Vault/a b version 2 (Received Open) at position 7: KeyError: '{CARD}'",
             "Vault/a b version 2 (Received Open) at position 7: KeyError",
         ),
+        (
+            f"Vault/a b position 2 (Received Open) at 7 of the feed: KeyError: '{CARD}'",
+            "Vault/a b position 2 (Received Open) at 7 of the feed: KeyError",
+        ),
     ],
 )
 def test_a_kind_is_read_out_of_a_text_only_where_no_value_can_be(text: str, kind: str) -> None:

@@ -114,7 +114,7 @@ def until_told(page: Page, address: str, holds: Callable[[Any], bool]) -> Any:
 def send(page: Page, studio: Studio, type: str, message: dict[str, Any], *, makes: str, version: int) -> None:
     """Send a message, and wait until its instance has that version: when it is taken, it is durable and no more."""
     assert page.request.post(studio.at(f"api/messages/{type}"), data=message).ok
-    until_told(page, studio.at(f"api/instances/{makes}"), lambda told: told.get("version") == version)
+    until_told(page, studio.at(f"api/instances/{makes}"), lambda told: told.get("position") == version)
 
 
 def named(page: Page, studio: Studio, name: str) -> None:

@@ -76,11 +76,11 @@ def counterfactual(
     """
     check_edit(ref, rows, edit)
     memory = Recollection(entry.recorder, ref, rows)
-    memory.forget_before(edit.version)
+    memory.forget_before(edit.position)
     story = Retelling(entry, ref, memory, until_us, silent)
     try:
         for row in rows:
-            if row.version < edit.version:
+            if row.version < edit.position:
                 story.recall(entry.recorder.entry(ref, row))
         recorded_state = fold(entry.workflow, entry.workflow.initial_state, entry.recorder.folded(rows))
     except MainspringError:
@@ -98,12 +98,12 @@ def check_edit(ref: Ref, rows: Sequence[EventRow], edit: Edit) -> None:
     """Refuse an edit of what is no input that counts, or one that would come in the middle of a step."""
     inputs = [row.version for row in rows if row.event in ("InitiatedBy", "Received")]
     last = rows[-1].version if rows else 0
-    if edit.version in inputs or (edit.what == "insert" and edit.version == last + 1 > 1):
+    if edit.position in inputs or (edit.what == "insert" and edit.position == last + 1 > 1):
         return
     possible = [*inputs, last + 1] if edit.what == "insert" and inputs else inputs
     raise OperationError(
         str(ref),
-        f"has no input at position {edit.version} that counts",
+        f"has no input at position {edit.position} that counts",
         f"Choose one of {', '.join(map(str, possible[-VERSIONS_NAMED:]))}." if possible else "It has taken none.",
     )
 
@@ -116,9 +116,9 @@ def _compared(
     story: Retelling,
     recorded_state: Any,
 ) -> Counterfactual:
-    later = [entry.recorder.entry(ref, row) for row in rows if row.version >= edit.version]
+    later = [entry.recorder.entry(ref, row) for row in rows if row.version >= edit.position]
     recorded = tuple(one for one in later if one.event.folded)
-    anew = tuple(one for one in story.entries if one.version >= edit.version)
+    anew = tuple(one for one in story.entries if one.position >= edit.position)
     return Counterfactual(
         edit,
         recorded,
@@ -137,14 +137,14 @@ def _compared(
 
 def _differs_at(edit: Edit, recorded: Sequence[Entry], told: Sequence[Entry]) -> int | None:
     """Return the first version of a story that is not as recorded, the changed input itself left aside."""
-    was = [one for one in recorded if edit.what == "insert" or one.version != edit.version]
-    now = [one for one in told if edit.what == "drop" or one.version != edit.version]
+    was = [one for one in recorded if edit.what == "insert" or one.position != edit.position]
+    now = [one for one in told if edit.what == "drop" or one.position != edit.position]
     for one, other in zip(was, now, strict=False):
         if not same(one.event, other.event):
-            return other.version
+            return other.position
     if len(was) == len(now):
         return None
-    return now[len(was)].version if len(now) > len(was) else edit.version + len(told)
+    return now[len(was)].position if len(now) > len(was) else edit.position + len(told)
 
 
 def silent_commands(registry: Registry) -> frozenset[str]:

@@ -133,7 +133,7 @@ class Diagram(Struct, frozen=True):
     source: Literal["code", "history", "both"]
     nodes: tuple[Node, ...]
     arrows: tuple[Arrow, ...]
-    version: int | None = None
+    workflow_version: int | None = None
     instances: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -174,7 +174,7 @@ def diagram_of(machine: Machine | None, mined: Mined | None, *, ignored: bool = 
         source="both" if machine and mined else "code" if machine else "history",
         nodes=tuple(node for node in nodes.values() if node.kind == "state" or node.name in used),
         arrows=arrows,
-        version=None if machine is None else machine.version,
+        workflow_version=None if machine is None else machine.version,
         instances=None if mined is None else mined.instances,
         notes=(*_hidden(hidden), *_unresolved(machine), *(() if mined is None else mined.notes)),
     )

@@ -29,18 +29,18 @@ from mainspring.purity.guarding import guarded, with_method
 class Evolved(Struct, frozen=True):
     """The branches of evolve that an event led to.
 
-    >>> Evolved(2, ()).version
+    >>> Evolved(2, ()).position
     2
     """
 
-    version: int
+    position: int
     branches: tuple[Branch, ...]
 
 
 class Explanation(Struct, frozen=True):
     """Why an input led to its decisions.
 
-    `definition_version` and `fingerprint` are those of the code that was asked, today's. `recorded` is what was
+    `workflow_version` and `fingerprint` are those of the code that was asked, today's. `recorded` is what was
     decided, `decided` what today's code decides; they are the same unless it was changed. With an `error`, it decides
     nothing. `asked` is False where the input was decided under another version of the workflow, before a migration:
     today's decide was not asked then. `cut` says that decide ran for so long that its branches are not all known,
@@ -50,8 +50,8 @@ class Explanation(Struct, frozen=True):
     True
     """
 
-    version: int
-    definition_version: int
+    position: int
+    workflow_version: int
     fingerprint: str
     decide: tuple[Branch, ...]
     evolve: tuple[Evolved, ...]
@@ -79,7 +79,7 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
     evolved = _evolved(entry.workflow, moment) if evolve else ()
     if moment.migrated:
         return Explanation(
-            moment.version, entry.version, entry.fingerprint, (), evolved, recorded, recorded, asked=False
+            moment.position, entry.version, entry.fingerprint, (), evolved, recorded, recorded, asked=False
         )
     trace = Trace(own_files(entry.workflow))
     decided: tuple[StreamEvent[Any, Any], ...] = ()
@@ -89,7 +89,7 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
     except Exception as failed:  # noqa: BLE001  an author's decide may raise anything; it is the answer
         error = told(failed)
     return Explanation(
-        moment.version,
+        moment.position,
         entry.version,
         entry.fingerprint,
         tuple(branches_taken(trace.ran())),
@@ -121,7 +121,7 @@ def _decided(
     workflow, recorder = entry.workflow, entry.recorder
     decide = guarded(f"{type(workflow).__name__}.decide", _traced(workflow.decide_on, trace))
     seen = with_method(workflow, "decide_on", decide)
-    taken = step(seen, moment.before, moment.version - 1, envelope, moment.begins)
+    taken = step(seen, moment.before, moment.position - 1, envelope, moment.begins)
     return tuple(recorder.event(row_of(recorder, event)) for event in taken.events[2 if moment.begins else 1 :])
 
 
@@ -139,7 +139,7 @@ def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved
         taken = branches_taken(trace.ran())
         # Most events mean nothing to evolve, and to say so each time would hide those that do.
         if any(branch.kind != "no case" for branch in taken):
-            found.append(Evolved(happened.entry.version, tuple(taken)))
+            found.append(Evolved(happened.entry.position, tuple(taken)))
     return tuple(found)
 
 

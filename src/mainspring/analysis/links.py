@@ -36,7 +36,7 @@ class Link(Struct, frozen=True):
 
     relation: Relation
     ref: Ref
-    version: int | None = None
+    position: int | None = None
     type: str | None = None
 
 

@@ -49,25 +49,25 @@ What: TypeAlias = Literal["replace", "insert", "drop"]
 
 
 class Edit(Struct, frozen=True):
-    """What is changed: the input at a version is replaced by another message, or dropped, or one comes before it.
+    """What is changed: the input at a position is replaced by another message, or dropped, or one comes before it.
 
     >>> Edit("drop", 4).message is None
     True
     """
 
     what: What
-    version: int
+    position: int
     message: Any = None
 
 
 class Untaken(Struct, frozen=True):
-    """An input that cannot be taken. `version` is where it was recorded; None if it is the one that was inserted.
+    """An input that cannot be taken. `position` is where it was recorded; None if it is the one that was inserted.
 
     >>> Untaken(9, "paid", "it had ended").reason
     'it had ended'
     """
 
-    version: int | None
+    position: int | None
     message: Any
     reason: str
 
@@ -114,7 +114,7 @@ class Retelling:
     @property
     def version(self) -> int:
         """The version of the last event."""
-        return self.entries[-1].version if self.entries else self._base
+        return self.entries[-1].position if self.entries else self._base
 
     def waiting(self) -> list[Entry]:
         """Return the timers that are not due yet."""
@@ -124,9 +124,9 @@ class Retelling:
 
     def recall(self, entry: Entry) -> None:
         """Take over a recorded event."""
-        self._now_us = self._memory.times_us[entry.version]
+        self._now_us = self._memory.times_us[entry.position]
         if isinstance(entry.event, Began):
-            self._base = entry.version - 1  # the input that begins it records that it began
+            self._base = entry.position - 1  # the input that begins it records that it began
             return
         if entry.event.folded:
             events = [cast("Any", entry.event)] if self.entries else [Began(), cast("Any", entry.event)]
@@ -135,20 +135,20 @@ class Retelling:
             self._timers.clear()  # those that count were set anew right behind it
         if entry.kind is Kind.TIMER and entry.cause is not None:
             self._timers.pop(entry.cause, None)
-        self._ledger.take(entry.version, entry.event)
+        self._ledger.take(entry.position, entry.event)
         self._note(entry)
         self.entries.append(entry)
 
     def begin(self, edit: Edit) -> None:
         """Let everything come that came from the change on, and that no output behind it asked for."""
         for heard in self._memory.heard:
-            changed = heard.version == edit.version
+            changed = heard.version == edit.position
             if changed and edit.what == "drop":
                 self._timers.pop(heard.cause or 0, None)  # if it was a timer, it does not fire at all
                 continue
-            if heard.version < edit.version or heard.undone:
+            if heard.version < edit.position or heard.undone:
                 continue
-            if heard.cause is None or heard.cause < edit.version:
+            if heard.cause is None or heard.cause < edit.position:
                 replaced = changed and edit.what == "replace"
                 envelope = replace(heard.envelope, message=edit.message) if replaced else heard.envelope
                 timer = heard.cause if envelope.kind is Kind.TIMER else None
@@ -161,9 +161,9 @@ class Retelling:
             self._insert(edit)
 
     def _insert(self, edit: Edit) -> None:
-        time_us = self._memory.times_us.get(edit.version, self._now_us)
+        time_us = self._memory.times_us.get(edit.position, self._now_us)
         envelope: Envelope[Any] = Envelope(edit.message, "inserted", moment(time_us), self._memory.correlation_id)
-        self._await(time_us, edit.version - 0.5, envelope, inserted=True)
+        self._await(time_us, edit.position - 0.5, envelope, inserted=True)
 
     # ---- the part that is told anew
 
@@ -264,7 +264,7 @@ class Retelling:
         """Know which timers run and which tasks are open after an event."""
         match entry.event:
             case Scheduled():
-                self._timers[entry.version] = entry
+                self._timers[entry.position] = entry
             case ScheduleCancelled(key):
                 self._cancel(key)
             case Asked(key):
@@ -301,7 +301,7 @@ class Retelling:
         if answers is None and isinstance(event, ANSWERABLE) and not self._is_silent(event):
             self.unanswered.append(entry)
         for after_us, heard in answers or ():
-            self._await(self._now_us + after_us, heard.version, self._renamed(heard, entry.version), kept=heard.kept)
+            self._await(self._now_us + after_us, heard.version, self._renamed(heard, entry.position), kept=heard.kept)
 
     def _is_silent(self, event: StreamEvent[Any, Any]) -> bool:
         return isinstance(event, Sent) and type_of(cast("Any", type(event.message))).name in self._silent
@@ -319,8 +319,10 @@ class Retelling:
         """Let a timer fire when it is due, unless that time has not come yet."""
         if due_us <= self._until_us:
             message = cast("Scheduled[Any]", entry.event).message
-            id, correlation_id = f"{self._ref}/{entry.version}", self._memory.correlation_id
-            self._await(due_us, place, Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER), entry.version)
+            id, correlation_id = f"{self._ref}/{entry.position}", self._memory.correlation_id
+            self._await(
+                due_us, place, Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER), entry.position
+            )
 
     def _await(
         self,

@@ -49,7 +49,7 @@ class Moment(Struct, frozen=True):
     or another beginning, left it behind later: it does not count any more. `migrated` says that the instance went on
     under another version of its workflow later.
 
-    >>> Moment((Happened(Entry(1, Began())),), before=0, after=0).version
+    >>> Moment((Happened(Entry(1, Began())),), before=0, after=0).position
     1
     """
 
@@ -62,14 +62,14 @@ class Moment(Struct, frozen=True):
     migrated: bool = False
 
     @property
-    def version(self) -> int:
-        """The version of its first event."""
-        return self.happened[0].entry.version
+    def position(self) -> int:
+        """That of its first event in the stream."""
+        return self.happened[0].entry.position
 
     @property
     def last(self) -> int:
         """The version of its last event."""
-        return self.happened[-1].entry.version
+        return self.happened[-1].entry.position
 
     @property
     def is_step(self) -> bool:
@@ -78,13 +78,13 @@ class Moment(Struct, frozen=True):
 
 
 class Stopped(Struct, frozen=True):
-    """Why nothing can be told from a version on: today's code cannot read or fold its event, or it was `erased`.
+    """Why nothing can be told from a position on: today's code cannot read or fold its event, or it was `erased`.
 
-    >>> Stopped(7, "cannot be folded: ZeroDivisionError: division by zero").version
+    >>> Stopped(7, "cannot be folded: ZeroDivisionError: division by zero").position
     7
     """
 
-    version: int
+    position: int
     problem: str
     erased: ErasedError | None = None
 
@@ -194,16 +194,16 @@ class Journey:
             if event.folded:
                 self._state = fold(self._entry.workflow, was, [event])  # pyright: ignore[reportArgumentType]  what is folded is an Event
         except Exception as error:  # noqa: BLE001  an author's evolve may raise anything; it is the answer
-            self.stopped = Stopped(entry.version, f"cannot be folded: {told(error)}")
+            self.stopped = Stopped(entry.position, f"cannot be folded: {told(error)}")
             return
         self._open.append((entry, was, self._state))
-        if entry.version in self._turns.targets:
-            self._states[entry.version] = self._state
+        if entry.position in self._turns.targets:
+            self._states[entry.position] = self._state
 
     def _close(self) -> Moment | None:
         if not self._open:
             return None
-        first, compared = self._open[0][0].version, self._open[-1][0].version > self._after
+        first, compared = self._open[0][0].position, self._open[-1][0].position > self._after
         moment = Moment(
             tuple(
                 Happened(entry, state_change(was, state) if compared else None, state)
@@ -229,7 +229,7 @@ async def travel(
     """
     journey = Journey(entry, ref, await stream_turns(store, ref), first - 1)
     async for moment in _moments(store, ref, journey):
-        if last is not None and moment.version > last:
+        if last is not None and moment.position > last:
             return
         if moment.last >= first:
             yield moment

@@ -19,17 +19,17 @@ OTHERS: Final = f"others, behind the first {KINDS} kinds of difference"
 
 
 class Example(Struct, frozen=True):
-    """One story of a difference: the instance, the version of the input, and lines as of a diff.
+    """One story of a difference: the instance, the position of the input, and lines as of a diff.
 
     A `-` line was recorded, a `+` line is what today's code does, and `~` differs in the fields that it names.
 
-    >>> Example("Orders/o-1", "running", 4, ("- Sent(…)",)).version
+    >>> Example("Orders/o-1", "running", 4, ("- Sent(…)",)).position
     4
     """
 
     instance: str
     status: str
-    version: int
+    position: int
     lines: tuple[str, ...]
 
 
@@ -44,7 +44,7 @@ class Difference(Struct, frozen=True):
     """
 
     workflow: str
-    version: int
+    workflow_version: int
     kind: What
     what: str
     instances: int
@@ -74,7 +74,7 @@ class NewFields(Struct, frozen=True):
     """
 
     workflow: str
-    version: int
+    workflow_version: int
     state: str
     fields: tuple[str, ...]
 
@@ -196,9 +196,9 @@ class Tally:
         )
 
     def _add(self, new: Difference) -> None:
-        key = (new.workflow, new.version, new.kind, new.what)
+        key = (new.workflow, new.workflow_version, new.kind, new.what)
         if key not in self._differences and len(self._differences) >= KINDS:
-            key = (new.workflow, new.version, new.kind, OTHERS)
+            key = (new.workflow, new.workflow_version, new.kind, OTHERS)
             new = replace(new, what=OTHERS)
         known = self._differences.get(key)
         examples = new.examples if known is None else known.examples + new.examples
@@ -211,7 +211,7 @@ class Tally:
         )
 
     def _add_new_fields(self, new: NewFields) -> None:
-        known = self._new_fields.setdefault((new.workflow, new.version, new.state), {})
+        known = self._new_fields.setdefault((new.workflow, new.workflow_version, new.state), {})
         known.update(dict.fromkeys(new.fields))
 
     def _add_unchecked(self, new: Unchecked) -> None:
@@ -243,12 +243,12 @@ def _difference(row: InstanceRow, version: int, kind: What, what: str, found: Fo
 
 
 def _weight(each: Difference) -> tuple[int, int, str, int, str]:
-    return (-each.in_flight, -each.instances, each.workflow, each.version, each.what)
+    return (-each.in_flight, -each.instances, each.workflow, each.workflow_version, each.what)
 
 
 def _telling(example: Example) -> tuple[bool, str, int]:
     """In flight tells more than ended; else any order will do that is always the same."""
-    return (example.status in ENDED, example.instance, example.version)
+    return (example.status in ENDED, example.instance, example.position)
 
 
 def _in_flight(row: InstanceRow) -> int:

@@ -29,7 +29,7 @@ def instance_document(row: InstanceRow) -> dict[str, Any]:
         "status": row.status,
         "state": row.state,
         "workflow_version": row.definition_version,
-        "version": row.version,
+        "position": row.version,
         "error": row.error,
         "began": moment(row.created_us),
         "updated": moment(row.updated_us),
@@ -53,7 +53,7 @@ def output_document(claim: OutputClaim, key: str | None) -> dict[str, Any]:
     """Return an output that is not carried out yet for programs."""
     return {
         "instance": f"{claim.workflow}/{claim.instance}",
-        "version": claim.output.version,
+        "position": claim.output.version,
         "kind": claim.kind,
         "key": key,
         "type": claim.type,
@@ -97,7 +97,7 @@ def event_document(ref: Ref, row: EventRow) -> dict[str, Any]:
     """Return an event for programs, from its row: readable even where the app has lost the message's type."""
     detail = read_detail(row.detail)
     return {
-        "version": row.version,
+        "position": row.version,
         "time": moment(row.time_us),
         "event": row.event,
         "direction": direction_of(row),

@@ -33,7 +33,7 @@ class Form(Struct, frozen=True):
     """
 
     answer: str
-    version: int
+    message_version: int
     rejects: bool
     fields: tuple[Field, ...]
     definitions: dict[str, Any]
@@ -59,7 +59,7 @@ def _form(cls: type[Any], data: Mapping[str, Any], reject: str | None) -> Form:
     known = type_of(cls)
     return Form(
         answer=known.name,
-        version=known.version,
+        message_version=known.version,
         rejects=reject in (known.name, *known.aliases),
         fields=tuple(
             Field(name, field, name in required, data.get(name)) for name, field in schema.get("properties", {}).items()

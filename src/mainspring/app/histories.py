@@ -79,7 +79,7 @@ class Changed(Struct, frozen=True):
     `message` and `state` are the names of the types concerned; instances that differ in the same way have the same
     ones. `text` tells all of it.
 
-    >>> Changed("decided otherwise", "Claim", "Open", "Refund/c-1, version 2: …").kind
+    >>> Changed("decided otherwise", "Claim", "Open", "Refund/c-1, position 2: …").kind
     'decided otherwise'
     """
 
@@ -204,7 +204,7 @@ def _changed(kind: Kind, step: Redecided, lines: Sequence[str]) -> Changed:
 
 def _state_lines(entry: WorkflowEntry, expected: Step | None, step: Redecided) -> list[str]:
     if expected is None:
-        return [f"  version {step.version} has no kept state"]
+        return [f"  position {step.version} has no kept state"]
     now = entry.recorder.snapshot(step.after, step.version, "kept")
     if (now.type, json.decode(now.body)) == (expected.type, json.decode(expected.body)):
         return []

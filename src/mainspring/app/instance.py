@@ -73,7 +73,7 @@ class Instance(Generic[In, State, Out]):
     async def row(self) -> InstanceRow:
         """Return status, state's name, error and times; of a purged one too.
 
-        `version` is its position, that of the last event in its stream; `definition_version` its workflow's version.
+        `position` is that of the last event in its stream, `workflow_version` its workflow's version.
         """
         store = self._app.engine.store
         try:
@@ -199,12 +199,12 @@ class Instance(Generic[In, State, Out]):
         """End it from outside at once, and undo nothing."""
         await self._app.engine.operations.terminate(self._ref, checked_reason(reason), checked_actor(actor))
 
-    async def reset(self, version: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
+    async def reset(self, position: int, reason: str = "by an operator", *, actor: str | None = None) -> None:
         """Go back to an earlier position, at which a step has ended, as a new branch of history that is recorded.
 
         Timers are set anew, and what was answered only behind that position is carried out again under its old id.
         """
-        await self._app.engine.operations.reset(self._ref, version, checked_reason(reason), checked_actor(actor))
+        await self._app.engine.operations.reset(self._ref, position, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
         """Go on under another version of the workflow, or raise if it does not understand all that is recorded.

@@ -25,7 +25,7 @@ class State(Struct, frozen=True):
     True
     """
 
-    version: int
+    position: int
     value: Any = None
     type: str | None = None
     body: bytes = b"null"
@@ -33,7 +33,7 @@ class State(Struct, frozen=True):
 
     def document(self) -> dict[str, Any]:
         """Return it for programs."""
-        return {"version": self.version, "type": self.type, "state": Raw(self.body), "problem": self.problem}
+        return {"position": self.position, "type": self.type, "state": Raw(self.body), "problem": self.problem}
 
 
 def checked_version(loaded: Loaded, at: int | None) -> int:

@@ -256,7 +256,7 @@ class Tasks:
             raise EncodeError(
                 name, f"its fields are no JSON ({error})", "Use texts, numbers, booleans or None."
             ) from None
-        return self._app.engine.registry.codec.decode_outside(name, form.version, given)
+        return self._app.engine.registry.codec.decode_outside(name, form.message_version, given)
 
     def _check_answer(self, row: TaskRow, message: object) -> None:
         if type(message) not in self._answers(row):

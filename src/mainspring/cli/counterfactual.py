@@ -143,11 +143,11 @@ def _changed(edit: Edit) -> str:
     message = shown(edit.message, TEXT_CHARACTERS)
     match edit.what:
         case "replace":
-            return f"with {message} in place of position {edit.version}"
+            return f"with {message} in place of position {edit.position}"
         case "insert":
-            return f"with {message} before position {edit.version}"
+            return f"with {message} before position {edit.position}"
         case "drop":
-            return f"without position {edit.version}"
+            return f"without position {edit.position}"
 
 
 def _verdict(found: Counterfactual) -> str:
@@ -160,14 +160,15 @@ def _notes(found: Counterfactual) -> Iterator[str]:
     if found.error is not None:
         yield f"There it stops, and would be suspended: {found.error}"
     for entry in found.unanswered:
-        yield f"unanswered: version {entry.version}, {tell([entry])[0].message}: never asked for in the recorded story"
+        told = tell([entry])[0]
+        yield f"unanswered: position {told.position}, {told.message}: never asked for in the recorded story"
     for entry in found.assumed:
-        yield f"assumed: version {entry.version}, {tell([entry])[0].message}: carried out, with no result"
+        yield f"assumed: position {entry.position}, {tell([entry])[0].message}: carried out, with no result"
     for untaken in found.untaken:
-        which = "inserted" if untaken.version is None else f"version {untaken.version}"
+        which = "inserted" if untaken.position is None else f"position {untaken.position}"
         yield f"not taken: {shown(untaken.message, TEXT_CHARACTERS)} ({which}): {untaken.reason}"
     for entry in found.waiting:
-        yield f"waiting: version {entry.version}, {tell([entry])[0].message}: not due yet"
+        yield f"waiting: position {entry.position}, {tell([entry])[0].message}: not due yet"
     if found.left_out:
         yield f"left out: {counted(len(found.left_out), 'event')} of operators"
 
@@ -212,7 +213,7 @@ def _document(instance: Instance, found: Counterfactual) -> dict[str, Any]:
     states = [recorder.snapshot(state, 0, "") for state in (found.recorded_state, found.state)]
     return {
         "instance": str(instance.ref),
-        "edit": {"what": found.edit.what, "version": found.edit.version},
+        "edit": {"what": found.edit.what, "position": found.edit.position},
         "recorded": [_entry_document(entry) for entry in found.recorded],
         "told": [_entry_document(entry) for entry in found.told],
         "differs_at": found.differs_at,
@@ -222,7 +223,7 @@ def _document(instance: Instance, found: Counterfactual) -> dict[str, Any]:
         "unanswered": [_entry_document(entry) for entry in found.unanswered],
         "assumed": [_entry_document(entry) for entry in found.assumed],
         "untaken": [
-            {"version": untaken.version, "message": shown(untaken.message), "reason": untaken.reason}
+            {"position": untaken.position, "message": shown(untaken.message), "reason": untaken.reason}
             for untaken in found.untaken
         ],
         "waiting": [_entry_document(entry) for entry in found.waiting],
@@ -234,7 +235,7 @@ def _document(instance: Instance, found: Counterfactual) -> dict[str, Any]:
 def _entry_document(entry: Entry) -> dict[str, Any]:
     row = tell([entry])[0]
     return {
-        "version": entry.version,
+        "position": entry.position,
         "event": row.event,
         "message": row.message,
         "kind": entry.kind,

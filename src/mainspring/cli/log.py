@@ -45,7 +45,7 @@ def log(identity: str, as_json: bool, address: str) -> None:
 
 def _cells(line: Execution) -> tuple[str, ...]:
     return (
-        str(line.version),
+        str(line.position),
         "" if line.time is None else f"{line.time:%Y-%m-%d %H:%M:%S}.{line.time.microsecond // 1_000:03}",
         line.what,
         visible(line.about if line.command is None else f"{line.command}: {line.about}"),
@@ -58,7 +58,7 @@ def _cells(line: Execution) -> tuple[str, ...]:
 
 def _document(line: Execution) -> dict[str, Any]:
     return {
-        "version": line.version,
+        "position": line.position,
         "time": line.time,
         "what": line.what,
         "about": line.about,

@@ -154,7 +154,7 @@ def _nothing_decided(instance: Instance, found: Moment | None) -> str:
     if found is None:
         return f"{instance.ref} has taken no input yet, so nothing was decided."
     event = type(found.happened[0].entry.event).__name__
-    return f"Position {found.version} of {instance.ref} is {event}: nothing was decided for it."
+    return f"Position {found.position} of {instance.ref} is {event}: nothing was decided for it."
 
 
 # ---- for people
@@ -236,29 +236,29 @@ def _write_line(line: str) -> None:
 
 def _write_stopped(stopped: Stopped, *, as_json: bool) -> None:
     if as_json:
-        write_json({"version": stopped.version, "problem": stopped.problem})
+        write_json({"position": stopped.position, "problem": stopped.problem})
     else:
-        click.secho(f"\n{stopped.version:>5}  {visible(stopped.problem)}", fg="red")
+        click.secho(f"\n{stopped.position:>5}  {visible(stopped.problem)}", fg="red")
 
 
 def _write_explanation(instance: Instance, moment: Moment, explanation: Explanation) -> None:
     first = moment.happened[0].entry
     told = tell([entry.entry for entry in moment.happened])
     left = " (left behind)" if moment.abandoned else ""
-    click.secho(f"{instance.ref}, position {moment.version}: {visible(told[0].message)}{left}", bold=True)
+    click.secho(f"{instance.ref}, position {moment.position}: {visible(told[0].message)}{left}", bold=True)
     _write_field("input", [f"{told[0].event} {_circumstances(first)}"])
     _write_field("state", [shown(moment.before)])
-    version = f"version {explanation.definition_version} of {instance.ref.workflow}"
+    version = f"version {explanation.workflow_version} of {instance.ref.workflow}"
     _write_field("code", [f"{version}, fingerprint {explanation.fingerprint}"])
     _write_field("decide", list(_reasons(explanation)))
     decided = [f"{row.position}  {row.event}  {row.message}".rstrip() for row in told[1:]]
     _write_field("decided", decided or ["nothing"])
     if explanation.asked and not explanation.agrees:
         _write_field("today", list(_disagreement(explanation)))
-    evolved = [f"{e.version}  {line}" for e in explanation.evolve for b in e.branches for line in _branch_lines(b)]
+    evolved = [f"{e.position}  {line}" for e in explanation.evolve for b in e.branches for line in _branch_lines(b)]
     _write_field("evolve", evolved)
     changes = [
-        f"{happened.entry.version}  {line}"
+        f"{happened.entry.position}  {line}"
         for happened in moment.happened
         for line in change_lines(happened.change, LINES_PER_CHANGE)
     ]
@@ -294,10 +294,10 @@ def _write_field(name: str, lines: Sequence[str]) -> None:
 
 def _step_document(entry: WorkflowEntry, moment: Moment, explanation: Explanation | None) -> dict[str, Any]:
     return {
-        "version": moment.version,
+        "position": moment.position,
         "last": moment.last,
         "abandoned": moment.abandoned,
-        "before": _state_document(entry, moment.before, moment.version - 1),
+        "before": _state_document(entry, moment.before, moment.position - 1),
         "after": _state_document(entry, moment.after, moment.last),
         "events": [_event_document(happened) for happened in moment.happened],
         "explanation": None if explanation is None else _explanation_document(explanation),
@@ -312,7 +312,7 @@ def _state_document(entry: WorkflowEntry, state: Any, version: int) -> dict[str,
 def _event_document(happened: Happened) -> dict[str, Any]:
     entry, told = happened.entry, tell([happened.entry])[0]
     return {
-        "version": entry.version,
+        "position": entry.position,
         "event": told.event,
         "message": told.message,
         "kind": entry.kind,
@@ -325,13 +325,13 @@ def _event_document(happened: Happened) -> dict[str, Any]:
 
 def _explanation_document(explanation: Explanation) -> dict[str, Any]:
     return {
-        "definition_version": explanation.definition_version,
+        "workflow_version": explanation.workflow_version,
         "fingerprint": explanation.fingerprint,
         "asked": explanation.asked,
         "agrees": explanation.agrees,
         "decide": [_branch_document(branch) for branch in explanation.decide],
         "evolve": [
-            {"version": evolved.version, "branches": [_branch_document(branch) for branch in evolved.branches]}
+            {"position": evolved.position, "branches": [_branch_document(branch) for branch in evolved.branches]}
             for evolved in explanation.evolve
         ],
         "decided": [shown(event) for event in explanation.decided],

@@ -210,12 +210,12 @@ def _compared(report: Report) -> str:
 
 
 def _write_difference(difference: Difference) -> None:
-    version = f" (workflow version {difference.version})" if difference.version != 1 else ""
+    version = f" (workflow version {difference.workflow_version})" if difference.workflow_version != 1 else ""
     click.secho(f"{difference.workflow}{version}: {visible(difference.what)}", fg="red")
     flight = f"{difference.in_flight:,} of them in flight"
     click.echo(f"  {counted(difference.instances, 'instance')}, {flight}; {counted(difference.steps, 'step')}")
     for example in difference.examples:
-        click.echo(f"  {visible(example.instance)} ({example.status}), position {example.version}:")
+        click.echo(f"  {visible(example.instance)} ({example.status}), position {example.position}:")
         for line in example.lines:
             click.echo(f"    {visible(line)}")
 

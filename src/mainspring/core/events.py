@@ -295,37 +295,37 @@ class Terminated(Recorded, frozen=True, gc=False):
 class Reset(Recorded, frozen=True, gc=False):
     """The instance went back to an earlier position: what was recorded behind it does not count. Outside the fold.
 
-    >>> Reset(4, "the rate was wrong").version
+    >>> Reset(4, "the rate was wrong").position
     4
     """
 
     folded: ClassVar[bool] = False
-    version: int
+    position: int
     reason: str
 
 
 class Migrated(Recorded, frozen=True, gc=False):
     """The instance goes on under another version of its definition. Outside the fold.
 
-    >>> Migrated(2).version
+    >>> Migrated(2).workflow_version
     2
     """
 
     folded: ClassVar[bool] = False
-    version: int
+    workflow_version: int
 
 
 class Retried(Recorded, frozen=True, gc=False):
     """A command that was known to have failed is carried out again, so its compensation is armed. Outside the fold.
 
-    `version` is where the command was sent.
+    `position` is where the command was sent.
 
     >>> Retried(3).folded
     False
     """
 
     folded: ClassVar[bool] = False
-    version: int
+    position: int
 
 
 class Resent(Recorded, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=True):

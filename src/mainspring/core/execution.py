@@ -67,7 +67,7 @@ class Execution(Struct, frozen=True, gc=False):
     'Started'
     """
 
-    version: int
+    position: int
     what: What
     time: datetime | None
     about: str = ""
@@ -89,14 +89,14 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
     ['Started', 'Completed']
     """
     log: list[Execution] = []
-    known = {entry.version: entry for entry in before}
+    known = {entry.position: entry for entry in before}
     for entry in entries:
-        known[entry.version] = entry
+        known[entry.position] = entry
         what, about = _told(entry)
         if what is not None:
             log.append(
                 Execution(
-                    entry.version,
+                    entry.position,
                     what,
                     entry.time,
                     about,
@@ -115,10 +115,10 @@ def with_attempts(lines: Iterable[Execution], attempts: Iterable[Execution]) -> 
     """Return a log with the attempts that failed, each behind the lines up to its position.
 
     >>> lines = [Execution(2, "Started", None), Execution(5, "Stepped", None)]
-    >>> [(line.version, line.what) for line in with_attempts(lines, [Execution(3, "Attempted", None)])]
+    >>> [(line.position, line.what) for line in with_attempts(lines, [Execution(3, "Attempted", None)])]
     [(2, 'Started'), (3, 'Attempted'), (5, 'Stepped')]
     """
-    return sorted([*lines, *attempts], key=lambda line: line.version)
+    return sorted([*lines, *attempts], key=lambda line: line.position)
 
 
 def unbegun(status: str, time: datetime, reason: str | None, state: str | None, *, waits: bool) -> list[Execution]:

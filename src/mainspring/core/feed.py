@@ -11,7 +11,7 @@ from mainspring.core.events import Received, StreamEvent
 
 
 class FeedEntry(Struct, frozen=True):
-    """One event of the feed.
+    """One event of the feed: its `position` there, and its `stream_position` in the stream of its instance.
 
     >>> from datetime import UTC
     >>> from mainspring.core.events import Received
@@ -23,7 +23,7 @@ class FeedEntry(Struct, frozen=True):
     position: int
     workflow: str
     instance: str
-    version: int
+    stream_position: int
     event: StreamEvent[Any, Any]
     time: datetime
     message_id: str | None = None

@@ -44,16 +44,16 @@ COLUMNS: Final = ("position", "kind", "direction", "event", "message")
 class Entry(Struct, frozen=True, gc=False):
     """One recorded event with its place in the stream and, for an input, what its envelope said.
 
-    `state` is the name of the state after an input's step; `cause` the version of the output that an input answers
+    `state` is the name of the state after an input's step; `cause` the position of the output that an input answers
     (of an output, that of the input for which it was decided); `attempt` and `duration` those of the handler's call
     that gave a result. `undelivered` says that there was nobody to receive a reply.
 
     >>> from mainspring.core.events import Sent
-    >>> Entry(3, Sent("charge")).version
+    >>> Entry(3, Sent("charge")).position
     3
     """
 
-    version: int
+    position: int
     event: StreamEvent[Any, Any]
     kind: Kind | None = None
     message_id: str | None = None
@@ -89,7 +89,7 @@ def tell(entries: Iterable[Entry]) -> list[Row]:
     """Return a stream as the rows of its table."""
     return [
         Row(
-            position=str(entry.version),
+            position=str(entry.position),
             kind=str(entry.kind or entry.event.kind or ""),
             direction="" if entry.event.direction == "lifecycle" else entry.event.direction,
             event=type(entry.event).__name__,

@@ -120,8 +120,8 @@ class Observer:
                 self._instruments.step_duration.observe(took_us / MICROSECONDS, (workflow,))
         if self._tracing is not None and observed.spanned is not None:
             error = outcome if isinstance(outcome, Exception) else fault
-            version = (unit.expected_version or 0) + len(unit.events)
-            self._tracing.end(observed.spanned, became, error, version=version)
+            position = (unit.expected_version or 0) + len(unit.events)
+            self._tracing.end(observed.spanned, became, error, position=position)
 
     # ---- commits
 

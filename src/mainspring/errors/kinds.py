@@ -20,7 +20,8 @@ _NAMES: Final = rf"{_NAME}(?:, {_NAME})*"
 _PLACES: Final = re.compile(
     rf"{_NAME} failed for good: "
     r"|its child \S+ has (?:failed|cancelled|terminated|refused)(?=: )"
-    rf"|{_NAME}/[^\n]{{1,2000}}? version \d+ \(\w+(?: {_NAME})?\) at position \d+: "
+    # The first of each two is how an earlier release said it: what stopped a read model is stored.
+    rf"|{_NAME}/[^\n]{{1,2000}}? (?:version|position) \d+ \(\w+(?: {_NAME})?\) at (?:position \d+|\d+ of the feed): "
 )
 UNTOLD: Final = " (what it says "
 """So begins what stands behind a kind whose text cannot be read any more."""

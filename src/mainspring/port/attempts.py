@@ -31,6 +31,11 @@ class Attempt(Struct, frozen=True, gc=False):
     error: str | None
 
     @property
+    def position(self) -> int:
+        """Where in the stream of its instance it was sent what was tried."""
+        return self.version
+
+    @property
     def duration_us(self) -> int | None:
         """How long it took."""
         return None if self.began_us is None else self.ended_us - self.began_us

@@ -362,6 +362,16 @@ class InstanceRow(Struct, frozen=True, gc=False):
     updated_us: int
     purged_us: int | None = None
 
+    @property
+    def position(self) -> int:
+        """That of the last event in its stream."""
+        return self.version
+
+    @property
+    def workflow_version(self) -> int:
+        """The version of its workflow under which it runs."""
+        return self.definition_version
+
 
 class Loaded(Struct, frozen=True, gc=False):
     """All that is needed to fold an instance: its row, a snapshot perhaps, and the events behind it.

@@ -21,8 +21,8 @@ INSTANCES: Final = 100
 class HistoryChanged(AssertionError):  # noqa: N818  it names what has happened
     """A workflow decides, or folds, otherwise than when a history was kept. The message shows the first difference.
 
-    >>> HistoryChanged("Orders/o-1, version 4: …").args
-    ('Orders/o-1, version 4: …',)
+    >>> HistoryChanged("Orders/o-1, position 4: …").args
+    ('Orders/o-1, position 4: …',)
     """
 
 

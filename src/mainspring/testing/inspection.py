@@ -49,8 +49,8 @@ class InspectedRehearsal(Rehearsal[In, State, Out]):
         if not _same(replayed, self.state):
             lines = value_diff(self.state, replayed, "replayed")
             raise Broken("a replay of the stream gives the same state", "\n".join(["The replay differs:", *lines]))
-        ends = [entry.version for entry in self.entries if isinstance(entry.event, ENDS)]
-        if ends and ends[0] != self.version:
+        ends = [entry.position for entry in self.entries if isinstance(entry.event, ENDS)]
+        if ends and ends[0] != self.position:
             raise Broken("nothing follows the end", f"The instance ended at position {ends[0]}, and went on.")
 
     def _around(self, name: str, method: Method) -> Method:

@@ -290,7 +290,7 @@ class Run:
         return Attempt.of(self._draw(answer), Kind.RESULT, f"{ANSWER}{asked}")
 
     def _take(self, attempt: Attempt) -> Failure | None:
-        version = self.rehearsal.version
+        version = self.rehearsal.position
         self.attempts.append(attempt)
         try:
             if attempt.sealed is not None:

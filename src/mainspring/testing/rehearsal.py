@@ -72,8 +72,8 @@ class Rehearsal(Generic[In, State, Out]):
         self._decided: Sequence[Decision[In, Out]] | None = None
 
     @property
-    def version(self) -> int:
-        """The version of the last event, 0 before the first."""
+    def position(self) -> int:
+        """That of the last event, 0 before the first."""
         return len(self.entries)
 
     @property
@@ -116,7 +116,7 @@ class Rehearsal(Generic[In, State, Out]):
         sealed = self.sealed(message, kind, actor, reply_to, time, command)
         if self.end is not None:
             raise InstanceEndedError(type(self.workflow).__name__, sealed.message, self.state, self.end)
-        taken = step(self.watched, self.state, self.version, sealed, begins=not self.entries)
+        taken = step(self.watched, self.state, self.position, sealed, begins=not self.entries)
         self.state = taken.state
         decided = self._decided
         if decided is None:
@@ -131,17 +131,17 @@ class Rehearsal(Generic[In, State, Out]):
 
     def _undo(self) -> None:
         """Undo what was done, as if every compensation succeeded, and go on with `then` if there is one."""
-        ledger = ledger_of((entry.version, entry.event) for entry in self.entries)
+        ledger = ledger_of((entry.position, entry.event) for entry in self.entries)
         then = ledger.begun.then if ledger.begun is not None else None
         while onward := ledger.onward():
             for event in onward:
                 self.record(cast("Event[In, Out]", event))
-                ledger.take(self.version, event)
+                ledger.take(self.position, event)
             if ledger.compensation is None:
                 return
             done: Compensated[Any] = Compensated(ledger.compensation)
             self.record(done)
-            ledger.take(self.version, done)
+            ledger.take(self.position, done)
         if then is not None:
             self.take(then, kind=Kind.COMMAND)
 
@@ -177,7 +177,7 @@ class Rehearsal(Generic[In, State, Out]):
             kind = Kind.TIMER if self.was_scheduled(message) else Kind.ANSWER if task else Kind.COMMAND
         return envelope(
             message,
-            id=f"message-{self.version + 1}",
+            id=f"message-{self.position + 1}",
             time=EPOCH if time is None else time,
             kind=kind,
             actor=actor,

@@ -84,7 +84,7 @@ class Given(Generic[In, State, Out]):
         _check_message(message)
         rehearsal = self._rehearsal
         sealed = rehearsal.sealed(message, kind, actor, reply_to, time, command)
-        workflow, came, before, version = rehearsal.workflow, sealed.message, rehearsal.state, rehearsal.version
+        workflow, came, before, version = rehearsal.workflow, sealed.message, rehearsal.state, rehearsal.position
         try:
             taken = rehearsal.take(sealed)
         except Exception as error:  # noqa: BLE001  whatever it is, then_raises may expect it

@@ -168,7 +168,7 @@ async def _step(served: Served, found: Opened, at: int) -> tuple[list[Moment], M
         if isinstance(each, Stopped):
             if each.erased is not None:
                 raise each.erased
-            problem = f"stops at position {each.version}: {served.error(each.problem)}"
+            problem = f"stops at position {each.position}: {served.error(each.problem)}"
             raise OperationError(str(found.ref), problem, "Mend the code.")
         moments.append(each)
         if len(moments) > PAST_MOST:
@@ -209,7 +209,7 @@ async def _lines(served: Served, found: Loaded) -> AsyncIterator[bytes]:
 
 def _line(served: Served, line: Execution) -> dict[str, Any]:
     return {
-        "version": line.version,
+        "position": line.position,
         "what": line.what,
         "time": line.time,
         "about": served.error(line.about) if line.what in REASONED else line.about,
@@ -234,7 +234,7 @@ def _link(link: Link, other: InstanceRow | None) -> dict[str, Any]:
         "instance": str(link.ref),
         "workflow": link.ref.workflow,
         "id": link.ref.id,
-        "version": link.version,
+        "position": link.position,
         "type": link.type,
         "status": None if other is None else other.status,
         "state": None if other is None else other.state,

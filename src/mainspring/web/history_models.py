@@ -63,7 +63,7 @@ class BranchDocument(Document):
 class EvolvedDocument(Document):
     """The branches of evolve that an event led to."""
 
-    version: int
+    position: int
     branches: list[BranchDocument]
 
 
@@ -85,7 +85,7 @@ class DecidedEvent(Document):
 class ExplanationDocument(Document):
     """Why something was decided."""
 
-    definition_version: int
+    workflow_version: int
     fingerprint: str
     asked: bool = Field(
         description="False where it was decided under another version of the workflow, before a migration."
@@ -101,7 +101,7 @@ class ExplanationDocument(Document):
 class MomentDocument(Document):
     """An input with what was decided for it, or an event that stands alone."""
 
-    version: int
+    position: int
     last: int = Field(description="The position of its last event.")
     step: bool = Field(description="Whether an input was taken.")
     begins: bool
@@ -122,7 +122,7 @@ class ExplainedMoment(MomentDocument):
 class StoppedDocument(Document):
     """Why nothing can be told from a position on."""
 
-    version: int
+    position: int
     problem: str
 
 
@@ -138,14 +138,14 @@ class MomentPage(Document):
 class ToldEvent(DecidedEvent):
     """An event of a story that was told otherwise, or of the recorded one beside it."""
 
-    version: int
+    position: int
     time: datetime | None
 
 
 class UntakenDocument(Document):
     """An input that cannot be taken in the other story, though it came in the recorded one, or was inserted."""
 
-    version: int | None = Field(description="Where it was recorded; null if it is the one that was inserted.")
+    position: int | None = Field(description="Where it was recorded; null if it is the one that was inserted.")
     type: str
     message: Any
     reason: str
@@ -174,7 +174,7 @@ class CounterfactualDocument(Document):
 class LogLine(Document):
     """One line of the execution log."""
 
-    version: int
+    position: int
     what: str = Field(examples=["Started"])
     time: datetime | None
     about: str = Field(examples=["PlaceOrder"])
@@ -204,7 +204,7 @@ class LinkedInstance(Document):
     instance: str = Field(examples=["Shipping/o-1"])
     workflow: str
     id: str
-    version: int | None = Field(description="The position of this instance's event.")
+    position: int | None = Field(description="The position of this instance's event.")
     type: str | None = Field(description="The message that went between them.")
     status: Status | None = Field(description="Null where there is no such instance, or not yet.")
     state: str | None

@@ -110,7 +110,7 @@ def _looking(router: APIRouter, served: Served) -> None:
             return app.engine.store.stream(ref, behind, wanted)
 
         return await page(
-            ask, lambda row: served.shown(event_document(ref, row)), "version", checked_place(after), limit
+            ask, lambda row: served.shown(event_document(ref, row)), "position", checked_place(after), limit
         )
 
     @router.get(
@@ -124,7 +124,7 @@ def _looking(router: APIRouter, served: Served) -> None:
     ) -> Response:
         """Return the state of an instance, now or at a position. Only that of now has an ETag."""
         found = await state_at(app, await loaded(app, workflow, id), at)
-        return answer(served.shown(found.document(), "state"), headers=etag(found.version) if at is None else None)
+        return answer(served.shown(found.document(), "state"), headers=etag(found.position) if at is None else None)
 
 
 def _waiting(router: APIRouter, served: Served) -> None:

@@ -18,7 +18,7 @@ MEDIA_TYPE: Final = "text/event-stream"
 
 EVENTS: Final = """\
 `stats`: how much there is of everything, as `/api/stats` tells it. `instance`: the instance as it is now. `events`:
-what was recorded since; the id is the last version, and given as `Last-Event-ID` the stream goes on behind it."""
+what was recorded since; the id is the last position, and given as `Last-Event-ID` the stream goes on behind it."""
 
 
 def routes(served: Served) -> APIRouter:
@@ -39,7 +39,7 @@ def routes(served: Served) -> APIRouter:
         instance: Annotated[
             str | None, Query(description="Only this instance; else the app as a whole.", examples=["Orders/o-1"])
         ] = None,
-        after: Annotated[int | None, Query(ge=0, description="The version that was seen last.")] = None,
+        after: Annotated[int | None, Query(ge=0, description="The position that was seen last.")] = None,
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Response:
         """Listen to what changes, as server-sent events: to the app as a whole, or to one instance.

@@ -61,7 +61,7 @@ def event_text(name: Name, data: Any, id: int | None = None) -> bytes:
 
 
 class Listener:
-    """Somebody who listens: to the app as a whole, or to one instance from a version on."""
+    """Somebody who listens: to the app as a whole, or to one instance from a position on."""
 
     def __init__(self, ref: Ref | None, after: int | None) -> None:
         self.ref = ref
@@ -167,7 +167,7 @@ class Live:
             self._last = None
 
     async def listen(self, ref: Ref | None = None, after: int | None = None) -> AsyncIterator[bytes]:
-        """Yield events, as long as somebody takes them. `after` is the version that was seen last."""
+        """Yield events, as long as somebody takes them. `after` is the position that was seen last."""
         listener = self._add(ref, after)
         try:
             async for text in listener.heard():

@@ -85,7 +85,7 @@ class InstanceDocument(Document):
     status: Status
     state: str | None = Field(description="The name of the state's type.", examples=["AwaitingPayment"])
     workflow_version: int = Field(description="The version of the workflow under which it runs.")
-    version: int = Field(description="Its position: that of the last event in its stream.")
+    position: int = Field(description="That of the last event in its stream.")
     error: str | None
     began: datetime
     updated: datetime
@@ -109,7 +109,7 @@ class AttributeName(Document):
 class EventDocument(Document):
     """One event of a stream."""
 
-    version: int
+    position: int
     time: datetime
     event: str = Field(examples=["Received"])
     direction: Literal["input", "output", "lifecycle"]
@@ -135,9 +135,9 @@ class StreamPage(Document):
 
 
 class StateDocument(Document):
-    """A state at a position (`version`), or the problem for which there is none."""
+    """A state at a position, or the problem for which there is none."""
 
-    version: int
+    position: int
     type: str | None
     state: Any
     problem: str | None
@@ -158,7 +158,7 @@ class OutputDocument(Document):
     """An output that is not carried out yet: a command, or a timer."""
 
     instance: str
-    version: int
+    position: int
     kind: str
     key: str | None
     type: str
@@ -311,7 +311,7 @@ class FormDocument(Document):
     """One way to answer a task."""
 
     answer: str
-    version: int
+    message_version: int
     rejects: bool
     fields: list[FormField]
     definitions: dict[str, Any] = Field(description="What fields refer to as #/$defs/…")
@@ -377,7 +377,7 @@ class WorkflowDocument(Document):
     """A workflow of the app."""
 
     name: str
-    version: int
+    workflow_version: int
     purpose: str | None = Field(description="The first lines of its docstring.")
     inputs: list[str]
     begins: list[str]

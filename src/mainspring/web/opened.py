@@ -25,7 +25,7 @@ from mainspring.web.instances import loaded
 from mainspring.web.served import Served
 
 # What an event that was never recorded has no place, time or author for.
-_RECORDED: Final = ("version", "time", "message_id", "actor", "state", "attempt")
+_RECORDED: Final = ("position", "time", "message_id", "actor", "state", "attempt")
 _KEY: Final = re.compile(r"\['([^\W\d]\w*)'\]")
 
 

@@ -169,7 +169,7 @@ def _workflow(entry: WorkflowEntry) -> dict[str, Any]:
     definition = entry.definition
     return {
         "name": entry.name,
-        "version": entry.version,
+        "workflow_version": entry.version,
         # Its own words only: those that it inherits are about workflows in general.
         "purpose": None if (doc := type(entry.workflow).__doc__) is None else inspect.cleandoc(doc),
         "inputs": sorted(type_of(cls).name for cls in definition.inputs),

@@ -194,14 +194,14 @@ class Walker(Struct):
         self.last = moment
 
     def _event(self, happened: Happened, change: dict[str, Any] | None) -> dict[str, Any]:
-        row = self.rows[happened.entry.version]
+        row = self.rows[happened.entry.position]
         return {**self.served.shown(event_document(self.opened.ref, row)), "change": change}
 
 
 def moment_document(moment: Moment) -> dict[str, Any]:
     """Return where a moment stands."""
     return {
-        "version": moment.version,
+        "position": moment.position,
         "last": moment.last,
         "step": moment.is_step,
         "begins": moment.begins,
@@ -220,7 +220,9 @@ async def _page(served: Served, found: Opened, after: int, most: int, *, explain
         "items": walker.found,
         "before": walker.before,
         "next": last if walker.enough and last < found.row.version else None,
-        "stopped": None if stopped is None else served.shown({"version": stopped.version, "problem": stopped.problem}),
+        "stopped": None
+        if stopped is None
+        else served.shown({"position": stopped.position, "problem": stopped.problem}),
     }
 
 
@@ -248,11 +250,11 @@ async def _explained(served: Served, found: Opened, at: int | None) -> dict[str,
     if not walker.found and stopped is not None:
         if stopped.erased is not None:
             raise stopped.erased
-        problem = f"stops at position {stopped.version}: {served.error(stopped.problem)}"
+        problem = f"stops at position {stopped.position}: {served.error(stopped.problem)}"
         raise OperationError(str(found.ref), problem, "Mend the code.")
     if not walker.found or walker.found[0]["explanation"] is None:
         problem = f"decided nothing at position {at}: no input was taken there"
-        raise OperationError(str(found.ref), problem, "Ask for the version of an input.")
+        raise OperationError(str(found.ref), problem, "Ask for the position of an input.")
     return {"instance": str(found.ref), "before": walker.before, **walker.found[0]}
 
 
@@ -268,13 +270,13 @@ async def _last_input(served: Served, found: Opened) -> int:
 def explanation_document(served: Served, found: Opened, why: Explanation) -> dict[str, Any]:
     """Return why something was decided, for programs."""
     return {
-        "definition_version": why.definition_version,
+        "workflow_version": why.workflow_version,
         "fingerprint": why.fingerprint,
         "asked": why.asked,
         "agrees": why.agrees,
         "cut": why.cut,
         "decide": branch_documents(why.decide),
-        "evolve": [{"version": each.version, "branches": branch_documents(each.branches)} for each in why.evolve],
+        "evolve": [{"position": each.position, "branches": branch_documents(each.branches)} for each in why.evolve],
         "decided": [decided_document(served, found, event) for event in why.decided],
         "error": served.error(why.error),
     }
@@ -323,7 +325,7 @@ def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str,
         return [
             {
                 **decided_document(served, found, entry.event),
-                "version": entry.version,
+                "position": entry.position,
                 "time": entry.time,
                 "kind": entry.kind or entry.event.kind,
             }
@@ -334,7 +336,7 @@ def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str,
     return {
         "instance": str(found.ref),
         "what": story.edit.what,
-        "at": story.edit.version,
+        "at": story.edit.position,
         "recorded": entries(story.recorded),
         "told": entries(story.told),
         "differs_at": story.differs_at,
@@ -345,7 +347,7 @@ def _document(served: Served, found: Opened, story: Counterfactual) -> dict[str,
         "assumed": entries(story.assumed),
         "untaken": [
             {
-                "version": each.version,
+                "position": each.position,
                 "type": type(each.message).__name__,
                 "message": served.body(*_encoded(found, each.message)),
                 "reason": served.error(each.reason),

@@ -20,8 +20,8 @@ function condition(name: string, value: AttributeValue): string {
   return typeof value === "string" && !MOMENT.test(value) ? `${name}='${value}'` : `${name}=${String(value)}`;
 }
 
-export function Attributes({ workflow, id, version }: { workflow: string; id: string; version: number }): JSX.Element | null {
-  const found = useLoad((signal) => ask<AttributesDocument>(`attributes/${path(workflow, id)}`, { signal }), [workflow, id], version);
+export function Attributes({ workflow, id, position }: { workflow: string; id: string; position: number }): JSX.Element | null {
+  const found = useLoad((signal) => ask<AttributesDocument>(`attributes/${path(workflow, id)}`, { signal }), [workflow, id], position);
   if (!found.data) return null;
   return (
     <>

@@ -15,18 +15,18 @@ const KEPT = 500;
 
 export function Decision({ workflow, id, moment }: { workflow: string; id: string; moment: Told }): JSX.Element {
   const known = useRef(new Map<number, ExplanationDocument | null>());
-  const wanted = useSettled(moment.version, PAUSE_MS);
+  const wanted = useSettled(moment.position, PAUSE_MS);
   const found = useLoad(
     async (signal) => {
-      if (wanted !== moment.version || !moment.step || known.current.has(wanted)) return null;
+      if (wanted !== moment.position || !moment.step || known.current.has(wanted)) return null;
       const explained = await ask<MomentDocument>(`explanations/${path(workflow, id)}`, { query: { at: wanted }, signal });
       if (known.current.size >= KEPT) known.current.clear();
       known.current.set(wanted, explained.explanation);
-      return explained.version;
+      return explained.position;
     },
-    [workflow, id, wanted, moment.version],
+    [workflow, id, wanted, moment.position],
   );
-  const why = known.current.get(moment.version);
+  const why = known.current.get(moment.position);
   return (
     <Card title="Decision">
       {!moment.step && <p class="faint">No input was taken here, so nothing was decided.</p>}
@@ -54,8 +54,8 @@ function Why({ why }: { why: ExplanationDocument }): JSX.Element {
         </ul>
       )}
       {why.evolve.map((evolved) => (
-        <div key={evolved.version}>
-          <p class="faint">evolve, for event {evolved.version}</p>
+        <div key={evolved.position}>
+          <p class="faint">evolve, for event {evolved.position}</p>
           <Branches branches={evolved.branches} />
         </div>
       ))}

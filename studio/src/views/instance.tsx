@@ -42,10 +42,10 @@ export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
   const live = useLive("live", { instance: `${workflow}/${id}` }, (event) => {
     if (event.type !== "instance") return;
     const now = event.data as InstanceDocument;
-    if (now.version > (instance.data?.version ?? 0)) tell(now);
+    if (now.position > (instance.data?.position ?? 0)) tell(now);
     else if (JSON.stringify(now) !== JSON.stringify(instance.data)) instance.reload();
   });
-  const found = told && told.version > (instance.data?.version ?? 0) ? told : instance.data;
+  const found = told && told.position > (instance.data?.position ?? 0) ? told : instance.data;
   return (
     <>
       <header class="title">
@@ -65,7 +65,7 @@ export function InstanceView({ workflow, id, route }: Asked): JSX.Element {
             {shown.error && (
               <div class="problem" role="alert">
                 <pre>{shown.error}</pre>
-                {shown.status === "suspended" && shown.version > 0 && <a href={link(["dead-letters"])}>Look at the dead letters</a>}
+                {shown.status === "suspended" && shown.position > 0 && <a href={link(["dead-letters"])}>Look at the dead letters</a>}
               </div>
             )}
             <Inside instance={shown} route={route} />
@@ -85,7 +85,7 @@ function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
       </div>
       <div>
         <dt>Position</dt>
-        <dd>{amount(instance.version)}</dd>
+        <dd>{amount(instance.position)}</dd>
       </div>
       <div>
         <dt>Workflow version</dt>
@@ -103,40 +103,40 @@ function Facts({ instance }: { instance: InstanceDocument }): JSX.Element {
           <When time={instance.updated} />
         </dd>
       </div>
-      <Attributes workflow={instance.workflow} id={instance.id} version={instance.version} />
+      <Attributes workflow={instance.workflow} id={instance.id} position={instance.position} />
     </dl>
   );
 }
 
 function Inside({ instance, route }: { instance: InstanceDocument; route: Route }): JSX.Element {
   const tab = route.query.get("tab") ?? "history";
-  const [at, go] = useVersion(route, instance.version);
-  const to = (id: string) => link(route.parts, { tab: id === "history" ? undefined : id, at: at === instance.version ? undefined : at });
-  const { workflow, id, version } = instance;
+  const [at, go] = usePosition(route, instance.position);
+  const to = (id: string) => link(route.parts, { tab: id === "history" ? undefined : id, at: at === instance.position ? undefined : at });
+  const { workflow, id, position } = instance;
   return (
     <>
       <Tabs tabs={TABS} at={tab} to={to} label="About this instance" />
-      {OF_STREAMS.includes(tab) && version === 0 && (
+      {OF_STREAMS.includes(tab) && position === 0 && (
         <p class="note">
           There is no event yet: a stream begins with the first input that is taken. <a href={to("waiting")}>What waits for it</a>
         </p>
       )}
-      {tab === "history" && version > 0 && <TravelPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
+      {tab === "history" && position > 0 && <TravelPanel workflow={workflow} id={id} count={position} at={at} onGo={go} />}
       {tab === "waiting" && <WaitingPanel instance={instance} />}
-      {tab === "links" && <LinksPanel workflow={workflow} id={id} version={version} />}
-      {tab === "what-if" && version > 0 && <WhatIfPanel workflow={workflow} id={id} count={version} at={at} onGo={go} />}
-      {tab === "log" && <LogPanel workflow={workflow} id={id} version={version} />}
-      {tab === "raw" && version > 0 && <RawPanel workflow={workflow} id={id} at={at} version={version} />}
+      {tab === "links" && <LinksPanel workflow={workflow} id={id} position={position} />}
+      {tab === "what-if" && position > 0 && <WhatIfPanel workflow={workflow} id={id} count={position} at={at} onGo={go} />}
+      {tab === "log" && <LogPanel workflow={workflow} id={id} position={position} />}
+      {tab === "raw" && position > 0 && <RawPanel workflow={workflow} id={id} at={at} position={position} />}
     </>
   );
 }
 
 /** The position that is looked at: the one of the address, else the last one, and then whatever becomes the last one. */
-function useVersion(route: Route, last: number): [number, (version: number) => void] {
+function usePosition(route: Route, last: number): [number, (position: number) => void] {
   const found = Number(route.query.get("at") ?? 0);
   const asked = Number.isInteger(found) && found > 0 ? found : 0;
-  const [chosen, choose] = useAmended(asked, (version) => amend(route, { at: version || undefined }), ADDRESS_MS);
+  const [chosen, choose] = useAmended(asked, (position) => amend(route, { at: position || undefined }), ADDRESS_MS);
   const at = chosen ? Math.min(chosen, Math.max(last, 1)) : last;
-  const go = useCallback((version: number) => choose(version >= last ? 0 : Math.max(1, version)), [last]);
+  const go = useCallback((position: number) => choose(position >= last ? 0 : Math.max(1, position)), [last]);
   return [at, go];
 }

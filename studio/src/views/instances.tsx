@@ -120,7 +120,7 @@ function Row({ instance }: { instance: InstanceDocument | undefined }): JSX.Elem
         {amount(instance.workflow_version)}
       </span>
       <span role="cell" class="number">
-        {amount(instance.version)}
+        {amount(instance.position)}
       </span>
       <span role="cell">
         <When time={instance.updated} />

@@ -13,8 +13,8 @@ const DRAWN = 60;
 // So many neighbours are asked for theirs at a time.
 const FURTHER = 12;
 
-export function LinksPanel({ workflow, id, version }: { workflow: string; id: string; version: number }): JSX.Element {
-  const links = useLoad((signal) => ask<LinksDocument>(`links/${path(workflow, id)}`, { signal }), [workflow, id], version);
+export function LinksPanel({ workflow, id, position }: { workflow: string; id: string; position: number }): JSX.Element {
+  const links = useLoad((signal) => ask<LinksDocument>(`links/${path(workflow, id)}`, { signal }), [workflow, id], position);
   return <Shown of={links}>{(found) => (found.links.length ? <Linked found={found} /> : <Empty>It has to do with no other instance.</Empty>)}</Shown>;
 }
 
@@ -68,7 +68,7 @@ function Linked({ found }: { found: LinksDocument }): JSX.Element {
                 <td>{one.relation}</td>
                 <td>
                   {one.type ?? "–"}
-                  {one.version !== null && <a href={instanceLink(found.instance, { at: one.version })}> at {one.version}</a>}
+                  {one.position !== null && <a href={instanceLink(found.instance, { at: one.position })}> at {one.position}</a>}
                 </td>
                 <td>{one.status ? <Status status={one.status} /> : "not there"}</td>
                 <td>{one.state ?? "–"}</td>

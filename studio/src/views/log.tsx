@@ -9,11 +9,11 @@ import { usePages, VirtualRows } from "../parts/list";
 import { link } from "../route";
 import { clock, duration } from "../text";
 
-export function LogPanel({ workflow, id, version }: { workflow: string; id: string; version: number }): JSX.Element {
+export function LogPanel({ workflow, id, position }: { workflow: string; id: string; position: number }): JSX.Element {
   const list = usePages<LogLine>(`log/${path(workflow, id)}`, {});
-  const [seen, see] = useState(version);
+  const [seen, see] = useState(position);
   const look = () => {
-    see(version);
+    see(position);
     list.restart();
   };
   return (
@@ -21,7 +21,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
       <div class="bar">
         <span class="faint">as it was at position {seen}</span>
         <span class="grow" />
-        <LookAgain changed={version !== seen} onLook={look} busy={list.loading} />
+        <LookAgain changed={position !== seen} onLook={look} busy={list.loading} />
       </div>
       <ProblemBox problem={list.problem} />
       {!list.items.length && list.more && !list.problem && <Loading />}
@@ -36,7 +36,7 @@ export function LogPanel({ workflow, id, version }: { workflow: string; id: stri
           head={["Position", "Time", "What", "About", "State", "By", "Took", "Answered after"]}
           row={(index) => {
             const line = list.items[index];
-            return line && <Line line={line} href={link(["instances", workflow, id], { at: line.version })} />;
+            return line && <Line line={line} href={link(["instances", workflow, id], { at: line.position })} />;
           }}
         />
       )}
@@ -49,7 +49,7 @@ function Line({ line, href }: { line: LogLine; href: string }): JSX.Element {
     <>
       <span role="cell">
         <a href={href} data-row>
-          {line.version}
+          {line.position}
         </a>
       </span>
       <span role="cell">{clock(line.time)}</span>

@@ -77,7 +77,7 @@ export function Operations({ instance, onDone }: { instance: InstanceDocument; o
 
 function OperationDialog({ instance, operation, onClose }: { instance: InstanceDocument; operation: Operation; onClose: (done: boolean) => void }): JSX.Element {
   const [reason, say] = useState("");
-  const [to, choose] = useState(String(Math.max(1, instance.version - 1)));
+  const [to, choose] = useState(String(Math.max(1, instance.position - 1)));
   const doing = useDoing();
   const confirm = async () => {
     const order = { ...(reason.trim() ? { reason: reason.trim() } : {}), ...(operation.to ? { to: Number(to) } : {}) };
@@ -97,7 +97,7 @@ function OperationDialog({ instance, operation, onClose }: { instance: InstanceD
       {operation.to && (
         <label>
           {operation.to}
-          <input type="number" min={1} max={instance.version} value={to} onInput={(event) => choose(event.currentTarget.value)} required />
+          <input type="number" min={1} max={instance.position} value={to} onInput={(event) => choose(event.currentTarget.value)} required />
         </label>
       )}
       {operation.reason && (

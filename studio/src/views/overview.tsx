@@ -130,7 +130,7 @@ function Timers(): JSX.Element {
           found.length ? (
             <ul class="plain">
               {found.map((timer) => (
-                <li key={`${timer.instance} ${timer.version}`} class="sides">
+                <li key={`${timer.instance} ${timer.position}`} class="sides">
                   <span>
                     <a href={instanceLink(timer.instance, { tab: "waiting" })} data-row>
                       {timer.instance}

@@ -9,14 +9,14 @@ interface Asked {
   workflow: string;
   id: string;
   at: number;
-  version: number;
+  position: number;
 }
 
 const SHOWN_CHARACTERS = 200_000;
 
-export function RawPanel({ workflow, id, at, version }: Asked): JSX.Element {
+export function RawPanel({ workflow, id, at, position }: Asked): JSX.Element {
   const test = useLoad((signal) => ask<{ file: string; text: string }>(`tests/${path(workflow, id)}`, { query: { at }, signal }), [workflow, id, at]);
-  const raw = useLoad(async (signal) => await (await answered(`exports/${path(workflow, id)}`, { signal })).text(), [workflow, id], version);
+  const raw = useLoad(async (signal) => await (await answered(`exports/${path(workflow, id)}`, { signal })).text(), [workflow, id], position);
   const doing = useDoing();
   const download = () =>
     doing.run(async () => {

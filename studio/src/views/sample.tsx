@@ -77,9 +77,9 @@ function Report({ report }: { report: WhatIfDocument }): JSX.Element {
             {several(one.instances, "instance")}, {amount(one.in_flight)} not ended; {several(one.steps, "step")}
           </p>
           {one.examples.map((example) => (
-            <div key={`${example.instance} ${example.version}`}>
-              <a href={instanceLink(example.instance, { at: example.version })} data-row>
-                {example.instance} at {example.version}
+            <div key={`${example.instance} ${example.position}`}>
+              <a href={instanceLink(example.instance, { at: example.position })} data-row>
+                {example.instance} at {example.position}
               </a>
               <Lines lines={example.lines} />
             </div>

@@ -14,7 +14,7 @@ interface Shown {
   stream: Stream;
   count: number;
   at: number;
-  onGo: (version: number) => void;
+  onGo: (position: number) => void;
 }
 
 export function Timeline({ stream, count, at, onGo }: Shown): JSX.Element {
@@ -26,8 +26,8 @@ export function Timeline({ stream, count, at, onGo }: Shown): JSX.Element {
         label="Events, the first at the top"
         current={at - 1}
         onSeen={seen}
-        head={["In", "Version", "Out"]}
-        row={(index) => <Row event={stream.event(index + 1)} before={stream.event(index)} version={index + 1} here={index + 1 === at} onGo={onGo} />}
+        head={["In", "Position", "Out"]}
+        row={(index) => <Row event={stream.event(index + 1)} before={stream.event(index)} position={index + 1} here={index + 1 === at} onGo={onGo} />}
       />
     </section>
   );
@@ -36,16 +36,16 @@ export function Timeline({ stream, count, at, onGo }: Shown): JSX.Element {
 interface Told {
   event: EventDocument | undefined;
   before: EventDocument | undefined;
-  version: number;
+  position: number;
   here: boolean;
-  onGo: (version: number) => void;
+  onGo: (position: number) => void;
 }
 
-function Row({ event, before, version, here, onGo }: Told): JSX.Element {
+function Row({ event, before, position, here, onGo }: Told): JSX.Element {
   if (!event) {
     return (
       <span role="cell" class="middle whole">
-        {version} …
+        {position} …
       </span>
     );
   }
@@ -57,10 +57,10 @@ function Row({ event, before, version, here, onGo }: Told): JSX.Element {
       class={`event ${direction}`}
       data-row
       aria-current={here ? "step" : undefined}
-      onClick={() => onGo(version)}
+      onClick={() => onGo(position)}
       title={`${clock(event.time)} ${event.event} ${type ?? ""} ${gone}`}
     >
-      {direction === "lifecycle" && <span class="number">{version} </span>}
+      {direction === "lifecycle" && <span class="number">{position} </span>}
       <span class="faint">{event.event}</span> <b>{type === null ? "" : shortType(type)}</b> <span class="faint">{gone}</span>
     </button>
   );
@@ -75,7 +75,7 @@ function Row({ event, before, version, here, onGo }: Told): JSX.Element {
     <>
       <span role="cell">{direction === "input" && said}</span>
       <span role="cell" class="middle">
-        {version}
+        {position}
         {before && <Pause from={before.time} to={event.time} />}
       </span>
       <span role="cell">{direction === "output" && said}</span>

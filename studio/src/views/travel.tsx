@@ -16,14 +16,14 @@ interface Travelled {
   id: string;
   count: number;
   at: number;
-  onGo: (version: number) => void;
+  onGo: (position: number) => void;
 }
 
 export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.Element {
   const stream = useStream(workflow, id, count);
   const moments = useMoments(workflow, id, at, count);
   const moment = moments.at(at);
-  const beyond = moments.stopped !== null && at >= moments.stopped.version;
+  const beyond = moments.stopped !== null && at >= moments.stopped.position;
   const state = moments.early;
   useEffect(() => stream.need(at - 20, at + 20), [at, stream.need]);
   return (
@@ -39,7 +39,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
         <ProblemBox problem={moments.problem ?? stream.problem} />
         {beyond && (
           <p class="problem">
-            From position {moments.stopped?.version} on nothing can be told: {moments.stopped?.problem}
+            From position {moments.stopped?.position} on nothing can be told: {moments.stopped?.problem}
           </p>
         )}
         <EventCard workflow={workflow} id={id} stream={stream} at={at} />
@@ -63,7 +63,7 @@ export function TravelPanel({ workflow, id, count, at, onGo }: Travelled): JSX.E
   );
 }
 
-function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (version: number) => void }): JSX.Element {
+function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (position: number) => void }): JSX.Element {
   const latest = useRef({ at, count, onGo });
   latest.current = { at, count, onGo };
   useEffect(() => {
@@ -86,7 +86,7 @@ function Scrubber({ at, count, onGo }: { at: number; count: number; onGo: (versi
     </button>
   );
   return (
-    <div class="scrubber" role="group" aria-label="Versions">
+    <div class="scrubber" role="group" aria-label="Positions">
       {button(1, "⇤", "The first event")}
       {button(at - 1, "←", "One event back")}
       <input
@@ -148,24 +148,24 @@ function EventCard({ workflow, id, stream, at }: { workflow: string; id: string;
 
 /** The state behind the event that is looked at: inside a step that is the one before, with what changed so far. */
 function StateCard({ moment, at }: { moment: Told; at: number }): JSX.Element {
-  const changed = moment.events.filter((event) => event.change !== null && event.version <= at);
-  const later = moment.events.filter((event) => event.change !== null && event.version > at);
+  const changed = moment.events.filter((event) => event.change !== null && event.position <= at);
+  const later = moment.events.filter((event) => event.change !== null && event.position > at);
   const shown: StateShown | null = later.length === 0 ? moment.after : changed.length === 0 ? moment.before : null;
   return (
     <Card title="State" side={<strong>{(shown ?? moment.after).type}</strong>}>
       {changed.length === 0 && <p class="faint">{moment.step ? "Not changed so far in this step." : "Not changed by this event."}</p>}
-      {changed.map((event) => event.change && <Changes key={event.version} change={event.change} here={event.version === at} version={event.version} />)}
+      {changed.map((event) => event.change && <Changes key={event.position} change={event.change} here={event.position === at} position={event.position} />)}
       {shown ? <Json value={shown.state} label="The state" /> : <p class="faint">In the middle of a step that changes it more than once: see the changes above.</p>}
-      {later.length > 0 && <p class="faint">Changed {changed.length > 0 && "again "}at {later.map((event) => event.version).join(", ")}, in the same step.</p>}
+      {later.length > 0 && <p class="faint">Changed {changed.length > 0 && "again "}at {later.map((event) => event.position).join(", ")}, in the same step.</p>}
     </Card>
   );
 }
 
 const SIGNS = { changed: "~", added: "+", removed: "−" };
 
-export function Changes({ change, here, version }: { change: StateChanged; here?: boolean; version?: number }): JSX.Element {
+export function Changes({ change, here, position }: { change: StateChanged; here?: boolean; position?: number }): JSX.Element {
   return (
-    <ul class={here ? "changes here" : "changes"} aria-label={version === undefined ? "What differs" : `What position ${version} changed`}>
+    <ul class={here ? "changes here" : "changes"} aria-label={position === undefined ? "What differs" : `What position ${position} changed`}>
       {change.before !== change.after && (
         <li class="changed">
           <b>{change.before}</b> → <b>{change.after}</b>

@@ -12,15 +12,15 @@ const REFRESH_SECONDS = 2;
 const TASKS_LOOKED_AT = 1_000;
 
 export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.Element {
-  const { workflow, id, version } = instance;
-  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id], version);
+  const { workflow, id, position } = instance;
+  const waiting = useLoad((signal) => ask<WaitingDocument>(`waiting/${path(workflow, id)}`, { signal }), [workflow, id], position);
   const tasks = useLoad(
     async (signal) => {
       const page = await ask<Page<TaskDocument, string>>("tasks", { query: { workflow, limit: TASKS_LOOKED_AT }, signal });
       return { found: page.items.filter((task) => task.instance === id), all: page.next === null };
     },
     [workflow, id],
-    version,
+    position,
   );
   useEvery(REFRESH_SECONDS, waiting.poll);
   return (
@@ -40,13 +40,13 @@ export function WaitingPanel({ instance }: { instance: InstanceDocument }): JSX.
                 </li>
               )),
               ...found.outbox.map((output) => (
-                <Waiting key={output.version} title={output.type} facts={attempts(output)} time={output.due} message={output.message} />
+                <Waiting key={output.position} title={output.type} facts={attempts(output)} time={output.due} message={output.message} />
               )),
             ]}
           </Several>
           <Several title="Timers" empty="No timer runs.">
             {found.timers.map((timer) => (
-              <Waiting key={timer.version} title={timer.type} facts={`key ${timer.key ?? "–"}`} time={timer.due} message={timer.message} />
+              <Waiting key={timer.position} title={timer.type} facts={`key ${timer.key ?? "–"}`} time={timer.due} message={timer.message} />
             ))}
           </Several>
           <Several title="Children" empty="No child and no fan-out runs.">

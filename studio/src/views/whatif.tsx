@@ -16,7 +16,7 @@ interface Asked {
   id: string;
   count: number;
   at: number;
-  onGo: (version: number) => void;
+  onGo: (position: number) => void;
 }
 
 type What = "replace" | "insert" | "drop";
@@ -30,10 +30,10 @@ export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Eleme
       <ProblemBox problem={stream.problem} />
       <label class="inline">
         Input at position
-        <input type="number" min={1} max={count} value={input?.version ?? at} onChange={(event) => onGo(Number(event.currentTarget.value))} />
+        <input type="number" min={1} max={count} value={input?.position ?? at} onChange={(event) => onGo(Number(event.currentTarget.value))} />
       </label>
       {input ? (
-        <Otherwise key={input.version} workflow={workflow} id={id} input={input} />
+        <Otherwise key={input.position} workflow={workflow} id={id} input={input} />
       ) : (
         <p class="note">There is no input at position {at}, or shortly before it. Choose a position at which something came in.</p>
       )}
@@ -41,10 +41,10 @@ export function WhatIfPanel({ workflow, id, count, at, onGo }: Asked): JSX.Eleme
   );
 }
 
-/** The input whose step a version belongs to. */
-function inputAt(event: (version: number) => EventDocument | undefined, at: number): EventDocument | undefined {
-  for (let version = at; version > Math.max(0, at - 50); version -= 1) {
-    const found = event(version);
+/** The input whose step a position belongs to. */
+function inputAt(event: (position: number) => EventDocument | undefined, at: number): EventDocument | undefined {
+  for (let position = at; position > Math.max(0, at - 50); position -= 1) {
+    const found = event(position);
     if (found?.direction === "input") return found;
   }
   return undefined;
@@ -61,7 +61,7 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
   const tellIt = () =>
     doing.run(async () => {
       const message = what === "drop" ? {} : { type: type.trim(), message: parsed(text) };
-      tell(await send<CounterfactualDocument>(`counterfactuals/${path(workflow, id)}`, { what, at: input.version, ...message }));
+      tell(await send<CounterfactualDocument>(`counterfactuals/${path(workflow, id)}`, { what, at: input.position, ...message }));
     });
   return (
     <>
@@ -73,7 +73,7 @@ function Otherwise({ workflow, id, input }: { workflow: string; id: string; inpu
         }}
       >
         <p>
-          Recorded at position {input.version}: <b>{input.type}</b> <span class="faint">{gist(input.message)}</span>
+          Recorded at position {input.position}: <b>{input.type}</b> <span class="faint">{gist(input.message)}</span>
         </p>
         <label>
           Instead
@@ -138,8 +138,8 @@ function Story({ story }: { story: CounterfactualDocument }): JSX.Element {
         <Card title="Could not be taken" wide>
           <ul class="plain">
             {story.untaken.map((one) => (
-              <li key={one.version}>
-                {one.version ?? "inserted"} <b>{one.type}</b> {one.reason}
+              <li key={one.position}>
+                {one.position ?? "inserted"} <b>{one.type}</b> {one.reason}
               </li>
             ))}
           </ul>
@@ -161,8 +161,8 @@ function Events({ title, events, beside = events }: { title: string; events: Tol
     <Card title={title}>
       <ol class="plain story">
         {events.map((event) => (
-          <li key={event.version} class={there.has(said(event)) ? "" : "differs"}>
-            <span class="faint">{event.version}</span> {event.event} <b>{event.type === null ? "" : shortType(event.type)}</b>{" "}
+          <li key={event.position} class={there.has(said(event)) ? "" : "differs"}>
+            <span class="faint">{event.position}</span> {event.event} <b>{event.type === null ? "" : shortType(event.type)}</b>{" "}
             <span class="faint">{event.reason ?? (event.message === null ? "" : gist(event.message))}</span>
           </li>
         ))}

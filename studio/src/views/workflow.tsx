@@ -21,7 +21,7 @@ export function WorkflowsView(): JSX.Element {
           <div class="cards">
             {workflows.length === 0 && <Empty>This app has no workflow.</Empty>}
             {workflows.map((workflow) => (
-              <Card key={workflow.name} title={workflow.name} side={<span class="faint">version {workflow.version}</span>}>
+              <Card key={workflow.name} title={workflow.name} side={<span class="faint">version {workflow.workflow_version}</span>}>
                 <p>{workflow.purpose?.split("\n\n")[0] ?? ""}</p>
                 <p class="faint break">begins with {workflow.begins.join(", ") || "nothing"}</p>
                 <p>

@@ -62,8 +62,8 @@ def test_show_tells_the_stream_the_state_and_what_it_waits_for(run: Run) -> None
 def test_show_is_one_json_document_for_programs(run: Run) -> None:
     shown = run("show", "Orders/o-1", "--json").document
 
-    assert (shown["instance"], shown["status"], shown["version"]) == ("Orders/o-1", "running", 4)
-    assert shown["at"] == {"version": 4, "type": "AwaitingPayment", "state": {"amount": 5}, "problem": None}
+    assert (shown["instance"], shown["status"], shown["position"]) == ("Orders/o-1", "running", 4)
+    assert shown["at"] == {"position": 4, "type": "AwaitingPayment", "state": {"amount": 5}, "problem": None}
     assert [event["event"] for event in shown["stream"]] == ["Began", "InitiatedBy", "Sent", "Scheduled"]
     assert shown["stream"][1]["message"] == {"order_id": "o-1", "amount": 5}
     assert (shown["stream"][1]["message_id"], shown["stream"][1]["state"]) == ("m-1", "AwaitingPayment")
@@ -104,7 +104,7 @@ def test_show_at_a_version_shows_the_stream_and_the_state_of_that_time(run: Run)
 def test_show_last_leaves_out_what_came_before(run: Run) -> None:
     events = run("show", "o-1", "--last", "2", "--json").document["stream"]
 
-    assert [event["version"] for event in events] == [3, 4]
+    assert [event["position"] for event in events] == [3, 4]
 
 
 def test_a_suspended_instance_is_shown_with_its_error_and_what_to_do(run: Run) -> None:
@@ -185,7 +185,7 @@ def test_state_prints_the_value_and_its_json(run: Run) -> None:
     assert run("state", "o-1", "--at", "1").out == "New()\n"
     assert run("state", "o-1", "--json").document == {
         "instance": "Orders/o-1",
-        "version": 4,
+        "position": 4,
         "type": "AwaitingPayment",
         "state": {"amount": 5},
         "problem": None,
@@ -268,7 +268,7 @@ def test_looking_carries_nothing_out(run: Run) -> None:
     for arguments in (["ls"], ["show", "o-1"], ["state", "o-1"], ["timers"], ["doctor"], ["dead-letters", "list"]):
         assert "charging" not in run(*arguments).err
 
-    assert run("show", "o-1", "--json").document["version"] == 4
+    assert run("show", "o-1", "--json").document["position"] == 4
 
 
 def test_a_stream_whose_types_are_gone_is_shown_all_the_same(run: Run, folder: Path) -> None:
@@ -303,7 +303,7 @@ def test_log_tells_of_attempts_that_failed(run: Run, folder: Path) -> None:
     ran = run("log", "j-1", "--app", "tried:app", "--json")
 
     lines = [line for line in ran.documents if line["what"] == "Attempted"]
-    told = [(line["version"], line["command"], line["attempt"], line["about"]) for line in lines]
+    told = [(line["position"], line["command"], line["attempt"], line["about"]) for line in lines]
     assert told == [(3, "Work", number, "ConnectionError: refused") for number in (1, 2, 3)]
     assert re.search(
         r"^3 +\S+ \S+ +Attempted +Work: ConnectionError: refused +\S+",

@@ -100,10 +100,10 @@ def test_a_read_model_is_listed_shown_and_rebuilt(run: Run, readers: Any) -> Non
 def test_what_stopped_a_read_model_is_shown_by_the_doctor_too(run: Run, readers: Any) -> None:
     place(readers, 13, 7)
     shown = run("projections", "show", "sales")
-    assert (shown.code, "stopped: Sales/o-0 version 2 (InitiatedBy Place)" in shown.text) == (1, True)
+    assert (shown.code, "stopped: Sales/o-0 position 2 (InitiatedBy Place)" in shown.text) == (1, True)
     doctor = run("doctor")
     assert doctor.code == 1
-    assert "The projection sales, generation 1, is stopped: Sales/o-0 version 2" in " ".join(doctor.text.split())
+    assert "The projection sales, generation 1, is stopped: Sales/o-0 position 2" in " ".join(doctor.text.split())
     assert "Until then, what has ended since is not purged." in " ".join(doctor.text.split())
 
 

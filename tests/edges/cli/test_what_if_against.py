@@ -290,7 +290,9 @@ def test_beside_a_new_field_what_both_have_is_compared(folder: Path, what_if: Wh
     assert {each["what"] for each in report["differences"]} == {
         f"the state InReview behind a step in {state} differs in euros" for state in ("New", "InReview")
     }
-    assert report["new_fields"] == [{"workflow": "Claims", "version": 1, "state": "InReview", "fields": ["by"]}]
+    assert report["new_fields"] == [
+        {"workflow": "Claims", "workflow_version": 1, "state": "InReview", "fields": ["by"]}
+    ]
 
 
 def test_a_new_field_without_a_default_is_a_difference(folder: Path, what_if: What) -> None:

@@ -76,7 +76,7 @@ def test_one_message_is_one_trace_from_its_sender_to_the_last_step() -> None:
         "mainspring.message.type": "PlaceOrder",
         "mainspring.message.kind": "command",
         "mainspring.outcome": "stepped",
-        "mainspring.version": 3,
+        "mainspring.position": 3,
     }
     assert dict(way[3].attributes or {}) == {
         "messaging.system": "mainspring",

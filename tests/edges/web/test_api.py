@@ -79,7 +79,7 @@ def test_an_instance_is_looked_at_from_all_sides(tmp_path: Path) -> None:
     async def use(client: Client) -> None:
         await count(client, "c/1", times=2)
         instance = models.InstanceDocument.model_validate_json((await client.get("/api/instances/Counter/c/1")).content)
-        assert (instance.id, instance.version, instance.state) == ("c/1", 3, "Counted")
+        assert (instance.id, instance.position, instance.state) == ("c/1", 3, "Counted")
         stream = models.StreamPage.model_validate_json((await client.get("/api/streams/Counter/c/1")).content)
         assert [event.event for event in stream.items] == ["Began", "InitiatedBy", "Received"]
         states = [(await client.get(f"/api/states/Counter/c/1?at={at}")).json()["state"] for at in (2, 3)]

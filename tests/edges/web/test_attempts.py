@@ -42,7 +42,7 @@ def test_the_log_has_attempts_that_failed(tmp_path: Path, redact: tuple[str, ...
                 ("Work", 1, worker.name, told),
                 ("Work", 2, worker.name, told),
             ]
-            assert {line["version"] for line in lines} == {3}
+            assert {line["position"] for line in lines} == {3}
             assert all(line["seconds"] >= 0 and line["time"] for line in lines)
 
     run(main)
@@ -57,15 +57,15 @@ def test_an_attempt_is_in_the_page_of_what_was_sent(tmp_path: Path) -> None:
             after: int | None = 0
             while after is not None:
                 page: dict[str, Any] = (await client.get(f"/api/log/Job/j-1?limit=1&after={after}")).json()
-                seen += [(line["version"], line["what"]) for line in page["items"]]
+                seen += [(line["position"], line["what"]) for line in page["items"]]
                 after = page["next"]
             whole = (await client.get("/api/log/Job/j-1")).json()["items"]
-            assert seen == [(line["version"], line["what"]) for line in whole]
+            assert seen == [(line["position"], line["what"]) for line in whole]
             assert [line for line in seen if line[1] == "Attempted"] == [
                 (version, "Attempted") for version in (3, 3, 4, 4)
             ]
             log = await app.instance(Job, "j-1").log()
-            assert [(line.version, line.what) for line in log] == seen
+            assert [(line.position, line.what) for line in log] == seen
 
     run(main)
 

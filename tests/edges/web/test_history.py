@@ -28,7 +28,7 @@ def test_moments_tell_what_every_event_made_of_the_state(tmp_path: Path) -> None
         await count(client, times=3)
         answer = await client.get("/api/moments/Counter/c-1?explained=true")
         page = models.MomentPage.model_validate_json(answer.content)
-        assert [(moment.version, moment.last, moment.step) for moment in page.items] == [
+        assert [(moment.position, moment.last, moment.step) for moment in page.items] == [
             (1, 1, False),
             (2, 2, True),
             (3, 3, True),
@@ -59,7 +59,7 @@ def test_moments_come_page_by_page(tmp_path: Path) -> None:
             answer = await client.get(f"/api/moments/Counter/c/1?limit=1&after={after}")
             page = models.MomentPage.model_validate_json(answer.content)
             assert page.before is not None
-            seen += [moment.version for moment in page.items]
+            seen += [moment.position for moment in page.items]
             after = page.next
         assert seen == [1, 2, 3, 4]
 
@@ -70,11 +70,11 @@ def test_a_decision_is_explained_at_a_version_and_what_decided_nothing_is_not(tm
     async def use(client: Client) -> None:
         await count(client, times=2)
         last = models.ExplainedMoment.model_validate_json((await client.get("/api/explanations/Counter/c-1")).content)
-        assert (last.version, last.before.state) == (3, {"times": 1})
+        assert (last.position, last.before.state) == (3, {"times": 1})
         first = models.ExplainedMoment.model_validate_json(
             (await client.get("/api/explanations/Counter/c-1?at=2")).content
         )
-        assert (first.version, first.begins) == (2, True)
+        assert (first.position, first.begins) == (2, True)
         for at in (1, 9):
             assert (await client.get(f"/api/explanations/Counter/c-1?at={at}")).status_code == 409
 
@@ -96,7 +96,7 @@ def test_a_story_is_told_with_another_input(tmp_path: Path) -> None:
         late = {"what": "insert", "at": 6, "type": "Count", "message": {"counter": "c-1"}}
         untaken = await client.post("/api/counterfactuals/Counter/c-1", json=late)
         [left] = models.CounterfactualDocument.model_validate_json(untaken.content).untaken
-        assert (left.version, left.reason) == (None, "the instance has ended by then")
+        assert (left.position, left.reason) == (None, "the instance has ended by then")
         unlike = {"what": "replace", "at": 3, "type": "RequestLeave", "message": {"leave_id": "l-1"}}
         for wrong in (
             unlike,
@@ -283,6 +283,6 @@ def test_an_instance_that_could_not_begin_tells_why_it_has_no_moments(
             page = models.MomentPage.model_validate_json((await client.get("/api/moments/Counter/c-1")).content)
             assert page.items == []
             assert page.stopped is not None
-            assert (page.stopped.version, page.stopped.problem) == (1, told)
+            assert (page.stopped.position, page.stopped.problem) == (1, told)
 
     run(main)

@@ -49,17 +49,17 @@ def test_an_instance_is_told_as_it_moves_and_a_listener_goes_on_where_it_was(tmp
             live = Live(app, look_seconds=0.01)
             first = live.listen(Ref("Counter", "c-1"))
             [(name, now, _)] = await told(first, 1)
-            assert (name, now["version"]) == ("instance", 2)
+            assert (name, now["position"]) == ("instance", 2)
             await app.send(Count("c-1"))
             moved, events = await told(first, 2)
-            assert moved[1]["version"] == 3
-            assert [(event["version"], event["event"]) for event in events[1]] == [(3, "Received")]
+            assert moved[1]["position"] == 3
+            assert [(event["position"], event["event"]) for event in events[1]] == [(3, "Received")]
             assert events[2] == "3"
             await first.aclose()  # pyright: ignore[reportAttributeAccessIssue]  it is a generator
             await app.send(Count("c-1"))
             again = live.listen(Ref("Counter", "c-1"), after=3)
             _, missed = await told(again, 2)
-            assert [event["version"] for event in missed[1]] == [4, 5]
+            assert [event["position"] for event in missed[1]] == [4, 5]
             assert live.listeners == 1
 
     asyncio.run(use())
@@ -234,7 +234,7 @@ def test_a_listener_that_is_far_behind_is_told_of_all_piece_by_piece(
                 await app.send(Count("c-1"))
             stream = Live(app, look_seconds=0.01).listen(Ref("Counter", "c-1"), after=0)
             pieces = [data for name, data, _ in await told(stream, 6) if name == "events"]
-            assert [[event["version"] for event in piece] for piece in pieces] == [[1, 2], [3, 4], [5]]
+            assert [[event["position"] for event in piece] for piece in pieces] == [[1, 2], [3, 4], [5]]
 
     asyncio.run(use())
 

@@ -66,7 +66,7 @@ def test_a_page_ends_when_its_messages_are_large(tmp_path: Path, monkeypatch: py
     async def use(client: Client) -> None:
         name = "c" * 200
         await count(client, name, times=8)
-        for path, cursor in ((f"streams/Counter/{name}", "version"), ("dead-letters", "id")):
+        for path, cursor in ((f"streams/Counter/{name}", "position"), ("dead-letters", "id")):
             seen: list[int] = []
             after: Any = 0
             sizes: list[int] = []

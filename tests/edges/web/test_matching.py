@@ -30,7 +30,7 @@ def test_the_position_is_the_etag_of_an_instance_and_of_its_present_state(tmp_pa
     async def use(client: Client) -> None:
         await count(client)
         instance = await client.get("/api/instances/Counter/c-1")
-        position = instance.json()["version"]
+        position = instance.json()["position"]
         assert instance.headers["etag"] == f'"{position}"'
         assert (await client.get("/api/states/Counter/c-1")).headers["etag"] == f'"{position}"'
         assert "etag" not in (await client.get("/api/states/Counter/c-1?at=1")).headers
@@ -50,7 +50,7 @@ def test_what_matches_is_taken_and_what_does_not_is_told_where_the_instance_is(t
         assert refused.status_code == 412
         assert refused.headers["content-type"] == "application/problem+json"
         problem = refused.json()
-        now = (await client.get("/api/instances/Counter/c-1")).json()["version"]
+        now = (await client.get("/api/instances/Counter/c-1")).json()["position"]
         assert problem["type"] == "urn:mainspring:error:PositionConflictError"
         assert (problem["status"], problem["title"], problem["position"]) == (412, "not as expected", now)
         assert (problem["waiting"], refused.headers["etag"]) == (False, f'"{now}"')

@@ -119,7 +119,7 @@ def test_what_a_corrected_command_led_to_behind_the_version_is_asked_again(make_
             instance = app.instance(Job, "j-1")
             await instance.result()
             (resent,) = [entry for entry in await instance.stream() if isinstance(entry.event, Resent)]
-            await instance.reset(resent.version)
+            await instance.reset(resent.position)
             await until(lambda: done == [7, 7])
             await instance.result()
 

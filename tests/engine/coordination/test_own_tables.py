@@ -138,7 +138,7 @@ def test_a_failure_in_the_middle_leaves_nothing_half_written(url: str) -> None:
                 assert await rows(app) == [("o-000", 0), ("o-001", 1), ("o-002", 1)]
                 status = await app.projections(name).status()
                 assert status.live is not None
-                assert "Shop/o-002 version 6 (Received Note)" in (status.live.error or "")
+                assert "Shop/o-002 position 6 (Received Note)" in (status.live.error or "")
                 failing = False
                 await app.projections(name).caught_up()
                 assert await rows(app) == expected(10)

@@ -183,7 +183,7 @@ def test_an_event_that_cannot_be_folded_stops_its_projection_alone_and_is_named(
                 await until(lambda: _stopped(app))
                 status = await app.projections("picky").status()
                 assert status.live is not None
-                assert "Shop/o-1 version 6 (Received Note) at position" in (status.live.error or "")
+                assert "Shop/o-1 position 6 (Received Note) at" in (status.live.error or "")
                 assert "ValueError: I will not" in (status.live.error or "")
                 assert await app.projections("picky").get("o-1") == Order(5, ("fine",))
                 assert await app.projections("picky").get("o-2") is None

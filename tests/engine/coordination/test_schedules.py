@@ -179,9 +179,9 @@ def test_thousands_of_missed_times_are_caught_up_in_bounded_steps() -> None:
         await world.settle()
         assert len(days(world)) == len(set(days(world))) == 2_500
         stream = world.streams()[f"{RECURRING}closing/closing"]
-        inputs = [entry.version for entry in stream if isinstance(entry.event, Received)]
+        inputs = [entry.position for entry in stream if isinstance(entry.event, Received)]
         steps = [
-            sum(isinstance(e.event, Sent) for e in stream if a < e.version < b)
+            sum(isinstance(e.event, Sent) for e in stream if a < e.position < b)
             for a, b in zip(inputs, [*inputs[1:], len(stream) + 1], strict=True)
         ]
         assert max(steps) == FIRINGS_PER_STEP

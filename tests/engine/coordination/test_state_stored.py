@@ -180,7 +180,7 @@ def test_of_a_message_from_outside_only_its_identity_stays(make_app: MakeApp) ->
             # One for each message, and the timer that waits.
             assert await rows(app) == 22
             stream = await app.instance(StateMeter, "m-1").stream()
-            assert [stream[0].version, stream[0].message_id, stream[0].actor] == [2, "install", "ann"]
+            assert [stream[0].position, stream[0].message_id, stream[0].actor] == [2, "install", "ann"]
             assert [stream[-1].event, stream[-1].message_id] == [Received(NotKept("Read")), "read-19"]
             log = await app.instance(StateMeter, "m-1").log()
             assert [(line.what, line.about) for line in log[:2]] == [("Started", "Install"), ("Stepped", "Read")]
@@ -428,7 +428,7 @@ def test_an_instance_stays_as_it_began(make_app: MakeApp) -> None:
             await until(lambda: _nothing_but_timers(app))
             assert (await state_of(app)).total == 15
             whole = await app.instance(StateMeter, "m-2").stream()
-            assert [entry.version for entry in whole] == list(range(1, len(whole) + 1))
+            assert [entry.position for entry in whole] == list(range(1, len(whole) + 1))
             assert len(await app.instance(StateMeter, "m-1").stream()) < 18 + 3
         async with metering(make_app(), Kept()) as app:
             await app.send(Remove("m-1"))

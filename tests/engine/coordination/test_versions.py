@@ -240,7 +240,7 @@ def test_migrations_race_with_inputs_and_every_parcel_is_sent_once(make_app: Mak
             for receipt in receipts:
                 sent = await receipt.result()
                 assert sent is not None
-                versions = [entry.version for entry in await receipt.stream()]
+                versions = [entry.position for entry in await receipt.stream()]
                 assert versions == list(range(1, len(versions) + 1))
                 assert sent.grams == (700 if (await receipt.state()).weighed else 10)
 

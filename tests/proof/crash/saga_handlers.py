@@ -75,7 +75,7 @@ def add_errands(app: Mainspring, place: Place) -> None:
     @app.projection(name=PROJECTION, workflows=[Journey, Errand, Delivery], key=_ref)
     def told(document: Told | None, entry: FeedEntry) -> Told:
         known = document or Told()
-        return Told(known.events + 1, known.in_order and entry.version == known.events + 1)
+        return Told(known.events + 1, known.in_order and entry.stream_position == known.events + 1)
 
 
 def _ref(entry: FeedEntry) -> str:

@@ -209,7 +209,7 @@ def whole(code: Code) -> Mainspring:
 
     @app.projection(key=lambda entry: f"{entry.workflow}/{entry.instance}", workflows=("Journey", "Holiday", "Project"))
     def seen(document: Seen | None, entry: FeedEntry) -> Seen | None:
-        return Seen((document.events if document else 0) + 1, entry.version)
+        return Seen((document.events if document else 0) + 1, entry.stream_position)
 
     return app
 

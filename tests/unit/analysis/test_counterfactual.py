@@ -134,7 +134,7 @@ def test_without_an_answer_the_timer_fires_and_what_was_done_is_undone(example_d
     assert found.told[0].event == Received(PaymentTimedOut("order-0"))
     assert found.recorded[0].time is not None
     assert found.told[0].time == found.recorded[0].time - CHARGE_TAKES + PAYMENT_PATIENCE
-    assert [entry.version for entry in found.assumed] == [10]
+    assert [entry.position for entry in found.assumed] == [10]
     assert (found.differs_at, found.state) == (7, Abandoned("the bank did not answer in time"))
 
 
@@ -240,7 +240,7 @@ def test_an_instance_that_began_anew_is_told_from_its_last_beginning(tmp_path: P
 
     # With eight hours at once it ends, so that the next shift begins it anew.
     assert told(found) == ["InitiatedBy", "Completed", "Began", "InitiatedBy"]
-    assert [entry.version for entry in found.told] == [5, 6, 7, 8]
+    assert [entry.position for entry in found.told] == [5, 6, 7, 8]
     assert (found.recorded_state, found.state) == (Worked(8), Worked(5))
 
 
@@ -288,7 +288,7 @@ def test_a_counterfactual_is_one_document_for_programs(examples: Path) -> None:
     ran = command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--replace", "-", "--type", "CardDeclined", "--json", input=body)  # fmt: skip  # noqa: E501
 
     document = ran.document
-    assert (document["edit"], document["differs_at"]) == ({"what": "replace", "version": 7}, 8)
+    assert (document["edit"], document["differs_at"]) == ({"what": "replace", "position": 7}, 8)
     assert [event["event"] for event in document["told"]] == ["Received", "Published", "Failed"]
     assert document["state"] == {"type": "Abandoned", "state": {"reason": "limit"}}
     assert (document["recorded_state"]["type"], document["error"]) == ("Fulfilled", None)
@@ -386,5 +386,5 @@ def test_nothing_is_written(examples: Path) -> None:
     before = (examples / "order_processing.db").read_bytes()
     command_line("order_processing", "counterfactual", "order-0", "--at", "7", "--drop")
 
-    assert command_line("order_processing", "show", "order-0", "--json").document["version"] == 12
+    assert command_line("order_processing", "show", "order-0", "--json").document["position"] == 12
     assert (examples / "order_processing.db").read_bytes() == before

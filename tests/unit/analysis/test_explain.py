@@ -177,7 +177,7 @@ def test_each_step_is_explained_with_decide_and_evolve(url: str) -> None:
     assert placed.agrees
     assert noted.agrees
     assert placed.evolve[0].branches[0].text == "case Open(), Received(Claim(_, euros))"
-    assert (noted.definition_version, len(noted.fingerprint)) == (1, 16)
+    assert (noted.workflow_version, len(noted.fingerprint)) == (1, 16)
 
 
 def test_where_todays_code_decides_otherwise_the_record_stays_the_truth(

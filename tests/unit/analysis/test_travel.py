@@ -49,10 +49,10 @@ def moments(url: str, *messages: Any, first: int = 1, last: int | None = None) -
 def test_an_input_stands_with_what_was_decided_for_it_between_two_states(url: str) -> None:
     began, claimed, noted = moments(url, Claim("c-1", 50), Note("c-1", "hm"))
 
-    assert (began.version, began.is_step) == (1, False)
+    assert (began.position, began.is_step) == (1, False)
     assert [type(h.entry.event).__name__ for h in claimed.happened] == ["InitiatedBy", "Sent", "Scheduled"]
     assert (claimed.before, claimed.after, claimed.begins) == (Open(), UnderReview(50), True)
-    assert (noted.version, noted.after) == (5, UnderReview(50, ("hm",)))
+    assert (noted.position, noted.after) == (5, UnderReview(50, ("hm",)))
     assert change_lines(noted.happened[0].change) == ["+ notes[0]: 'hm'"]
 
 
@@ -66,7 +66,7 @@ def test_states_are_compared_only_in_moments_that_are_asked_for(url: str, monkey
         return state_change(before, after)
 
     monkeypatch.setattr(module, "state_change", counted)
-    last = everything[-1].version
+    last = everything[-1].position
     assert moments(url, first=last - 1) == everything[-2:]
     assert len(compared) == 2
     # One that begins before and ends behind is whole.
@@ -77,15 +77,15 @@ def test_only_the_moments_that_are_asked_for_come_and_they_come_whole(url: str) 
     inputs = (Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b"))
     moments(url, *inputs)
 
-    assert [moment.version for moment in moments(url, first=3, last=5)] == [2, 5]
-    assert [moment.version for moment in moments(url, first=4, last=4)] == [2]
+    assert [moment.position for moment in moments(url, first=3, last=5)] == [2, 5]
+    assert [moment.position for moment in moments(url, first=4, last=4)] == [2]
 
 
 def test_a_long_stream_is_read_page_by_page(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "EVENTS_PER_PAGE", 2)
     found = moments(url, Claim("c-1", 50), *(Note("c-1", str(n)) for n in range(7)))
 
-    assert [moment.version for moment in found] == [1, 2, *range(5, 12)]
+    assert [moment.position for moment in found] == [1, 2, *range(5, 12)]
     assert found[-1].after == UnderReview(50, tuple("0123456"))
 
 
@@ -105,7 +105,7 @@ def test_what_a_reset_leaves_behind_is_marked_and_the_state_goes_on_from_there(u
     found, state = run(body)
     steps = [moment for moment in found if isinstance(moment, Moment)]
 
-    assert [moment.version for moment in steps if moment.abandoned] == [6]
+    assert [moment.position for moment in steps if moment.abandoned] == [6]
     assert steps[-1].after == state == UnderReview(50, ("a", "c"))
 
 
@@ -121,7 +121,7 @@ def test_what_was_left_behind_is_explained_only_when_it_is_asked_for(
     monkeypatch.chdir(tmp_path)
     run(body)
 
-    assert command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--json").document["version"] == 5
+    assert command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--json").document["position"] == 5
     assert (
         "position 6: Note(id='c-1', text='b') (left behind)\n"
         in command_line("tests.unit.analysis.claims:app", "explain", "c-1", "--at", "6").out
@@ -140,7 +140,7 @@ def test_an_event_that_cannot_be_folded_any_more_ends_the_walk(url: str, monkeyp
 
     *before, stopped = moments(url)
 
-    assert [moment.version for moment in before] == [1, 2]
+    assert [moment.position for moment in before] == [1, 2]
     assert stopped == Stopped(3, "cannot be folded: ZeroDivisionError: no notes any more")
 
 
@@ -155,9 +155,9 @@ def test_an_event_of_an_unknown_type_ends_the_walk(url: str) -> None:
 
     *before, stopped = run(body)
 
-    assert [moment.version for moment in before if isinstance(moment, Moment)] == [1, 2]
+    assert [moment.position for moment in before if isinstance(moment, Moment)] == [1, 2]
     assert isinstance(stopped, Stopped)
-    assert stopped.version == 5
+    assert stopped.position == 5
     assert "Note" in stopped.problem
 
 

@@ -223,8 +223,8 @@ def test_a_replay_is_one_document_for_each_moment(here: Path) -> None:
 
     began, claimed, noted = call(("replay", "--json"), "c-1").documents
 
-    assert (began["version"], began["explanation"]) == (1, None)
-    assert (claimed["version"], claimed["last"], claimed["abandoned"]) == (2, 4, False)
+    assert (began["position"], began["explanation"]) == (1, None)
+    assert (claimed["position"], claimed["last"], claimed["abandoned"]) == (2, 4, False)
     assert claimed["before"] == {"type": "Open", "state": {}}
     assert claimed["after"] == {"type": "UnderReview", "state": {"euros": 50, "notes": []}}
     assert noted["events"][0]["change"]["places"] == [
@@ -258,6 +258,6 @@ def test_what_was_decided_before_a_migration_is_folded_and_not_asked_for(here: P
         documents = call(("replay", "--json"), "c-1").documents
 
     assert "decided under an earlier version of the workflow, before it was migrated" in ran.out
-    asked = {document["version"]: document["explanation"] for document in documents}
+    asked = {document["position"]: document["explanation"] for document in documents}
     assert (asked[2]["asked"], asked[6]["asked"]) == (False, True)
-    assert asked[6]["definition_version"] == 2
+    assert asked[6]["workflow_version"] == 2

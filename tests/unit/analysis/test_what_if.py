@@ -84,7 +84,7 @@ def test_a_changed_decision_is_counted_and_told_with_its_story(url: str, monkeyp
     )
     assert (difference.instances, difference.in_flight, difference.steps) == (1, 1, 1)
     (story,) = difference.examples
-    assert (story.instance, story.status, story.version) == ("Refund/waits-1", "running", 2)
+    assert (story.instance, story.status, story.position) == ("Refund/waits-1", "running", 2)
     assert story.lines == (
         "Claim(id='waits-1', amount=150, card='4111-card') in New()",
         "- Sent(message=Review(id='waits-1', amount=150))",
@@ -267,7 +267,7 @@ def test_each_instance_is_held_against_the_version_that_it_runs_under(url: str) 
     alone.add(Second())
     alone.external(Review)
     difference = only(running(alone, check))
-    assert (difference.version, difference.instances) == (2, 3)
+    assert (difference.workflow_version, difference.instances) == (2, 3)
 
     report = checked(url)
     assert {each.why for each in report.unchecked} == {"it runs under version 2 of Refund, and this app knows 1"}

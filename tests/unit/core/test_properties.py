@@ -78,4 +78,4 @@ def test_the_state_of_a_rehearsal_is_the_fold_of_its_stream(messages: list[Any])
             continue
 
     assert fold(workflow, workflow.initial_state, rehearsal.events) == rehearsal.state
-    assert [entry.version for entry in rehearsal.entries] == list(range(1, rehearsal.version + 1))
+    assert [entry.position for entry in rehearsal.entries] == list(range(1, rehearsal.position + 1))

@@ -93,7 +93,7 @@ def test_a_message_without_a_route_comes_as_a_result_once_the_instance_has_begun
     kinds: set[Kind | None] = set()
 
     def remember(rehearsal: Rehearsal[Any, Any, Any]) -> None:
-        results = [e for e in rehearsal.entries if isinstance(e.event, Received) and e.version > 2]
+        results = [e for e in rehearsal.entries if isinstance(e.event, Received) and e.position > 2]
         kinds.update(entry.kind for entry in results)
 
     messages = [TaskCompleted("greet-1", "hello"), StartWorkflow("g-1", "Ada")]

@@ -48,7 +48,7 @@ class _Failed(Exception):  # noqa: N818  it never leaves this module
     def __init__(self, ref: Ref, row: EventRow, position: int, place: int, cause: Exception) -> None:
         self.place = place
         type = "" if row.type is None else f" {row.type}"
-        self.text = f"{ref} version {row.version} ({row.event}{type}) at position {position}: {error_text(cause)}"
+        self.text = f"{ref} position {row.version} ({row.event}{type}) at {position} of the feed: {error_text(cause)}"
 
 
 class Folding:
