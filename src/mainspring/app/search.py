@@ -10,7 +10,7 @@ from typing import Final, TypedDict, Unpack, get_args
 from mainspring.app.given import LARGEST, optional_text
 from mainspring.engine.inputs.pending import time_us_of
 from mainspring.engine.registry import is_internal
-from mainspring.errors import OperationError, SettingError
+from mainspring.errors import SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of
 from mainspring.port.pages import Page
 from mainspring.port.records import InstanceFilter, InstanceRow, Status
@@ -142,10 +142,8 @@ def microseconds(name: str, time: object) -> int | None:
     """
     if time is None:
         return None
-    if not isinstance(time, datetime):
+    if not isinstance(time, datetime) or time.tzinfo is None:
         raise SettingError(name, time, "Use a datetime with a time zone, as in datetime(2026, 1, 1, tzinfo=UTC).")
-    if time.tzinfo is None:
-        raise OperationError(f"The time {time}", "has no zone", "Use datetime(…, tzinfo=UTC).")
     try:
         return time_us_of(time.astimezone(UTC))
     except OverflowError:

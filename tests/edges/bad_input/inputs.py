@@ -16,7 +16,6 @@ from mainspring.errors import (
     InvalidDecisionError,
     InvalidIdError,
     MainspringError,
-    OperationError,
     SettingError,
 )
 
@@ -130,7 +129,7 @@ TEXTS: Final = (
 
 # Between which times instances began or moved.
 TIMES: Final = (
-    Case("a time without a zone", datetime(2026, 1, 1), OperationError, "has no zone"),  # noqa: DTZ001  that is the point
+    Case("a time without a zone", datetime(2026, 1, 1), SettingError, "with a time zone"),  # noqa: DTZ001  that is the point
     Case("a time that is a date", date(2026, 1, 1), SettingError, "Use a datetime with a time zone"),
     Case("a time that is a text", "2026-01-01", SettingError, "Use a datetime with a time zone"),
     Case("a time that is a number", 0, SettingError, "Use a datetime with a time zone"),

@@ -73,7 +73,7 @@ def test_figures_stuck_instances_and_what_if_are_told(tmp_path: Path) -> None:
         assert json.decode((await client.get("/api/stuck")).content, type=StuckFound).looked_at == 1
         report = json.decode((await client.get("/api/what-if?workflow=Counter&sample=1")).content, type=Report)
         assert (report.instances, report.differing) == (1, 0)
-        assert (await client.get("/api/analytics?since=2026-01-01T00:00:00")).status_code == 409
+        assert (await client.get("/api/analytics?since=2026-01-01T00:00:00")).status_code == 422
 
     serve(tmp_path, use)
 

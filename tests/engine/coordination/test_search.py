@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mainspring import Mainspring
-from mainspring.errors import AttributeValueError, OperationError
+from mainspring.errors import AttributeValueError, SettingError
 from mainspring.port.attributes import rows_of
 from tests.engine.shop import Break, Charge, Charged, Note, Paying, PlaceOrder, Ship, Shop, State
 from tests.support.apps import MakeApp
@@ -158,7 +158,7 @@ def test_instances_are_found_by_error_and_by_time(make_app: MakeApp) -> None:
             assert await ids(app, updated_to=broken) == ["a-2"]
             assert await ids(app, created_to=second, attributes={"amount": 10}) == ["a-1"]
             assert await ids(app, updated_to=broken, attributes=[("amount", ">", 1)]) == ["a-2"]
-            with pytest.raises(OperationError, match="has no zone"):
+            with pytest.raises(SettingError, match="with a time zone"):
                 await ids(app, created_to=datetime(2026, 1, 1))  # noqa: DTZ001  that is the point
 
     run(main)
