@@ -1,8 +1,11 @@
 """The import rings hold, and the tool that holds them would notice a breach."""
 
+import ast
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,43 @@ def test_planted_breaches_are_found(copy: Path) -> None:
     assert result.returncode == 1
     told = result.stdout.replace("\n", " ")
     assert [broken for _, _, broken in BREACHES if broken not in told] == []
+
+
+def imports(folder: Path) -> dict[str, set[str]]:
+    """Return which modules each module imports, wherever in it and for whatever, type checking too."""
+    modules = {_name(path.relative_to(folder)): path for path in folder.rglob("*.py")}
+    return {name: {found for found in _imported(path, modules) if found != name} for name, path in modules.items()}
+
+
+def _name(path: Path) -> str:
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+
+
+def _imported(path: Path, modules: dict[str, Path]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in modules:
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+
+
+def without_the_app(found: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Leave out what knows the app only because it is a part of it."""
+    app = "mainspring.app.app"
+    return {name: known - {app} if name.startswith("mainspring.app.") else known for name, known in found.items()}
+
+
+def test_no_module_imports_itself_through_others_not_even_for_its_types() -> None:
+    TopologicalSorter(without_the_app(imports(ROOT / "src"))).prepare()
+
+
+def test_a_circle_that_is_hidden_behind_type_checking_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "mainspring"
+    package.mkdir()
+    (package / "first.py").write_text("from mainspring import second\n")
+    (package / "second.py").write_text("if TYPE_CHECKING:\n    from mainspring.first import First\n")
+    (package / "__init__.py").write_text("")
+    with pytest.raises(CycleError):
+        TopologicalSorter(imports(tmp_path)).prepare()
