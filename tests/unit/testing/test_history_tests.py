@@ -60,7 +60,8 @@ async def keep():
 
 asyncio.run(keep())
 """
-QUICK = ("-p", "no:hypothesispytest", "-p", "no:xdist", "-p", "no:cacheprovider")
+# They would be imported anew by each run inside a test; one of them takes longer than all else.
+QUICK = tuple(f"-pno:{name}" for name in ("hypothesispytest", "schemathesis", "xdist", "anyio", "cacheprovider"))
 SETTINGS = """
 [pytest]
 pythonpath = .
@@ -81,7 +82,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(shop: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A directory of one's own with the app and its histories. Hypothesis would be imported anew by each run."""
+    """A directory of one's own with the app and its histories."""
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(QUICK))
     # Another test of this process may have imported a shop of its own.
     monkeypatch.delitem(sys.modules, "shop", raising=False)
