@@ -67,16 +67,16 @@ async def has_timer(app: Mainspring) -> bool:
     return bool(await app.engine.store.outputs(TRIP, timers=True, limit=1))
 
 
-async def a_second(clock: VirtualClock, *apps: Mainspring) -> None:
-    """Let a second pass, and each heart beat: by itself it may not do so in time, for time does not wait for it."""
-    clock.advance(1)
+async def some_seconds(clock: VirtualClock, *apps: Mainspring) -> None:
+    """Let 5 seconds pass, and each heart beat: by itself it may not do so in time, for time does not wait for it."""
+    clock.advance(5)
     for app in apps:
         await app.engine._renew()  # noqa: SLF001  there is no other way to let it beat now
 
 
 async def unread_after_a_while(app: Mainspring, clock: VirtualClock) -> list[Unread]:
     async def look() -> list[Unread]:
-        await a_second(clock, app)
+        await some_seconds(clock, app)
         return await unread_of(app.engine.store)
 
     return await until(look)
@@ -122,14 +122,14 @@ def test_what_another_running_worker_takes_is_not_told(make_app: MakeApp) -> Non
 
             # Time goes on: by it the other worker looks whether there is something for it.
             async def taken() -> int:
-                await a_second(clock, near, far)
+                await some_seconds(clock, near, far)
                 return far.engine.dispatcher.in_hand
 
             await until(taken)
             ends_us = store.now_us() + 90_000_000
 
             async def later() -> Fleet | None:
-                await a_second(clock, near, far)
+                await some_seconds(clock, near, far)
                 fleet = await fleet_of(store)
                 return fleet if fleet and len(fleet.known) == 2 and fleet.now_us > ends_us else None
 

@@ -9,11 +9,14 @@ import pytest
 from tests.edges.cli.conftest import Run, Start, order
 from tests.support.ports import free_port
 
-# As `shop`, but with a handler that does not let itself be stopped, and less patience behind the drain.
+# As `shop`, but with a handler that does not let itself be stopped, and less patience with it and behind the drain.
 STUBBORN = """
 import asyncio, sys, threading, time
 from mainspring.cli import ending
+from mainspring.engine import runtime
 from shop import app, ChargeCard
+
+ending.CLOSE_SECONDS = runtime.CANCEL_SECONDS = 0.2
 
 def swallowing():
     async def charge(command: ChargeCard):

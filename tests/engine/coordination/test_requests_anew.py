@@ -40,6 +40,13 @@ class Window(Workflow[Ask | AnswerNow | Shut, Asked, Answer]):
                 return [Complete()]
 
 
+@pytest.fixture(autouse=True)
+def looked_for_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let whoever waits look for what happens elsewhere at every moment."""
+    for place in ("mainspring.app.requests", "mainspring.engine.engine"):
+        monkeypatch.setattr(f"{place}.ELSEWHERE_SECONDS", 0.01)
+
+
 def windows(make_app: MakeApp) -> Mainspring:
     app = make_app()
     app.add(Window())

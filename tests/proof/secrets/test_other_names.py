@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,8 +174,8 @@ async def told(client: httpx.AsyncClient, shown: Any, app: Mainspring) -> dict[s
     for path in [*of_all, *of_one, "/api/tasks/Shelf/kept/3"]:
         if marks := in_bytes((await client.get(path)).content):
             found[path] = marks
-    for row in rows:
-        what, content = await heard(shown.state.live, row)
+    # All at once: each of them may have to wait for the next look.
+    for what, content in await asyncio.gather(*(heard(shown.state.live, row) for row in rows)):
         if marks := in_bytes(content):
             found[what] = marks
     return found
