@@ -33,6 +33,11 @@ WRITERS = (
 OPENERS = ("open", "fdopen", "ZipFile")
 # Reading one word of each call is cheap; writing each out as text is not.
 MAY_WRITE = (*(name.rpartition(".")[2] for name in WRITERS), *OPENERS, "Connection")
+VACUUM = "VACUUM INTO"
+WIRE = "mainspring.codec.wire"
+# What must stand in a module that writes or sends: to parse and walk all of them takes seconds.
+WRITING = re.compile(rf"(?:{'|'.join(MAY_WRITE)})\s*\(|{VACUUM}")
+SENDING = re.compile(rf"^\s*(?:import|from)\b.*\b(?:{'|'.join(map(re.escape, (*CLIENTS, WIRE)))})\b", re.MULTILINE)
 
 
 def all_columns() -> list[str]:
@@ -83,7 +88,7 @@ def all_labels() -> list[str]:
 @cache
 def all_writers() -> list[str]:
     """Return the modules that write files, as far as their code shows it."""
-    return [name for name, module in _modules().items() if writes(module)]
+    return [name for name, text in _sources().items() if WRITING.search(text) and writes(_read(name))]
 
 
 @cache
@@ -92,12 +97,17 @@ def all_senders() -> list[str]:
 
     The database is none: what is kept there, its columns tell. Spans and metrics go where their provider sends them.
     """
-    return [name for name, module in _modules().items() if sends(module)]
+    return [name for name, text in _sources().items() if SENDING.search(text) and sends(_read(name))]
 
 
 @cache
-def _modules() -> dict[str, ast.Module]:
-    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+def _sources() -> dict[str, str]:
+    return {path.relative_to(SOURCE).as_posix(): path.read_text() for path in sorted(SOURCE.rglob("*.py"))}
+
+
+@cache
+def _read(name: str) -> ast.Module:
+    return ast.parse(_sources()[name])
 
 
 def sends(module: ast.AST) -> bool:
@@ -111,7 +121,7 @@ def sends(module: ast.AST) -> bool:
             return True
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             named = {each.name for each in node.names}
-            if _is_client(node.module) or (node.module == "mainspring.codec.wire" and named & ENVELOPING):
+            if _is_client(node.module) or (node.module == WIRE and named & ENVELOPING):
                 return True
     return False
 
@@ -131,7 +141,7 @@ def writes(module: ast.AST) -> bool:
 
 def _writes(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and "VACUUM INTO" in node.value
+        return isinstance(node.value, str) and VACUUM in node.value
     if not isinstance(node, ast.Call):
         return False
     last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

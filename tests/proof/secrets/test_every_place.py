@@ -387,12 +387,26 @@ def test_a_place_without_a_word_and_a_word_without_a_place_are_errors(monkeypatc
     ],
 )
 def test_what_writes_a_file_is_seen(code: str) -> None:
+    assert places.WRITING.search(code)
     assert places.writes(ast.parse(code))
 
 
 @pytest.mark.parametrize("code", ["open(p)", "p.open('rb')", "apsw.Connection(p, flags=apsw.SQLITE_OPEN_READONLY)"])
 def test_what_only_reads_a_file_is_no_writer(code: str) -> None:
     assert not places.writes(ast.parse(code))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os, http.client",
+        "def late():\n    from nats.aio.client import Client",
+        "from mainspring.codec.wire import (\n    written,\n)",
+    ],
+)
+def test_what_speaks_with_others_is_seen(code: str) -> None:
+    assert places.SENDING.search(code)
+    assert places.sends(ast.parse(code))
 
 
 def test_every_logger_is_one_that_knows_when_to_be_discreet() -> None:
