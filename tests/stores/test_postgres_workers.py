@@ -268,10 +268,10 @@ def test_a_zombie_commits_nothing_that_it_held(tmp_path: Path) -> None:
             (begun,) = await zombie.commit(worker, [step("m-1", send(claimed=True))])
             assert isinstance(begun, Committed)
             clock.advance(31)
-            # The commit is under way when the worker is relieved: one of the two waits for the other.
+            # The commit is under way when the worker is relieved: it waits for that, or is passed over in its middle.
             late = zombie.commit(worker, [settle(OutputKey(begun.key, 3)), step("m-2", send(claimed=True), after=3)])
             outcomes, relieved = await asyncio.gather(late, store.relieve())
-            assert relieved == 1
+            assert relieved + await store.relieve() == 1
             assert await store.holds(worker) == []
             assert outcomes[0] in (Conflict("lost"), Committed(0))
             assert not await zombie.heartbeat(worker)
