@@ -28,6 +28,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.postgres.known_types import remember_types
 
 VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
 INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
@@ -77,6 +78,7 @@ def shared_server(version: int = 18) -> Server:
     server = Server(version, settings={"fsync": "off", "max_wal_size": "128MB"}, parent=in_memory())
     atexit.register(server.remove)
     server.start()
+    remember_types(server.url)
     return server
 
 
