@@ -39,28 +39,48 @@ providers.is_local_module_file = _tells_constants  # pyright: ignore[reportPriva
 # Its assertions explain themselves only if pytest rewrites them, which it can do only before the first import.
 pytest.register_assert_rewrite("mainspring.testing.store_contract", "mainspring.testing.broker_contract")
 
-# Seconds on a quiet machine, roughly, of the files and folders that take long: they are begun first.
+# Seconds on a quiet machine, roughly, of the files, each of a folder too, that take long: they are begun first. What is
+# begun last is shared out test by test: a file that sets up much would be set up by each worker.
 LONG: Final = {
     "examples/test_demo.py": 6,
+    "tests/edges/brokers/test_contract.py": 10,
+    "tests/edges/brokers/test_kafka_contract.py": 8,
+    "tests/edges/cli/test_ending.py": 6,
     "tests/edges/cli/test_starter_readme.py": 10,
+    "tests/edges/cli/test_what_if_against.py": 15,
     "tests/edges/frameworks/test_examples.py": 12,
     "tests/edges/fuzzing/": 6,
-    "tests/edges/web/test_connections.py": 20,
+    "tests/edges/web/test_connections.py": 10,
     "tests/edges/web/test_fuzz.py": 8,
+    "tests/engine/test_lost_with_workers.py": 8,
     "tests/engine/test_same_streams.py": 6,
+    "tests/mutants/test_mutants.py": 8,
     "tests/project/bench/test_bench.py": 12,
     "tests/project/bench/test_postgres.py": 15,
+    "tests/project/bench/test_results.py": 5,
+    "tests/project/examples/": 5,
     "tests/project/newcomer/": 20,
-    "tests/project/test_site.py": 8,
+    "tests/project/operations/": 6,
+    "tests/project/release/": 15,
+    "tests/project/test_site.py": 5,
     "tests/proof/broker_faults/": 15,
     "tests/proof/crash/": 30,
     "tests/proof/crash_points/": 25,
+    "tests/proof/fleet/": 7,
     "tests/proof/floods/": 12,
     "tests/proof/memory_soak/": 10,
     "tests/proof/model/": 15,
     "tests/proof/postgres_faults/": 25,
     "tests/proof/power_cuts/": 10,
+    "tests/proof/secrets/": 10,
     "tests/proof/simulation/": 20,
+    "tests/proof/store_faults/": 12,
+    "tests/stores/test_postgres_lives.py": 8,
+    "tests/stores/test_postgres_page.py": 7,
+    "tests/studio/test_access.py": 10,
+    "tests/studio/test_hostile.py": 8,
+    "tests/studio/test_journeys.py": 20,
+    "tests/studio/test_live.py": 12,
     "tests/studio/test_many.py": 12,
 }
 
