@@ -1,4 +1,4 @@
-"""`mainspring what-if --against OLD`: two codes folded over the same streams, in processes of their own."""
+"""`mainspring what-if --against OLD`: two codes folded over the same streams, the old one in a process of its own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from tests.edges.cli.conftest import call
 
 SECONDS = 60
 CLAIMS = """
@@ -139,10 +141,28 @@ def folder(tmp_path: Path, recorded: bytes) -> Path:
     return place
 
 
+def typed(folder: Path, *arguments: str) -> Ran:
+    """Run the command as somebody types it."""
+    return python(folder, "-m", "mainspring.cli", "what-if", "--app", "claims:app", *arguments)
+
+
 @pytest.fixture
-def what_if(folder: Path) -> What:
+def what_if(folder: Path, monkeypatch: pytest.MonkeyPatch) -> What:
+    """The command, called in this process: most of its time as one of its own would be that of its start."""
+    for key in [key for key in os.environ if key.startswith("MAINSPRING_")]:
+        monkeypatch.delenv(key)
+
     def run(*arguments: str) -> Ran:
-        return python(folder, "-m", "mainspring.cli", "what-if", "--app", "claims:app", *arguments)
+        known = set(sys.modules)
+        with monkeypatch.context() as patch:
+            patch.chdir(folder)
+            patch.setattr(sys, "path", [*sys.path])
+            try:
+                return Ran(*call("what-if", "--app", "claims:app", *arguments))
+            finally:
+                for name in set(sys.modules) - known:
+                    if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(folder)):
+                        del sys.modules[name]
 
     return run
 
@@ -159,7 +179,7 @@ def test_a_changed_evolve_is_found_beside_the_revision_before(folder: Path, what
     change(folder, *DOUBLED)
 
     without = what_if()
-    beside = what_if("--against", "HEAD")
+    beside = typed(folder, "--against", "HEAD")
 
     assert without.code == 0
     assert without.out.splitlines()[1] == (
@@ -368,7 +388,7 @@ def test_what_cannot_be_compared_with_is_refused_in_one_line(folder: Path, old: 
     git(folder, "commit", "-am", "needs what is not installed")
     (folder / "claims.py").write_text(CLAIMS)
 
-    refused = python(folder, "-m", "mainspring.cli", "what-if", "--app", "claims:app", f"--against={old}")
+    refused = typed(folder, f"--against={old}")
 
     assert refused.code == 2, refused.out
     assert problem in refused.err
@@ -379,7 +399,7 @@ def test_outside_of_a_checkout_only_a_folder_can_be_named(tmp_path: Path, record
     (tmp_path / "claims.py").write_text(CLAIMS)
     (tmp_path / "claims.db").write_bytes(recorded)
 
-    refused = python(tmp_path, "-m", "mainspring.cli", "what-if", "--app", "claims:app", "--against", "HEAD")
+    refused = typed(tmp_path, "--against", "HEAD")
 
     assert refused.code == 2
     assert "lies in no git checkout. Name the folder of the old code." in refused.err
@@ -396,7 +416,7 @@ def test_an_app_that_is_something_else_there_is_refused(folder: Path, what_if: W
 
 
 def test_neither_the_checkout_nor_a_temporary_folder_is_left_changed(
-    folder: Path, what_if: What, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "temporary"
     elsewhere.mkdir()
@@ -404,7 +424,7 @@ def test_neither_the_checkout_nor_a_temporary_folder_is_left_changed(
     change(folder, *DOUBLED)
     index = (folder / ".git" / "index").read_bytes()
 
-    assert what_if("--against", "HEAD").code == 1
+    assert typed(folder, "--against", "HEAD").code == 1
 
     assert list(elsewhere.iterdir()) == []
     assert (folder / ".git" / "index").read_bytes() == index
