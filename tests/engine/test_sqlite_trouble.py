@@ -52,6 +52,12 @@ class Worker:
         return job(Mainspring("sqlite:///unused.db", store=self._store), self.work)
 
 
+@pytest.fixture(autouse=True)
+def tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what could not be committed be tried again at once, and not after a second."""
+    monkeypatch.setattr("mainspring.engine.inputs.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
+
+
 async def live_through(
     worker: Worker, begin: Callable[[], None], end: Callable[[], None], error: type[StoreError], log: Any
 ) -> None:
