@@ -49,6 +49,12 @@ class Troubled(MemoryStore):
         return await super().commit(worker, units)
 
 
+@pytest.fixture(autouse=True)
+def tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what the store refused be tried again at once, and not after a second."""
+    monkeypatch.setattr("mainspring.engine.inputs.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
+
+
 async def collected(app: Mainspring, order: str = "o-1") -> list[str]:
     state: Placed = await app.instance(Orders, order).state()
     return list(state.remarks)
