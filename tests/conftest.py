@@ -76,7 +76,6 @@ LONG: Final = {
     "tests/proof/simulation/": 20,
     "tests/proof/store_faults/": 12,
     "tests/stores/test_postgres_lives.py": 8,
-    "tests/stores/test_postgres_page.py": 7,
     "tests/studio/test_access.py": 10,
     "tests/studio/test_hostile.py": 8,
     "tests/studio/test_journeys.py": 20,

@@ -63,7 +63,12 @@ def test_the_grants_of_the_page_are_enough_and_needed(
     run(missing)
 
 
-def test_a_server_that_is_away_refuses_and_comes_back(tmp_path: Path, server: Server) -> None:
+def test_a_server_that_is_away_refuses_and_comes_back(
+    tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Before it refuses it tries eight times, and waits longer each time.
+    for module in ("commit", "session"):
+        monkeypatch.setattr(f"mainspring.stores.postgres.{module}.LONGEST_PAUSE_SECONDS", 0.1)
     address = f"{server.url}?schema=away"
     path = tmp_path / "page.py"
     path.write_text(PROGRAM.replace("asyncio.run(main())", ""))
