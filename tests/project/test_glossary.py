@@ -12,10 +12,36 @@ from tests.support.paths import ROOT
 PAGE = ROOT / "docs" / "concepts" / "glossary.md"
 ROW = re.compile(r"^\| (?P<word>[a-z -]+) \| (?P<meaning>.+) \| (?P<names>`.+`) \|$", re.MULTILINE)
 # Said of an app once, and no words that a user meets in a conversation about workflows.
-PLAIN = {"another_store", "blocking", "bulk", "ended", "engine", "envelopes", "external", "hook", "instance_at"}
-PLAIN |= {"instances", "looks", "post", "projections", "purge", "registry", "reply", "resource", "retention", "seal"}
-PLAIN |= {"send_many", "services", "standing_on", "stats", "stop", "telemetry", "transaction", "url"}
-PLAIN |= {"discard_dead_letter"}
+PLAIN = {
+    "another_store",
+    "blocking",
+    "bulk",
+    "discard_dead_letter",
+    "ended",
+    "engine",
+    "envelopes",
+    "external",
+    "hook",
+    "instance_at",
+    "instances",
+    "looks",
+    "post",
+    "projections",
+    "purge",
+    "registry",
+    "reply",
+    "resource",
+    "retention",
+    "seal",
+    "send_many",
+    "services",
+    "standing_on",
+    "stats",
+    "stop",
+    "telemetry",
+    "transaction",
+    "url",
+}
 
 
 def rows() -> list[tuple[str, list[str]]]:
