@@ -11,7 +11,8 @@ import pytest
 from mainspring import ChildFailed, Decisions, Event, SendFailed, Workflow
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.lanes import Elsewhere, Lane
+from mainspring.engine.inputs.known_instance import Elsewhere, KnownInstance
+from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending, encode_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.disposition import (
@@ -239,9 +240,12 @@ def test_of_a_paused_workflow_only_what_was_settled_before_does_not_wait(
 def test_it_changes_nothing() -> None:
     """Whoever asks twice gets the same answer, and finds lane and input as they were."""
     for name, lane, pending, expected in TABLE:
-        before = {slot: getattr(lane, slot) for slot in Lane.__slots__}, repr(pending)
+        before = {slot: getattr(lane, slot) for slot in (*KnownInstance.__slots__, *Lane.__slots__)}, repr(pending)
         assert disposition(lane, pending) == disposition(lane, pending) == expected, name
-        assert ({slot: getattr(lane, slot) for slot in Lane.__slots__}, repr(pending)) == before, name
+        assert (
+            {slot: getattr(lane, slot) for slot in (*KnownInstance.__slots__, *Lane.__slots__)},
+            repr(pending),
+        ) == before, name
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from typing import Final
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
 from mainspring.engine.inputs.answered_command import command_in
-from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
+from mainspring.engine.inputs.known_instance import Elsewhere
+from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.long_streams import (
     EVENTS_AT_ONCE,
     Folded,
@@ -192,7 +193,6 @@ class Loader:
             log.error("%s cannot be loaded: %s", lane.ref, error)
             self._fail(lane, error)
             return
-        lane.exists = True
         lane.key, lane.version, lane.context = row.key, row.version, row.context
         lane.status, lane.error, lane.recorded_state = row.status, row.error, row.state
         lane.fold_error = error
@@ -220,7 +220,6 @@ class Loader:
         lane.ledger = ledger
         if loaded is not None:
             row = loaded.row
-            lane.exists = True
             lane.key, lane.version, lane.context = row.key, row.version, row.context
             lane.status, lane.error, lane.purged_us = row.status, row.error, row.purged_us
             lane.recorded_state = row.state

@@ -128,21 +128,8 @@ class Answer:
             self._future.set_result(None)
 
 
-class Pending(Struct):
-    """An input with its message at hand, and all that its step will have to commit beside it.
-
-    `mark` stands before its id in the store where that is derived. `settles` is the output that it answers, `position`
-    its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded. `gives_up` is
-    the reason of a command that failed for good in a workflow that does not listen for that, or of a compensation that
-    did; `definite` that it certainly did not happen. `undoes` is the version that a compensation undoes which it
-    answers. `accepts` are inputs of others that its step accepts.
-    `patient` says that its sender waits however long the store is in trouble: it is tried again in its turn, so that
-    nothing of the same instance that came behind it is taken before it.
-    `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
-    the instance when it is taken in: it goes no further than the inbox. `command` is the data of the command that it
-    answers, where that is known; `skipped` says that one of its id was passed over before the instance could begin, and
-    whether it was the same.
-    """
+class Carried(Struct):
+    """A message for an instance, as it travels and is stored. `mark` stands before its id where that is derived."""
 
     ref: Ref
     message: Any
@@ -155,28 +142,51 @@ class Pending(Struct):
     time_us: int
     mark: str = ""
     actor: str | None = None
+
+
+class Answering(Carried):
+    """What a message answers: the output of its instance at the version `cause`, which its step settles.
+
+    `gives_up` is the reason of a command that failed for good in a workflow that does not listen for that, or of a
+    compensation that did; `definite` that it certainly did not happen. `undoes` is the version that a compensation
+    undoes which it answers. `command` is the data of the command that it answers, where that is known.
+    """
+
     cause: int | None = None
     settles: OutputKey | None = None
-    position: int | None = None
-    timer_key: str | None = None
     attempt: int | None = None
     duration_us: int | None = None
+    command: bytes | None = None
+    undoes: int | None = None
+    gives_up: str | None = None
+    definite: bool = False
     dead_letter: DeadLetter | None = None
     remembers: tuple[Remembered, ...] = ()
-    discards: tuple[int, ...] = ()
+
+
+class Pending(Answering):
+    """An input on its way to its step, with all that this will have to commit beside it.
+
+    `position` is its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded.
+    `accepts` are inputs of others that its step accepts. `patient` says that its sender waits however long the store
+    is in trouble: it is tried again in its turn, so that nothing of the same instance that came behind it is taken
+    before it. `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its
+    sender asks of the instance when it is taken in: it goes no further than the inbox. `skipped` says that one of its
+    id was passed over before the instance could begin, and whether it was the same.
+    """
+
+    position: int | None = None
+    timer_key: str | None = None
     answer: Answer | None = None
-    unreadable: Exception | None = None
-    gives_up: str | None = None
-    task_answer: TaskAnswer | None = None
-    definite: bool = False
-    undoes: int | None = None
-    accepts: tuple[InputRow, ...] = ()
     patient: bool = False
     requires: Precondition | None = None
+    task_answer: TaskAnswer | None = None
+    accepts: tuple[InputRow, ...] = ()
+    discards: tuple[int, ...] = ()
+    unreadable: Exception | None = None
+    skipped: bool | None = None
     conflicts: int = 0
     observed: Observed | None = None
-    command: bytes | None = None
-    skipped: bool | None = None
 
     def awaits_end_of(self, error: Exception) -> bool:
         """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""
