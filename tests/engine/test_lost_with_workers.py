@@ -60,7 +60,7 @@ def test_what_a_worker_cannot_read_is_set_aside_for_others_and_keeps_it_from_not
             assert await store.relieve() == 1
         async with job(make_app(clock), _work) as app:
             for _ in range(LOOKS + 1):
-                await app.engine.alone.look(relieved=False)
+                await app.engine.lone_trials.look(relieved=False)
             await (await app.send(Start("j-1"))).result()
             assert not app.engine.dispatcher.resting
             assert [(suspect.type, suspect.aside) for suspect in await store.suspects(10)] == [("NewerStill", True)]

@@ -98,7 +98,7 @@ def test_a_worker_holds_no_more_than_it_can_carry_out_soon(make_app: MakeApp) ->
             [runner] = app.engine.dispatcher.runners
             await until(lambda: runner.active == 3)
             held = await app.engine.store.holds(app.engine.committer.worker)
-            in_hand, most = runner.in_hand, runner.pace.most
+            in_hand, most = runner.in_hand, runner.prefetch.most
             gate.set()  # before anything may fail: else stopping would wait for what waits here
             await until(lambda: nothing_is_left(app))
             assert most == 6

@@ -225,12 +225,12 @@ def test_what_was_set_aside_is_not_tried_alone_while_it_is_paused(make_app: Make
             assert await store.relieve() == 1
         async with job(make_app(clock), hands.work) as app:
             for _ in range(LOOKS + 1):
-                await app.engine.alone.look(relieved=False)
+                await app.engine.lone_trials.look(relieved=False)
             assert [suspect.aside for suspect in await store.suspects(10)] == [True]
             assert not app.engine.dispatcher.resting
             assert hands.begun == []
             await app.pauses.resume(paused)
-            await app.engine.alone.look(relieved=True)
+            await app.engine.lone_trials.look(relieved=True)
             await until(lambda: clock.advance(0.1) or app.instances(status="completed"))
         await sender.stop()
 

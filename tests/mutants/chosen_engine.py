@@ -79,8 +79,8 @@ ENGINE: Final = (
     Mistake(
         "outputs that are promised to a handler are not counted against its room",
         "engine/outputs/dispatcher.py",
-        "room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand",
-        "room = min(OUTPUTS_IN_HAND, runner.pace.most) - runner.in_hand",
+        "room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand",
+        "room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - runner.in_hand",
         ("tests/engine/test_bounds.py",),
         _KEYWORD,
     ),

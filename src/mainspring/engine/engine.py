@@ -10,7 +10,7 @@ from typing import Any, Final
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.lone_trials import Loner
+from mainspring.engine.committing.lone_trials import LoneTrials
 from mainspring.engine.committing.relay import Relay
 from mainspring.engine.committing.strangers import Strangers
 from mainspring.engine.committing.strays import Strays
@@ -92,7 +92,7 @@ class Engine:
             heard=heard,
         )
         self.strays = Strays(store, self.committer, self.claimer, self.dispatcher, self.stepper, arrivals, self.wakeups)
-        self.alone = Loner(
+        self.lone_trials = LoneTrials(
             store,
             registry,
             self.committer,
@@ -259,7 +259,7 @@ class Engine:
                 log.warning("relieved a dead worker")
                 self._took_over(dead)
                 self.wakeups.due_at(0)
-            await self.alone.look(relieved=dead > 0)
+            await self.lone_trials.look(relieved=dead > 0)
             await self._tell_cancelled()
         except Exception as error:  # noqa: BLE001  whatever it is, it must be tried again
             log.warning("looking for dead workers failed: %s", error)

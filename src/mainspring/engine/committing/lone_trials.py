@@ -42,7 +42,7 @@ REASON: Final = "it was lost with its workers"
 log = logger("mainspring.engine")
 
 
-class Loner:
+class LoneTrials:
     """Tries what was set aside, one thing after the other."""
 
     def __init__(

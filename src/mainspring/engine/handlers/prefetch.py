@@ -1,4 +1,4 @@
-"""How much of a handler's work one worker takes into its hands, so that others get their share.
+"""Prefetch: how much of a handler's work one worker holds, so that others get their share.
 
 Commands that wait in a worker are out of everybody else's reach. So beside those that run, no more wait here than are
 carried out in about half a second, by what was measured. A quick handler always has enough to do, and of slow work a
@@ -17,14 +17,14 @@ AHEAD_SECONDS: Final = 0.5
 WEIGHT: Final = 0.125
 
 
-class Pace:
-    """The pace of one handler in one worker, with so many commands at once.
+class Prefetch:
+    """How much of one handler's work a worker prefetches, with so many commands at once.
 
-    >>> pace = Pace(at_once=4)
-    >>> pace.most  # nothing is known yet
+    >>> prefetch = Prefetch(at_once=4)
+    >>> prefetch.most  # nothing is known yet
     8
-    >>> pace.measured(duration_us=10_000_000)
-    >>> pace.most
+    >>> prefetch.measured(duration_us=10_000_000)
+    >>> prefetch.most
     5
     """
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mainspring.engine.handlers.gate import Gate
 from mainspring.engine.handlers.handler import Context, Handler
-from mainspring.engine.handlers.prefetch import Pace
+from mainspring.engine.handlers.prefetch import Prefetch
 from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
 from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
@@ -63,7 +63,7 @@ class Runner:
         # More would wait for a thread or a process, where nobody can take them back.
         self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
         self._at_once = handler.options.batch or 1
-        self.pace = Pace(self.concurrency * self._at_once, handler.options.rate)
+        self.prefetch = Prefetch(self.concurrency * self._at_once, handler.options.rate)
         # Whether commands were left to others, and who wants to hear when there is room again.
         self.turned_away = False
         self._on_room = on_room
@@ -272,7 +272,7 @@ class Runner:
                     task.uncancel()
                 self._overdue.discard(task)
                 self._cancelled.discard(task)
-            self.pace.measured((jobs[0].ended_us if jobs and jobs[0].ended_us else self._now_us()) - begun_us)
+            self.prefetch.measured((jobs[0].ended_us if jobs and jobs[0].ended_us else self._now_us()) - begun_us)
             if self.gate.state.probing and self.gate.ended(era):
                 self._rest_is_over()
                 self._wake()
@@ -280,7 +280,7 @@ class Runner:
 
     def _has_room(self) -> None:
         # Half of it, so that not every command that ends costs a claim.
-        if self.turned_away and 2 * self.in_hand <= self.pace.most:
+        if self.turned_away and 2 * self.in_hand <= self.prefetch.most:
             self.turned_away = False
             self._on_room()
 

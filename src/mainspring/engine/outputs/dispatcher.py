@@ -115,7 +115,7 @@ class Dispatcher:
         if handler is None:
             return OUTPUTS_IN_HAND - self._promised[queue] - self.subscriptions.waiting
         runner = self.runners.by_queue.get(queue) or self.runners.of(handler, queue)
-        room = min(OUTPUTS_IN_HAND, runner.pace.most) - self._promised[queue] - runner.in_hand
+        room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand
         if room <= 0:
             runner.turned_away = True
         # What would only wait here goes to others.
