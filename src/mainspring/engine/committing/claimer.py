@@ -102,10 +102,6 @@ class Claimer:
         self._resting = resting
         self._wakeups.hint.set()
 
-    def take(self, claims: Claims) -> None:
-        """Begin with what was claimed by somebody else for this worker."""
-        self._take(claims)
-
     async def _listen(self) -> None:
         """Turn the store's hints, and its silence, into wake-ups."""
         while True:
@@ -157,7 +153,7 @@ class Claimer:
         wide = self._places(name for name, room in rooms.items() if room >= limit)
         workflows = [name for name in self._registry.workflows if not self.leaves(name)] if share else []
         claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())
-        self._take(claims)
+        self.take(claims)
         self._next_is_due(claims)
         if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
             await self._claim_narrow(worker, narrow)
@@ -191,7 +187,7 @@ class Claimer:
         """Claim for queues with little room. Mostly nothing is due, and one look for all of them tells so."""
         least = min(rooms.values())
         claims = await self._store.claim(worker, self._places(rooms), [], least)
-        self._take(claims)
+        self.take(claims)
         if len(claims.outputs) < least:
             self._next_is_due(claims)
             return
@@ -207,7 +203,7 @@ class Claimer:
     async def _claim_some(self, worker: int, queue: str, room: int) -> None:
         """Claim no more of a queue than there is room for; whoever makes room hints that more can be claimed."""
         claims = await self._store.claim(worker, self._places([queue]), [], room)
-        self._take(claims)
+        self.take(claims)
         if len(claims.outputs) < room:
             self._next_is_due(claims)
         else:
@@ -217,7 +213,8 @@ class Claimer:
         if claims.next_due_us is not None:
             self._wakeups.due_at(max(claims.next_due_us, self._store.now_us() + 1))
 
-    def _take(self, claims: Claims) -> None:
+    def take(self, claims: Claims) -> None:
+        """Begin with what was claimed for this worker."""
         if claims.posted:
             self._posted()
         self.taken += len(claims.outputs) + len(claims.inputs)
