@@ -18,30 +18,31 @@ from mainspring.codec import Codec
 from mainspring.core import step as core_step
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.handlers.runner import Runner
-from mainspring.engine.inputs.intake import Intake
+from mainspring.engine.inputs.envelopes import Envelopes
 from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.stepping import stepper as stepping
+from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
-from mainspring.engine.stepping.units import Units
 from mainspring.stores.sqlite import changes, facts, writer
 
 CALIBRATIONS = 20_000
 
 # Who does it, what it is, and the functions that do it. What a function calls counts where that belongs.
 STAGES: tuple[tuple[str, str, tuple[tuple[Any, str], ...]], ...] = (
-    ("loop", "route and envelope", ((Intake, "envelop"),)),
+    ("loop", "route and envelope", ((Envelopes, "envelop"),)),
     ("loop", "lane, cache and queue", ((Stepper, "submit"),)),
     ("loop", "decide", ((core_step, "_decide"),)),
     ("loop", "check and translate", ((core_step, "_check_decisions"), (core_step, "translate"), (stepping, "step"))),
     ("loop", "fold", ((core_step, "fold"),)),
     ("loop", "encode", ((Codec, "encode"),)),
-    ("loop", "rows of events and outputs", ((Units, "_written"), (Recorder, "row"), (Recorder, "input_row"))),
-    ("loop", "unit", ((Units, "stepped"),)),
+    ("loop", "rows of events and outputs", ((StepUnits, "_written"), (Recorder, "row"), (Recorder, "input_row"))),
+    ("loop", "unit", ((StepUnits, "stepped"),)),
     ("loop", "batch", ((Stepper, "_commit"), (Committer, "_take"))),
     ("loop", "way back", ((Committer, "_report"),)),
     ("loop", "dispatch", ((Dispatcher, "begin"), (Dispatcher, "promise"), (Dispatcher, "room"))),
-    ("loop", "attempt and result", ((Runner, "_begin"), (Runner, "_report_success"), (Dispatcher, "_result"))),
+    ("loop", "attempt and result", ((Runner, "_begin"), (Runner, "_report_success"), (Outcomes, "result"))),
     ("writer", "check and judge", ((writer, "commit_units"),)),
     ("writer", "rows with checksums", ((changes, "event_values"), (changes, "output_checksum"))),
     ("writer", "SQL", ((facts, "rows"), (changes, "change"), (changes.Ladder, "insert"))),

@@ -374,7 +374,7 @@ def test_a_failure_tells_which_of_several_commands_it_is_of(make_app: MakeApp) -
             failed = [e.event.message for e in stream if isinstance(e.event, Received)][1:]
             assert sorted(each.command["part"] for each in failed) == [1, 3]
             assert {each.message_id: each.command for each in failed} == {
-                f"Several/j-1/{e.version}": {"id": "j-1", "part": e.event.message.part}
+                f"Several/j-1/{e.position}": {"id": "j-1", "part": e.event.message.part}
                 for e in stream
                 if isinstance(e.event, Sent) and e.event.message.part % 2
             }
