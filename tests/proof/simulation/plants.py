@@ -244,7 +244,7 @@ def reply_not_delivered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Replies, "deliver", lambda self, claim, message: self._dispatcher.settle(claim))
 
 
-@plant("whoever asks is told that no reply comes while one is on its way", first=439)
+@plant("whoever asks is told that no reply comes while one is on its way", first=121)
 def reply_despaired_of(patch: pytest.MonkeyPatch) -> None:
     async def hasty(engine: Engine, pending: Pending) -> Exception | None:
         [loaded] = await engine.store.load([pending.ref], 0)
