@@ -16,7 +16,7 @@ from bench.workflows import Sleep, order, order_id
 from mainspring.port.records import EventRow, Ref
 from mainspring.stores.commit.rows import event_values
 from mainspring.stores.postgres.facts import PLACE_BITS
-from mainspring.stores.postgres.sql import name_of, within
+from mainspring.stores.postgres.statements import name_of, within
 
 # So many in one transaction.
 COPIES = 10_000

@@ -16,7 +16,7 @@ from bench.limit_rows import APPEND, BEGIN, END, EVENTS, MOVE, RECORD, SETTLE, S
 from bench.measure import Figures, Meter, percentiles, rss_mb
 from bench.servers import connection, stored_bytes
 from bench.settings import Settings
-from mainspring.stores.postgres.sql import name_of, within
+from mainspring.stores.postgres.statements import name_of, within
 from mainspring.stores.postgres.store import PostgresStore
 
 # A position in the feed is the transaction's number, and in 20 bits the place in it. The last place is the instance's.

@@ -17,7 +17,7 @@ from bench.measure import parent_of
 from bench.settings import Settings
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.session import SETTINGS
-from mainspring.stores.postgres.sql import quoted
+from mainspring.stores.postgres.statements import quoted
 from tests.support.postgres.server import VARIABLE, Server, Unavailable
 
 # What a server has by default, said here because tests may want otherwise.

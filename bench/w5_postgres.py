@@ -20,7 +20,7 @@ from bench.w1 import EVENTS
 from bench.w5_parts import PATIENCE_SECONDS, KilledWorker, completed_in, effects_of, runs_of, until_done
 from bench.workflows import order
 from mainspring import Mainspring
-from mainspring.stores.postgres.sql import within
+from mainspring.stores.postgres.statements import within
 from tests.support.postgres.server import Server
 
 WORKERS = 4

@@ -10,7 +10,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.errors import NewerSchemaError
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import within
+from mainspring.stores.postgres.statements import within
 from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.support.apps import MakeApp
 from tests.support.running import run

@@ -82,10 +82,10 @@ STORES: Final = (
         ("tests/stores/test_sqlite_faults.py",),
     ),
     Mistake(
-        "in SQLite, a damaged row on a page lets a search leave out what follows",
-        "stores/sqlite/searching.py",
-        "return Found(read, found[-1][0] if len(found) == limit else until)",
-        "return Found(read, read[-1].key if len(read) == limit else until)",
+        "a damaged row on a page lets a search leave out what follows",
+        "stores/sql/instances.py",
+        "return Found(rows, found[-1][0] if len(found) == limit else until)",
+        "return Found(rows, rows[-1].key if len(rows) == limit else until)",
         ("tests/stores/test_sqlite_damage.py",),
     ),
     Mistake(
@@ -96,10 +96,10 @@ STORES: Final = (
         ("tests/stores/test_sqlite_faults.py",),
     ),
     Mistake(
-        "in SQLite, a thousand that an index finds are taken for all there are",
-        "stores/sqlite/searching.py",
-        "most = FEW + 1",
-        "most = FEW",
+        "a thousand that an index finds are taken for all there are",
+        "stores/sql/instances.py",
+        "self.dialect.narrowing(where, FEW + 1)",
+        "self.dialect.narrowing(where, FEW)",
         ("tests/stores/test_searching.py",),
     ),
     Mistake(

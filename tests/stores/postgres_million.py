@@ -19,7 +19,7 @@ from mainspring.port.records import Committed, EventRow, OutputKey
 from mainspring.stores.commit.rows import event_values
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.facts import PLACE_BITS
-from mainspring.stores.postgres.sql import name_of
+from mainspring.stores.postgres.statements import name_of
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, ORDERS, accept, order, send, step, timer
 from tests.stores.test_postgres_schema import scans
 from tests.support.postgres.server import Server

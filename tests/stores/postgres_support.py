@@ -12,7 +12,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 from mainspring.port.clock import Clock
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import within
+from mainspring.stores.postgres.statements import within
 from mainspring.stores.postgres.store import Connected
 from mainspring.testing.clock import VirtualClock
 from tests.support.postgres.server import postgres_url

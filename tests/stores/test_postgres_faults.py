@@ -21,7 +21,7 @@ from mainspring.port.records import Committed, Conflict, Retry, Snapshot, Unit
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.session import SETTINGS
-from mainspring.stores.postgres.sql import name_of
+from mainspring.stores.postgres.statements import name_of
 from mainspring.testing.store_contract.rig import (
     ALL_DESTINATIONS,
     ORDERS,

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring.port.records import Committed, Unit
 from mainspring.stores.postgres import PostgresStore
-from mainspring.stores.postgres.sql import name_of, within
+from mainspring.stores.postgres.statements import name_of, within
 from mainspring.testing.store_contract.rig import ORDERS, order, send, step
 from tests.stores.postgres_support import inside, opened, other_session, somebody_waits, sql
 from tests.support.running import run

@@ -8,12 +8,12 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import NewerSchemaError, StoreUnreachableError
-from mainspring.stores.migrations import Migration
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST
 from mainspring.stores.postgres.schema import Schema, migrations, newest_known
 from mainspring.stores.postgres.session import connect
-from mainspring.stores.postgres.sql import statements
+from mainspring.stores.postgres.statements import statements
+from mainspring.stores.sql.migrations import Migration
 from tests.engine.jobs import Done, Start, Work, job
 from tests.stores.postgres_support import other_session, sql
 from tests.support.postgres.proxy import Cable, Cut, serving

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from mainspring.port.purging import Purgeable, Purged
-from mainspring.stores.postgres import PostgresStore, reads, schema
+from mainspring.stores.postgres import PostgresStore, schema
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import connect
-from mainspring.stores.postgres.sql import statements
+from mainspring.stores.postgres.statements import statements
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ORDERS, order, step
 from tests.stores.postgres_support import opened, other_session, sql
@@ -63,14 +63,17 @@ def test_what_is_purged_while_it_is_loaded_is_a_tombstone(tmp_path: Path) -> Non
         async with opened(tmp_path, clock) as store:
             found = await ended(store, clock)
             asked: list[str] = []
+            ask_store = store._ask  # noqa: SLF001  between two of its statements
 
             async def ask(query: str, *values: Any) -> Any:
                 asked.append(query)
                 if asked == ["load_instances", "load_events"]:
                     await store.purge(found, ALL)
-                return await store._ask(query, *values)  # noqa: SLF001  between two of its statements
+                return await ask_store(query, *values)
 
-            (loaded,) = await reads.load(ask, [order()], None)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store, "_ask", ask)
+                (loaded,) = await store.load([order()])
             assert loaded is not None
             assert (loaded.row.purged_us, loaded.events) == (clock.now_us(), [])
 

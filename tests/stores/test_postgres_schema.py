@@ -23,7 +23,7 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.facts import PLACE_BITS
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session
-from mainspring.stores.postgres.sql import FILES, QUERIES, statements
+from mainspring.stores.postgres.statements import FILES, QUERIES, statements
 from mainspring.testing.store_contract.rig import accept, order, send, step, timer
 from tests.stores.postgres_support import inside, opened, other_session, sql
 from tests.support.postgres.proxy import Cable, Cut, serving
@@ -189,11 +189,13 @@ def test_a_setting_that_makes_no_sense_is_refused(query: str) -> None:
 def test_every_statement_is_named_once_described_and_used() -> None:
     text = "".join((PACKAGE / file).read_text() for file in FILES)
     named = re.findall(r"^-- name: (\w+)\n(-- \S.*)?", text, re.MULTILINE)
-    code = "".join(path.read_text() for path in PACKAGE.glob("*.py"))
+    shared = PACKAGE.parent / "sql"
+    code = "".join(path.read_text() for folder in (PACKAGE, shared) for path in folder.glob("*.py"))
 
     assert len({name for name, _ in named}) == len(named) == len(QUERIES)
     assert [name for name, description in named if not description] == []
-    assert [name for name in QUERIES if f'"{name}"' not in code] == []
+    used = [name for name in QUERIES if f'"{name}"' in code or f'"{name.removesuffix("_newest")}{{way}}"' in code]
+    assert used == list(QUERIES)
     assert f"<< {PLACE_BITS}" in QUERIES["feed"]
 
 

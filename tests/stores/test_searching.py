@@ -5,19 +5,22 @@ import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import pytest
 
 from mainspring.port.attributes import conditions_of
 from mainspring.port.records import InstanceFilter
+from mainspring.port.searching import Found
 from mainspring.port.store import Store
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.memory import tables as memory_tables
-from mainspring.stores.postgres import searching as postgres_searching
-from mainspring.stores.sqlite import reads, searching, sql
-from mainspring.stores.sqlite.sql import NEWEST, QUERIES
+from mainspring.stores.sql import instances
+from mainspring.stores.sql.dialogue import Dialogue
+from mainspring.stores.sqlite import SqliteStore
+from mainspring.stores.sqlite.statements import QUERIES, rows
+from mainspring.stores.sqlite.store import look_at_one_moment
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import Rig, Suite, step
 from mainspring.testing.store_contract.searching import SEARCHES, _instances, every_look
@@ -26,6 +29,8 @@ from tests.support.postgres.server import Unavailable
 
 SEARCHED = 4
 FEW = 3
+
+T = TypeVar("T")
 
 Opened = Callable[[Path], AbstractAsyncContextManager[Store]]
 
@@ -41,9 +46,9 @@ async def in_memory(_: Path) -> AsyncGenerator[Store]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a look be short, so that a few instances take several."""
-    for module in (memory_tables, searching, postgres_searching):
+    for module in (memory_tables, instances):
         monkeypatch.setattr(module, "SEARCHED", SEARCHED)
-    monkeypatch.setattr(searching, "FEW", FEW)
+    monkeypatch.setattr(instances, "FEW", FEW)
 
 
 @pytest.mark.usefixtures("narrow")
@@ -118,6 +123,18 @@ def filled(folder: Path) -> apsw.Connection:
     return connection
 
 
+class OnConnection(SqliteStore):
+    """Asks in this thread, on a connection that can be watched."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        super().__init__(connection.filename, VirtualClock())
+        self._connection = connection
+
+    async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
+        assert at_one_moment
+        return look_at_one_moment(self._connection, begin())
+
+
 def steps_of(connection: apsw.Connection, ask: Callable[[], Any]) -> int:
     """Return how many instructions of SQLite's own machine a question takes: what it costs, whatever runs beside it."""
     steps = 0
@@ -137,32 +154,39 @@ def test_no_look_costs_more_than_its_share_and_what_an_index_finds_costs_nearly_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = filled(tmp_path)
-    monkeypatch.setattr(searching, "SEARCHED", LOOK)
+    monkeypatch.setattr(instances, "SEARCHED", LOOK)
+    store = OnConnection(connection)
+
+    def search(where: InstanceFilter, newest: bool) -> Found:
+        return asyncio.run(store.search(where, 100, None, newest))
 
     def cost(where: InstanceFilter, newest: bool) -> int:
-        return steps_of(connection, lambda: searching.search(connection, where, 100, None, newest))
+        return steps_of(connection, lambda: search(where, newest))
 
-    no_such_id = (0, None, None, "", *[None] * 7, 1, searching.LAST_KEY, "[]")
-    every_row = steps_of(connection, lambda: sql.rows(connection, "search", *no_such_id))
+    def listed(where: InstanceFilter) -> list[int]:
+        return [row.key for row in asyncio.run(store.instances(where, 100))]
+
+    no_such_id = (0, None, None, "", *[None] * 7, 1, instances.LAST_KEY, "[]")
+    every_row = steps_of(connection, lambda: rows(connection, "search", *no_such_id))
     for newest in (True, False):
         assert cost(InstanceFilter(), newest) < every_row / 20
         for where in SELECTIVE:
-            rows, more = searching.search(connection, where, 100, None, newest)
-            assert ([row.key for row in rows], more) == ([ODD], None), where
+            found, more = search(where, newest)
+            assert ([row.key for row in found], more) == ([ODD], None), where
             assert cost(where, newest) < every_row / 50, where
         for where in SCANNED:
-            rows, more = searching.search(connection, where, 100, None, newest)
-            assert (rows, more is None) == ([], False), where
+            found, more = search(where, newest)
+            assert (found, more is None) == ([], False), where
             # Each row costs a little more here than there.
             assert cost(where, newest) < 5 * every_row * LOOK / MANY, where
         for where in SELECTIVE:
-            cost_of_list = steps_of(connection, lambda where=where: reads.instances(connection, where, 100, 0))
-            assert [row.key for row in reads.instances(connection, where, 100, 0)] == [ODD], where
+            cost_of_list = steps_of(connection, lambda where=where: listed(where))
+            assert listed(where) == [ODD], where
             assert cost_of_list < every_row / 50, where
     connection.close()
 
 
-@pytest.mark.parametrize("name", sorted(NEWEST))
+@pytest.mark.parametrize("name", sorted(name for name in QUERIES if f"{name}_newest" in QUERIES))
 def test_the_newest_are_found_by_the_same_indexes(name: str, tmp_path: Path) -> None:
     connection = filled(tmp_path)
     values = (None,) * max(map(int, re.findall(r"\?(\d+)", QUERIES[name])))
@@ -170,7 +194,7 @@ def test_the_newest_are_found_by_the_same_indexes(name: str, tmp_path: Path) -> 
     def plan(statement: str) -> list[str]:
         return [detail for *_, detail in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
 
-    used = [step.replace("<", ">") for step in plan(NEWEST[name])]
+    used = [step.replace("<", ">") for step in plan(QUERIES[f"{name}_newest"])]
     assert used == [step.replace("<", ">") for step in plan(QUERIES[name])]
     assert not [step for step in used if re.match(r"SCAN (i|a|attributes|instances)\b", step)]
     connection.close()

@@ -11,7 +11,7 @@ import pytest
 
 from mainspring.port.records import Committed, Duplicate, OutputKey, Retry, Unit
 from mainspring.stores.sqlite import SqliteStore
-from mainspring.stores.sqlite.sql import Ladder
+from mainspring.stores.sqlite.statements import Ladder
 from mainspring.stores.sqlite.writer import Call
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import ALL_DESTINATIONS, accept, order, send, step, timer

@@ -27,7 +27,7 @@ from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrations
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.statements import execute
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import accept, order, send, step
 from tests.stores.sqlite_faulty_disk import Disk, faulty_disk

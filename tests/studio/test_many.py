@@ -98,7 +98,7 @@ def page_ends(instances: int) -> list[int]:
 def test_a_search_goes_on_by_itself_behind_looks_that_found_nothing(
     page: Page, many: Studio, instances: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mainspring.stores.sqlite.searching.SEARCHED", 500)
+    monkeypatch.setattr("mainspring.stores.sql.instances.SEARCHED", 500)
     looks: list[str] = []
     page.on("request", lambda request: looks.append(request.url) if "/api/instances?" in request.url else None)
 

@@ -487,9 +487,3 @@ class InstanceFilter(Struct, frozen=True, gc=False):
     updated_to_us: int | None = None
     attributes: tuple[AttributeFilter, ...] = ()
     workflow_version: int | None = None
-
-    @property
-    def plain(self) -> tuple[str | int | None, ...]:
-        """All but the attributes, as statements take them."""
-        times = (self.created_from_us, self.created_to_us, self.updated_from_us, self.updated_to_us)
-        return (self.workflow, self.status, self.state, self.id_prefix, self.error, *times, self.workflow_version)

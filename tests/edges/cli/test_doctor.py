@@ -14,7 +14,7 @@ from mainspring.engine.fleet.knowledge import written as written_knowledge
 from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.engine.runtime import SystemClock
 from mainspring.port.records import Stats
-from mainspring.stores.migrations import Migration
+from mainspring.stores.sql.migrations import Migration
 from mainspring.stores.sqlite import examine, schema
 from mainspring.stores.sqlite.store import SqliteStore
 from mainspring.testing.clock import VirtualClock

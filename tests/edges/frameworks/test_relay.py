@@ -11,7 +11,7 @@ from mainspring.sealing import Compressed
 from mainspring.sealing.seals import About
 from mainspring.stores.postgres import PostgresStore, relay
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import within
+from mainspring.stores.postgres.statements import within
 from mainspring.stores.sealed import sealed
 from mainspring.testing.clock import VirtualClock
 from tests.edges.frameworks.support import Place, connected, left_of, orders_of, shop

@@ -11,7 +11,7 @@ from mainspring import Mainspring
 from mainspring.errors import DamagedRecordError
 from mainspring.port.searching import SEARCHED
 from mainspring.sealing.seals import About
-from mainspring.stores.sqlite import searching
+from mainspring.stores.sql import instances
 from mainspring.testing.samples import Counter, LeaveRequests
 from mainspring.web import models, served
 from mainspring.web.letter_kinds import ERROR_CHARACTERS, alike
@@ -36,8 +36,8 @@ async def every_page(client: Client, query: str) -> list[str]:
 def test_instances_come_newest_first_page_by_page_with_every_filter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "SEARCHED", 3)
-    monkeypatch.setattr(searching, "FEW", 1)
+    monkeypatch.setattr(instances, "SEARCHED", 3)
+    monkeypatch.setattr(instances, "FEW", 1)
 
     async def use(client: Client) -> None:
         ids = [f"c-{number}" for number in range(8)]

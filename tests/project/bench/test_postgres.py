@@ -31,7 +31,7 @@ from bench.settings import Settings
 from bench.workflows import order, order_id
 from mainspring.errors import DamagedRecordError
 from mainspring.port.records import InstanceFilter, Ref
-from mainspring.stores.postgres.sql import within
+from mainspring.stores.postgres.statements import within
 from tests.support.postgres.server import VARIABLE, Server, Unavailable, shared_server
 
 # W5's orders must not all complete before somebody sees that a third has.

@@ -15,7 +15,7 @@ from mainspring.port.store import Store
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import quoted
+from mainspring.stores.postgres.statements import quoted
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.testing.clock import VirtualClock
 from tests.support.postgres.server import postgres_url

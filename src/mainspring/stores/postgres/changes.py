@@ -12,10 +12,12 @@ from mainspring.port.records import ENDED, DeadLetter
 from mainspring.stores.commit.changes import Born, Changes
 from mainspring.stores.commit.facts import OutputFact, Spot
 from mainspring.stores.commit.rows import dead_letter_values, event_values, input_values, snapshot_values
+from mainspring.stores.postgres.dialect import clean, columns
 from mainspring.stores.postgres.facts import PLACE_BITS, PostgresKnown
 from mainspring.stores.postgres.faults import Surprise
-from mainspring.stores.postgres.sql import digest, packed
+from mainspring.stores.postgres.statements import digest
 from mainspring.stores.postgres.transaction import Transaction
+from mainspring.stores.sql.dialect import packed
 
 PARKED: Final = -1
 _CANCELS: Final = {"timers": "cancel_timers", "unclaimed": "cancel_unclaimed", "forward": "cancel_forward"}
@@ -44,10 +46,10 @@ class Writing:
         await self._write_inputs()
         if changes.dead_letters:
             letters = [_letter_row(letter, output) for letter, output in changes.dead_letters]
-            await transaction.rows("insert_dead_letters", *_columns(letters))
+            await transaction.rows("insert_dead_letters", *columns(letters))
         if changes.snapshots:
             snapshots = [snapshot_values(key, snapshot) for key, snapshot in sorted(changes.snapshots.items())]
-            await transaction.rows("replace_snapshots", *_columns(snapshots))
+            await transaction.rows("replace_snapshots", *columns(snapshots))
         if changes.attributes:
             await self._write_attributes()
         if changes.attempts:
@@ -56,23 +58,23 @@ class Writing:
             await transaction.rows("sweep_results", changes.now_us)
             # In the order of their names, so that two batches never wait for each other.
             results = sorted((digest(result.key), *astuple(result)) for result in changes.results.values())
-            await transaction.rows("replace_results", *_columns(results))
+            await transaction.rows("replace_results", *columns(results))
         if changes.trimmed:
             trims = [(key, *span) for key, span in sorted(changes.trimmed.items())]
-            await transaction.rows("trim_events", *_columns(trims))
+            await transaction.rows("trim_events", *columns(trims))
 
     async def _write_attributes(self) -> None:
         attributes = sorted(self._changes.attributes.items())
         await self._transaction.rows("delete_attributes", [key for key, _ in attributes])
         if rows := [(key, *astuple(row)) for key, rows in attributes for row in rows]:
-            await self._transaction.rows("insert_attributes", *_columns(rows))
+            await self._transaction.rows("insert_attributes", *columns(rows))
 
     async def _write_attempts(self) -> None:
         rows = sorted(
             (a.instance, a.version, a.number, a.began_us, a.ended_us, clean(a.worker), clean(a.error))
             for a in self._changes.attempts
         )
-        await self._transaction.rows("insert_attempts", *_columns(rows))
+        await self._transaction.rows("insert_attempts", *columns(rows))
         instances = sorted({row[0] for row in rows})
         await self._transaction.rows("forget_attempts", instances, ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE)
 
@@ -82,16 +84,16 @@ class Writing:
             await self._cancel_outputs()
         if changes.retried:
             rows = [(*spot, due, tries, clean(error)) for spot, (due, tries, error) in sorted(changes.retried.items())]
-            _expect(await transaction.value("retry_outputs", *_columns(rows), self._worker), len(rows))
+            _expect(await transaction.value("retry_outputs", *columns(rows), self._worker), len(rows))
         if changes.consumed:
             consumed = sorted((known.name, position) for known, position in changes.consumed)
-            _expect(await transaction.value("delete_inputs", *_columns(consumed)), len(consumed))
+            _expect(await transaction.value("delete_inputs", *columns(consumed)), len(consumed))
         if changes.fired:
-            await transaction.rows("cancel_fired", *_columns([(known.name, key) for known, key in changes.fired]))
+            await transaction.rows("cancel_fired", *columns([(known.name, key) for known, key in changes.fired]))
         if changes.discarded:
             await transaction.rows("delete_dead_letters", changes.discarded)
         if changes.handled:
-            await transaction.rows("delete_handled", *_columns(changes.handled))
+            await transaction.rows("delete_handled", *columns(changes.handled))
 
     async def _lock_work(self) -> None:
         """Hold still what may be cancelled, against claims."""
@@ -107,9 +109,9 @@ class Writing:
         if changes.settled:
             # Before the cancelling, which would take some of them away and leave the count wrong.
             settled, changes.settled = sorted(changes.settled), set[Spot]()
-            _expect(await transaction.value("delete_outputs", *_columns(settled), self._worker), len(settled))
+            _expect(await transaction.value("delete_outputs", *columns(settled), self._worker), len(settled))
         if changes.cancelled_keys:
-            await transaction.rows("cancel_keys", *_columns(changes.cancelled_keys))
+            await transaction.rows("cancel_keys", *columns(changes.cancelled_keys))
         for everything, query in _CANCELS.items():
             if instances := changes.cancelled[everything]:
                 await transaction.rows(query, instances)
@@ -125,7 +127,7 @@ class Writing:
         moved = [self._moved_row(known) for known in changes.moved]
         if changes.renewed:
             renewed = {known.key: (known.key, known.definition_version, known.context) for known in changes.renewed}
-            await transaction.rows("renew_instances", *_columns(list(renewed.values())))
+            await transaction.rows("renew_instances", *columns(list(renewed.values())))
         outputs = [_output_row(born) for born in changes.outputs.values()]
         ended = [(known.key, known.workflow) for known in (*changes.begun, *changes.moved) if known.status in ENDED]
         rows = [event_values(*event) for event in changes.events]
@@ -152,8 +154,8 @@ class Writing:
         for end, row in enumerate(events, 1):
             size += sum(len(value) for value in row if isinstance(value, bytes))
             if size > JSON_BYTES // 2 or end == len(events):
-                columns = _columns(events[begin:end])
-                await self._transaction.rows("append_events", *columns, self._first_position + begin)
+                parts = columns(events[begin:end])
+                await self._transaction.rows("append_events", *parts, self._first_position + begin)
                 begin, size = end, 0
 
     async def _write_inputs(self) -> None:
@@ -164,17 +166,17 @@ class Writing:
         transaction, changes = self._transaction, self._changes
         receivers = sorted((known for known in changes.receivers.values() if known.accepted), key=_by_name)
         if nameless := [(i.name, i.workflow, i.id) for i in receivers if not i.key and not i.awaited]:
-            await transaction.rows("await_instances", *_columns(nameless), changes.now_us)
+            await transaction.rows("await_instances", *columns(nameless), changes.now_us)
         inputs = [
             (known.name, digest(row.message_id), *input_values(position, row, _holder(known, owner)))
             for known in receivers
             for position, row, owner in (known.accepted or {}).values()
         ]
         if inputs:
-            await transaction.rows("insert_inputs", *_columns(inputs))
+            await transaction.rows("insert_inputs", *columns(inputs))
         if changes.released:
             released = [(known.name, position, _holder(known, None)) for known, position, _ in changes.released]
-            await transaction.rows("release_inputs", *_columns(released), self._worker)
+            await transaction.rows("release_inputs", *columns(released), self._worker)
         if suspended := [i.name for i in changes.moved if i.status == "suspended" and not i.suspended]:
             await transaction.rows("park_inputs", suspended)
         if suspended := [i.name for i in changes.begun if i.status == "suspended"]:
@@ -193,24 +195,6 @@ class Writing:
     def _position(self, i: PostgresKnown) -> int:
         """Return the position in the feed of an instance's last event."""
         return self._first_position + i.place if i.place else i.position
-
-
-def clean(text: str | None) -> str | None:
-    r"""Return what an error said as PostgreSQL can keep it: it knows no zero bytes in a text.
-
-    >>> clean("boom\0")
-    'boom\ufffd'
-    """
-    return text.replace("\0", "\ufffd") if text is not None and "\0" in text else text
-
-
-def _columns(rows: Sequence[Sequence[Any]]) -> list[Sequence[Any]]:
-    """Return rows as columns.
-
-    >>> _columns([(7, "a"), (8, "b")])
-    [(7, 8), ('a', 'b')]
-    """
-    return list(zip(*rows, strict=True))
 
 
 def _expect(found: int, expected: int) -> None:

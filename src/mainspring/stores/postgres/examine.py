@@ -24,9 +24,9 @@ from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST, translated
 from mainspring.stores.postgres.schema import migrations
 from mainspring.stores.postgres.session import Session, connect
-from mainspring.stores.postgres.sql import statements, within
+from mainspring.stores.postgres.statements import statements, within
 from mainspring.stores.postgres.workers import UNSIGNED
-from mainspring.stores.statements import read
+from mainspring.stores.sql.statements import read
 
 STATEMENT_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = STATEMENT_SECONDS + 5.0

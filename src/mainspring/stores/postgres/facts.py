@@ -8,8 +8,9 @@ from mainspring.stores.commit.facts import Facts, Known, OutputFact
 from mainspring.stores.commit.questions import Questions
 from mainspring.stores.postgres import tasks
 from mainspring.stores.postgres.faults import Surprise
-from mainspring.stores.postgres.sql import digest, name_of, packed
+from mainspring.stores.postgres.statements import digest, name_of
 from mainspring.stores.postgres.transaction import Transaction
+from mainspring.stores.sql.dialect import packed
 
 # A position in the feed is the transaction's number and, in so many bits, the place in that transaction.
 PLACE_BITS: Final = 20

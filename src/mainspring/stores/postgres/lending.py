@@ -16,10 +16,12 @@ from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.faults import statement_failed, translated
-from mainspring.stores.postgres.projections import advance
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.transaction import Transaction, Transactions
+from mainspring.stores.sql.dialogue import hold_async
+from mainspring.stores.sql.projections import advance
 
 _PLANNING: Final = [name for name in SETTINGS if name.startswith("enable_")]
 # Our settings make plans for our statements. Others' deserve those that the server would make.
@@ -91,7 +93,7 @@ class PostgresLoan:
             if transaction is None:
                 raise self._late()
             try:
-                return await advance(transaction, move, self._lender.committer.now_us())
+                return await hold_async(advance(DIALECT, move, self._lender.committer.now_us()), transaction.rows)
             except MainspringError:
                 raise
             except Exception as cause:

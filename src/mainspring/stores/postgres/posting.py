@@ -11,7 +11,7 @@ from msgspec.structs import astuple
 from mainspring.port.records import InputRow
 from mainspring.stores.commit.rows import posted_checksum
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.sql import statements
+from mainspring.stores.postgres.statements import statements
 
 # How values stand in a statement: $1 (asyncpg), %s (psycopg, Django), :v1 (SQLAlchemy).
 Style: TypeAlias = Literal["$", "%", ":"]

@@ -808,7 +808,7 @@ WHERE $2::bigint IS NULL OR EXISTS (
         AND classid::bigint = $1::bigint AND objid::bigint = $2::bigint
 );
 
--- name: registered
+-- name: workers
 -- Who is registered, for people.
 SELECT key, name, lease_us, ends_us, knows, held FROM mainspring.workers ORDER BY key;
 
@@ -918,7 +918,7 @@ SELECT pg_notify($1, '');
 -- name: load_instances
 -- The instances of these names, each with its snapshot if it has one. The first column says which of the list it is.
 SELECT
-    n.place, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
+    n.place - 1, i.key, i.workflow, i.id, i.version, i.status, i.state, i.error, i.definition_version, i.context,
     i.created_us, i.updated_us, i.purged_us,
     s.instance, s.version, s.fingerprint, s.type, s.type_version, s.body, s.checksum
 FROM unnest($1::bytea[]) WITH ORDINALITY AS n (name, place)
@@ -1028,11 +1028,18 @@ LEFT JOIN LATERAL (
 ORDER BY w.place;
 
 -- name: dead_letters
--- In the order of their arrival; all, or those of a list.
+-- In the order of their arrival.
 SELECT
     workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
     output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
-FROM mainspring.dead_letters WHERE id > $1 AND ($3::bigint[] IS NULL OR id = ANY ($3)) ORDER BY id LIMIT $2;
+FROM mainspring.dead_letters WHERE id > $1 ORDER BY id LIMIT $2;
+
+-- name: dead_letters_by_id
+-- Those of a list, in the order of their arrival.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM mainspring.dead_letters WHERE id > $1 AND id = ANY ($3::bigint[]) ORDER BY id LIMIT $2;
 
 -- name: remembered
 -- A result that has not expired.
@@ -1211,7 +1218,7 @@ DELETE FROM mainspring.checkpoints WHERE name = $1 AND generation = $2;
 -- name: replace_documents
 -- Changed or new.
 INSERT INTO mainspring.documents (projection, generation, key, type, type_version, body)
-SELECT $1, $2, n.* FROM unnest($3::text[], $4::text[], $5::bigint[], $6::bytea[]) AS n (key, type, type_version, body)
+SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bytea[])
 ON CONFLICT (projection, generation, key) DO UPDATE
 SET type = excluded.type, type_version = excluded.type_version, body = excluded.body;
 

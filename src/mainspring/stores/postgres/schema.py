@@ -7,10 +7,10 @@ from functools import cache
 from typing import Final
 
 from mainspring.errors import NewerSchemaError, StoreError
-from mainspring.stores.migrations import Migration, shipped
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.session import FOREVER_SECONDS, Session
-from mainspring.stores.postgres.sql import quoted, within
+from mainspring.stores.postgres.statements import quoted, within
+from mainspring.stores.sql.migrations import Migration, shipped
 
 OLDEST_SERVER: Final = 14
 # The advisory lock under which migrations run: its second number. Those of workers are positive.

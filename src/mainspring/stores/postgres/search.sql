@@ -1,5 +1,5 @@
 -- Searching among instances, by name. One look reads a bounded number of rows: those between two keys. A filter that is NULL
--- does not filter. Some exist backwards too, for the newest first: see sql.py.
+-- does not filter.
 
 -- part: instance
 -- An instance, as its record has it.
@@ -37,6 +37,15 @@ WHERE i.key > $1 AND i.key <= $13 AND i.purged_us IS NULL
     -- with: matching
 ORDER BY i.key LIMIT $12;
 
+-- name: search_newest
+-- The same, the newest first.
+SELECT
+    -- with: instance
+FROM mainspring.instances AS i
+WHERE i.key < $1 AND i.key >= $13 AND i.purged_us IS NULL
+    -- with: matching
+ORDER BY i.key DESC LIMIT $12;
+
 -- name: search_by_text
 -- The same, of the instances behind the key $1 up to the key $13 whose attribute $15 is the text $16.
 SELECT
@@ -46,6 +55,16 @@ CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OF
 WHERE a.name = $15 AND a.text = $16 AND a.instance > $1 AND a.instance <= $13 AND i.purged_us IS NULL
     -- with: matching
 ORDER BY a.instance LIMIT $12;
+
+-- name: search_by_text_newest
+-- The same, the newest first.
+SELECT
+    -- with: instance
+FROM mainspring.attributes AS a
+CROSS JOIN LATERAL (SELECT * FROM mainspring.instances WHERE key = a.instance OFFSET 0) AS i
+WHERE a.name = $15 AND a.text = $16 AND a.instance < $1 AND a.instance >= $13 AND i.purged_us IS NULL
+    -- with: matching
+ORDER BY a.instance DESC LIMIT $12;
 
 -- name: search_by_number
 -- The same, of the instances behind the key $1 up to the key $13 with an attribute whose number lies between two.
@@ -63,9 +82,14 @@ ORDER BY a.instance LIMIT $12;
 SELECT instance FROM mainspring.attributes
 WHERE instance > $1 AND name = $3 AND text = $4 ORDER BY instance LIMIT 1 OFFSET $2;
 
+-- name: nth_by_text_newest
+-- The same, the newest first.
+SELECT instance FROM mainspring.attributes
+WHERE instance < $1 AND name = $3 AND text = $4 ORDER BY instance DESC LIMIT 1 OFFSET $2;
+
 -- name: last_key
--- The highest key in use.
-SELECT key FROM mainspring.instances WHERE key > 0 ORDER BY key DESC LIMIT 1;
+-- The highest key in use; 0 if there is none.
+SELECT coalesce((SELECT key FROM mainspring.instances WHERE key > 0 ORDER BY key DESC LIMIT 1), 0);
 
 -- name: attribute_names
 -- By which names and kinds instances can be found; $1 at most. One step through an index per name and kind.

@@ -6,42 +6,25 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from mainspring.errors import MainspringError, NewerSchemaError, StoreClosedError
-from mainspring.port.attempts import Attempt
-from mainspring.port.attributes import AttributeRow
+from mainspring.errors import DamagedRecordError, MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
-from mainspring.port.leaving import NOTHING, Leaves, Waiting
+from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Loan
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.projections import Advance, Behind, Checkpoint, Document
-from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
-    DeadLetter,
-    EventRow,
-    InputRow,
-    InstanceFilter,
-    InstanceRow,
-    Loaded,
     Outcome,
-    OutputClaim,
-    OutputKey,
     Ref,
     Relayed,
-    Remembered,
-    Stats,
     Unit,
 )
-from mainspring.port.searching import AttributeName, Found
-from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.suspects import Alone, Suspect
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.port.workers import WorkerRow
-from mainspring.stores.postgres import projections, purge, reads, searching, tasks, work, workers
+from mainspring.port.tasks import Hand, Refused, TaskRow
+from mainspring.stores.postgres import tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
+from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.examine import Examiner
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.hints import Hints
@@ -50,8 +33,15 @@ from mainspring.stores.postgres.presence import Presence
 from mainspring.stores.postgres.relay import Relay
 from mainspring.stores.postgres.schema import Schema, newest_known
 from mainspring.stores.postgres.session import Pool, Row, Session, connect
-from mainspring.stores.postgres.sql import statements
+from mainspring.stores.postgres.statements import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
+from mainspring.stores.sql.backlog import BacklogVerbs
+from mainspring.stores.sql.dialogue import Dialogue, hold_async
+from mainspring.stores.sql.instances import InstanceVerbs
+from mainspring.stores.sql.projections import ProjectionVerbs
+from mainspring.stores.sql.streams import StreamVerbs
+from mainspring.stores.sql.tasks import TaskVerbs
+from mainspring.stores.sql.upkeep import UpkeepVerbs
 
 T = TypeVar("T")
 
@@ -81,7 +71,7 @@ class Connected:
             self.presence.tell()
 
 
-class PostgresStore:
+class PostgresStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
     """A store in a schema of a PostgreSQL database.
 
     `url` is `postgresql://user@host/database`, with `?schema=` (default `mainspring`), `?connections=` (at most so many
@@ -91,6 +81,8 @@ class PostgresStore:
     >>> str(PostgresStore("postgresql://db.example/shop?schema=orders"))
     'postgresql://db.example/shop?schema=orders'
     """
+
+    dialect = DIALECT
 
     def __init__(
         self,
@@ -104,6 +96,7 @@ class PostgresStore:
         self._database = machine or DatabaseClock()
         self._clock = clock or self._database
         self._connected: Connected | None = None
+        self.now_us = self._clock.now_us
 
     def __str__(self) -> str:
         return str(self._address)
@@ -146,9 +139,6 @@ class PostgresStore:
         if connected.presence is not None:
             await connected.presence.close()
 
-    def now_us(self) -> int:
-        return self._clock.now_us()
-
     # ---- workers
 
     async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
@@ -172,18 +162,6 @@ class PostgresStore:
         own = sorted(presence.workers) if presence else []
         now_us = self._given_us()
         return len(await self._released(lambda t: workers.relieve(t, own, now_us)))
-
-    async def workers(self) -> list[WorkerRow]:
-        return await reads.workers(self._ask)
-
-    async def holds(self, worker: int) -> list[OutputKey]:
-        return await reads.holds(self._ask, worker)
-
-    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
-        return await reads.holds_inputs(self._ask, worker)
-
-    async def suspects(self, limit: int) -> list[Suspect]:
-        return [Suspect(*row) for row in await self._ask("suspects", limit)]
 
     # ---- commit and work
 
@@ -243,99 +221,22 @@ class PostgresStore:
     async def wait_for_work(self, timeout_seconds: float) -> None:
         await self._open().hints.wait(timeout_seconds)
 
-    # ---- reading
-
-    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
-        return await reads.load(self._ask, refs, most)
-
-    async def remembered(self, key: str) -> Remembered | None:
-        return await reads.remembered(self._ask, key, self.now_us())
-
-    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
-        return await reads.instances(self._ask, where, limit, after)
-
-    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
-        return await searching.search(self._ask, where, limit, after, newest)
-
-    async def attributes(self, ref: Ref) -> list[AttributeRow]:
-        return await reads.attributes(self._ask, ref)
-
-    async def attribute_names(self) -> list[AttributeName]:
-        return await searching.attribute_names(self._ask)
-
-    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        return await reads.stream(self._ask, ref, after, limit)
-
-    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
-        return await reads.feed(self._ask, after, limit)
-
-    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
-        return await reads.outlines(self._ask, spots, limit)
-
-    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
-        return await reads.inbox(self._ask, ref, limit)
-
-    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
-        return await reads.outputs(self._ask, ref, timers, limit)
-
-    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
-        return await reads.attempts(self._ask, ref, limit)
-
-    async def waiting(self, before_us: int) -> list[Waiting]:
-        return await reads.waiting(self._ask, before_us)
-
-    async def timers(self, limit: int) -> list[OutputClaim]:
-        return await searching.timers(self._ask, limit)
-
-    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
-        return await reads.dead_letters(self._ask, limit, after, ids)
-
-    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
-        return await tasks.listed(self._ask, where, limit, after)
-
-    async def task(self, ref: Ref, version: int) -> TaskRow | None:
-        return await tasks.get(self._ask, ref, version)
-
-    async def stats(self) -> Stats:
-        return await reads.stats(self._ask, self.now_us())
-
-    async def tally(self) -> Tally:
-        return await reads.tally(self._ask)
-
     async def examine(self) -> Examination:
         return await Examiner(self._address).examine()
 
-    # ---- purging
-
-    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
-        return await purge.purgeable(self._ask, workflow, before_us, limit, after)
-
-    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
-        now_us = self._given_us()
-        return await self._transact(lambda t: purge.purge(t, found, events, now_us))
-
-    # ---- projections
-
-    async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
-        return await projections.checkpoints(self._ask, projection)
-
-    async def advance(self, move: Advance) -> bool:
-        now_us = self._given_us()
-        return await self._transact(lambda t: projections.advance(t, move, now_us))
-
-    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
-        return await projections.documents(self._ask, projection, keys, generation)
-
-    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
-        return await projections.list_documents(self._ask, projection, prefix, after, limit)
-
-    async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
-        return await self._transact(lambda t: projections.clear(t, projection, generation, limit))
-
-    async def behind(self, position: int, limit: int) -> Behind:
-        return await projections.behind(self._ask, position, limit)
-
     # ---- ways to the database
+
+    async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
+        if at_one_moment:
+            try:
+                return await hold_async(begin(), self._ask)
+            except DamagedRecordError:
+                pass  # an instance may have been purged between two statements: then it is a tombstone now
+        return await hold_async(begin(), self._ask)
+
+    async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
+        now_us = self._given_us()
+        return await self._transact(lambda t: hold_async(begin(now_us), t.rows))
 
     async def _ask(self, query: str, *values: Any) -> list[Row]:
         """Return all rows of a statement that may be repeated: a connection that was cut meanwhile does not matter."""

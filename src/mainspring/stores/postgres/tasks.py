@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mainspring.port.pages import Page
 from mainspring.port.records import Ref
-from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, handed
+from mainspring.port.tasks import Hand, Refused, TaskRow, handed
 from mainspring.stores.commit.task_rows import changed_values, new_values, read_task
 from mainspring.stores.commit.tasks import TaskBook
-from mainspring.stores.postgres.reads import Ask
-from mainspring.stores.postgres.session import Row
-from mainspring.stores.postgres.sql import name_of
+from mainspring.stores.postgres.statements import name_of
 from mainspring.stores.postgres.transaction import Transaction
 
 
@@ -29,24 +25,6 @@ async def write(transaction: Transaction, book: TaskBook) -> None:
         await transaction.rows("end_tasks", *zip(*changed, strict=True))
     if new := [new_values(*task) for task in book.opened()]:
         await transaction.rows("insert_tasks", *zip(*new, strict=True))
-
-
-async def get(ask: Ask, ref: Ref, version: int) -> TaskRow | None:
-    """Return one task, whatever became of it."""
-    rows = await ask("task", name_of(ref.workflow, ref.id), version)
-    return read_task(rows[0]) if rows else None
-
-
-async def listed(ask: Ask, where: TaskFilter, limit: int, after: TaskSpot | None) -> list[TaskRow]:
-    """Return open tasks that match, by urgency."""
-    behind = (None, None) if after is None else (name_of(after[0].workflow, after[0].id), after[1])
-    asked = (where.workflow, where.due_before_us, where.person, list(where.roles))
-    page = Page[Row, TaskRow](limit, read_task)
-    while page.wants:
-        page.take(await ask("open_tasks", *asked, page.wants, *behind))
-        if page.last:
-            behind = (name_of(page.last[0], page.last[1]), page.last[2])
-    return page.records
 
 
 async def hand(transaction: Transaction, ref: Ref, version: int, hand: Hand, now_us: int) -> TaskRow | Refused:

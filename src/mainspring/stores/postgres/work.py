@@ -11,7 +11,7 @@ from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.commit.rows import read_input, read_output
 from mainspring.stores.postgres.session import Row
-from mainspring.stores.postgres.sql import name_of
+from mainspring.stores.postgres.statements import name_of
 from mainspring.stores.postgres.transaction import Transaction
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.

@@ -20,9 +20,10 @@ from mainspring.stores.commit.rows import (
     output_checksum,
     snapshot_values,
 )
+from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sqlite import tasks
 from mainspring.stores.sqlite.facts import SqliteFacts
-from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, scalar
+from mainspring.stores.sqlite.statements import QUERIES, Ladder, change, scalar
 
 # No row has it.
 NO_CHECKSUM: Final = -1

@@ -18,7 +18,7 @@ from mainspring.errors import (
     StoreMovedError,
     StoreReadOnlyError,
 )
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.statements import execute
 
 # Older versions can lose committed transactions when a checkpoint meets a restarting write-ahead log.
 OLDEST_SQLITE: Final = (3, 51, 3)

@@ -16,7 +16,7 @@ from mainspring.port.findings import Finding, note, problem
 from mainspring.stores.commit.rows import read_dead_letter, read_event, read_input, read_instance, read_snapshot
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.outputs import check_output
-from mainspring.stores.sqlite.sql import QUERIES, execute
+from mainspring.stores.sqlite.statements import QUERIES, execute
 
 CHECK_SECONDS: Final = 20.0
 STEPS_PER_LOOK: Final = 100_000

@@ -16,8 +16,9 @@ from mainspring.port.records import Unit
 from mainspring.stores.commit.facts import Facts, Known, OutputFact
 from mainspring.stores.commit.questions import Questions
 from mainspring.stores.commit.rows import output_checksum
+from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sqlite import tasks
-from mainspring.stores.sqlite.sql import packed, rows, scalar
+from mainspring.stores.sqlite.statements import rows, scalar
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -41,7 +42,7 @@ class SqliteFacts(Facts):
         if self.inbox_has_rows:
             self._ask_inbox()
         if questions.begins:
-            self.keys = count(1 + scalar(connection, "last_instance"))
+            self.keys = count(1 + scalar(connection, "last_key"))
         if questions.accepts:
             self.positions = count(1 + scalar(connection, "last_number", "inbox"))
 

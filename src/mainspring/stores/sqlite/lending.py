@@ -11,6 +11,7 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import resources
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -22,9 +23,11 @@ from mainspring.port.lending import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
+from mainspring.stores.sql.dialogue import hold
+from mainspring.stores.sql.projections import advance
 from mainspring.stores.sqlite.commit import commit_units
-from mainspring.stores.sqlite.projections import advance
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.dialect import DIALECT
+from mainspring.stores.sqlite.statements import ask, execute
 from mainspring.stores.sqlite.threads import Answer, deliver
 
 STEPS_BETWEEN_LOOKS: Final = 10_000
@@ -213,7 +216,7 @@ class LentJob(Answer[list[Outcome] | None]):
         connection = transaction.connection
         connection.set_authorizer(None)  # the checkpoint is a table of ours
         try:
-            moving.keep(advance(transaction, moving.move))
+            moving.keep(hold(advance(DIALECT, moving.move, transaction.now_us), partial(ask, connection)))
         except Exception as error:  # noqa: BLE001  whatever it is, it is told to whoever asked
             moving.keep(None, error)
         finally:

@@ -22,7 +22,7 @@ import apsw
 from mainspring.errors import DamagedStoreError
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.schema import version_of
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.statements import execute
 
 _HEADER: Final = struct.Struct(">16x4s4s8x")
 _FRAME: Final = struct.Struct(">4xI4s4s8x")

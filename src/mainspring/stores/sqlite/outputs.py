@@ -19,7 +19,7 @@ def check_output(row: Sequence[Any]) -> None:
 
 
 def checked_output(row: Sequence[Any]) -> OutputClaim:
-    """Return the output of a row of `claimed_outputs`, or raise DamagedRecordError."""
+    """Return the output of a row of `outputs`, or raise DamagedRecordError."""
     key, checksum, *rest = row
     instance, version, _, _, kind, destination, attempts, due_us, priority, *_ = rest
     check_output((instance, version, kind, destination, due_us, priority, key, attempts, checksum))
@@ -27,5 +27,5 @@ def checked_output(row: Sequence[Any]) -> OutputClaim:
 
 
 def spot_of(row: Sequence[Any]) -> Spot:
-    """Return which output a row of `claimed_outputs` is, damaged or not."""
+    """Return which output a row of `outputs` is, damaged or not."""
     return row[2], row[3]

@@ -36,7 +36,7 @@ SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
 SELECT i.workflow, i.id, i.key, CASE WHEN i.purged_us IS NULL THEN i.version ELSE -1 END
 FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.workflow = j.value ->> 0 AND i.id = j.value ->> 1;
 
--- name: last_instance
+-- name: last_key
 -- The highest key in use.
 SELECT coalesce(max(key), 0) FROM instances;
 
@@ -390,7 +390,7 @@ FROM slots AS s WHERE s.priority IS NOT NULL;
 -- Of [instance, version]: now this owner's.
 UPDATE outbox SET owner = ?2 WHERE (instance, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?1));
 
--- name: claimed_outputs
+-- name: outputs
 -- Of [instance, version]: the output, its message, the context of the last input before it that had one, and the input
 -- that it was decided for.
 SELECT
@@ -704,15 +704,20 @@ FROM endings AS e CROSS JOIN instances AS i ON i.key = e.instance
 WHERE e.workflow = ?1 AND e.ended_us < ?2 AND (e.ended_us, e.instance) > (?3, ?4)
 ORDER BY e.ended_us, e.instance LIMIT ?5;
 
+-- name: lock_purgeable
+-- Of [key, version]: those that have not moved since they were seen, and tombstones. Who writes is alone: nothing is locked.
+SELECT i.key FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value ->> 0
+WHERE i.purged_us IS NOT NULL
+    OR (i.version = j.value ->> 1 AND i.status NOT IN ('running', 'suspended', 'compensating'));
+
 -- name: bury_instances
--- Of [key, version]: tombstones from now on, if they still may be. Returns those that are.
+-- Of keys: tombstones from now on, if nothing is kept for them. Returns those that are.
 UPDATE instances SET
     purged_us = ?2, state = NULL, error = NULL, context = CAST('{}' AS BLOB), context_version = NULL, born = NULL,
     moved = NULL
 WHERE key IN (
-    SELECT i.key
-    FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value ->> 0 AND i.version = j.value ->> 1
-    WHERE i.purged_us IS NULL AND i.status NOT IN ('running', 'suspended', 'compensating')
+    SELECT i.key FROM json_each(?1) AS j CROSS JOIN instances AS i ON i.key = j.value
+    WHERE i.purged_us IS NULL
         AND NOT EXISTS (SELECT 1 FROM outbox AS o WHERE o.instance = i.key)
         AND NOT EXISTS (SELECT 1 FROM inbox AS b WHERE b.workflow = i.workflow AND b.instance = i.id)
         AND NOT EXISTS (SELECT 1 FROM dead_letters AS d WHERE d.workflow = i.workflow AND d.instance = i.id)
@@ -728,12 +733,13 @@ DELETE FROM snapshots WHERE instance IN (SELECT value FROM json_each(?1));
 SELECT key FROM instances WHERE key IN (SELECT value FROM json_each(?1)) AND purged_us IS NOT NULL;
 
 -- name: purge_events
--- Of instances: so many of their events.
+-- Of instances: so many of their events. Returns how many there were.
 DELETE FROM events WHERE position IN (
     SELECT e.position
     FROM json_each(?1) AS j CROSS JOIN events AS e INDEXED BY events_by_version ON e.instance = j.value
     LIMIT ?2
 );
+SELECT changes();
 
 -- name: with_events
 -- Of instances: those that have events left.
@@ -757,10 +763,15 @@ SELECT name, generation, version, status, position, updated_us, error FROM check
 SELECT name, generation, version, status, position, updated_us, error FROM checkpoints WHERE name = ?1
 ORDER BY generation;
 
+-- name: lock_checkpoints
+-- The same of some generations. Who writes is alone: nothing is locked.
+SELECT name, generation, version, status, position, updated_us, error FROM checkpoints
+WHERE name = ?1 AND generation IN (SELECT value FROM json_each(?2)) ORDER BY generation;
+
 -- name: begin_checkpoint
 -- A new generation.
 INSERT INTO checkpoints (name, generation, version, status, position, updated_us, error)
-VALUES (?1, ?2, ?3, coalesce(?4, 'live'), ?5, ?6, ?7);
+VALUES (?1, ?2, ?3, coalesce(?4, 'live'), ?5, ?6, ?7) RETURNING generation;
 
 -- name: move_checkpoint
 -- Further on, or stopped by an error.
@@ -784,10 +795,11 @@ INSERT OR REPLACE INTO documents (projection, generation, key, type, type_versio
 DELETE FROM documents WHERE projection = ?1 AND generation = ?2 AND key IN (SELECT value FROM json_each(?3));
 
 -- name: clear_documents
--- So many of a generation.
+-- So many of a generation. Returns how many there were.
 DELETE FROM documents WHERE rowid IN (
     SELECT rowid FROM documents WHERE projection = ?1 AND generation = ?2 LIMIT ?3
 );
+SELECT changes();
 
 -- name: documents
 -- Of keys: those of a generation, or of the live one.

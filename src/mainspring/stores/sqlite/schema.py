@@ -9,9 +9,9 @@ from typing import Final
 import apsw
 
 from mainspring.errors import NewerSchemaError, StoreError
-from mainspring.stores.migrations import Migration, shipped
+from mainspring.stores.sql.migrations import Migration, shipped
 from mainspring.stores.sqlite.connection import Place
-from mainspring.stores.sqlite.sql import execute, savepoint
+from mainspring.stores.sqlite.statements import execute, savepoint
 
 WAL_RETRY_SECONDS: Final = 0.01
 

@@ -1,6 +1,5 @@
 -- Searching among instances, by name; see queries.sql for how lists travel. One look reads a bounded number of rows: those
--- between two keys, or those that an index has found to be few. A filter that is NULL does not filter. The statements whose
--- names begin with search, and nth_by_text, exist backwards too, for the newest first: see sql.py.
+-- between two keys, or those that an index has found to be few. A filter that is NULL does not filter.
 
 -- part: instance
 -- An instance, as its record has it.
@@ -36,6 +35,15 @@ WHERE i.key > ?1 AND i.key <= ?13 AND i.purged_us IS NULL
     -- with: matching
 ORDER BY i.key LIMIT ?12;
 
+-- name: search_newest
+-- The same, the newest first.
+SELECT
+    -- with: instance
+FROM instances AS i
+WHERE i.key < ?1 AND i.key >= ?13 AND i.purged_us IS NULL
+    -- with: matching
+ORDER BY i.key DESC LIMIT ?12;
+
 -- name: search_keys
 -- The same, of the instances with the keys ?13.
 SELECT
@@ -45,6 +53,15 @@ WHERE i.key > ?1 AND i.purged_us IS NULL
     -- with: matching
 ORDER BY i.key LIMIT ?12;
 
+-- name: search_keys_newest
+-- The same, the newest first.
+SELECT
+    -- with: instance
+FROM (SELECT DISTINCT value AS key FROM json_each(?13)) AS k CROSS JOIN instances AS i ON i.key = k.key
+WHERE i.key < ?1 AND i.purged_us IS NULL
+    -- with: matching
+ORDER BY i.key DESC LIMIT ?12;
+
 -- name: search_by_text
 -- The same, of the instances behind the key ?1 up to the key ?13 whose attribute ?15 is the text ?16.
 SELECT
@@ -53,6 +70,15 @@ FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON 
 WHERE a.name = ?15 AND a.text = ?16 AND a.instance > ?1 AND a.instance <= ?13 AND i.purged_us IS NULL
     -- with: matching
 ORDER BY a.instance LIMIT ?12;
+
+-- name: search_by_text_newest
+-- The same, the newest first.
+SELECT
+    -- with: instance
+FROM attributes AS a INDEXED BY attributes_by_text CROSS JOIN instances AS i ON i.key = a.instance
+WHERE a.name = ?15 AND a.text = ?16 AND a.instance < ?1 AND a.instance >= ?13 AND i.purged_us IS NULL
+    -- with: matching
+ORDER BY a.instance DESC LIMIT ?12;
 
 -- name: search_by_number
 -- The same, of the instances behind the key ?1 up to the key ?13 with an attribute whose number lies between two.
@@ -68,6 +94,11 @@ ORDER BY a.instance LIMIT ?12;
 -- Behind the key ?1, the ?2-th instance but one whose attribute ?3 is the text ?4: how far a look goes.
 SELECT instance FROM attributes INDEXED BY attributes_by_text
 WHERE instance > ?1 AND name = ?3 AND text = ?4 ORDER BY instance LIMIT 1 OFFSET ?2;
+
+-- name: nth_by_text_newest
+-- The same, the newest first.
+SELECT instance FROM attributes INDEXED BY attributes_by_text
+WHERE instance < ?1 AND name = ?3 AND text = ?4 ORDER BY instance DESC LIMIT 1 OFFSET ?2;
 
 -- name: keys_by_prefix
 -- Instances of a workflow, or of each, whose ids lie between two; ?4 at most. One step through the index per workflow.

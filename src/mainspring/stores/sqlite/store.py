@@ -5,50 +5,41 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import apsw
 
 from mainspring.errors import StoreClosedError
-from mainspring.port.attempts import Attempt
-from mainspring.port.attributes import AttributeRow
 from mainspring.port.clock import Clock
 from mainspring.port.findings import Examination
-from mainspring.port.leaving import NOTHING, Leaves, Waiting
+from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.lending import Loan
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.projections import Advance, Behind, Checkpoint, Document
-from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.port.records import (
     Claims,
-    DeadLetter,
-    EventRow,
-    InputRow,
-    InstanceFilter,
-    InstanceRow,
-    Loaded,
     Outcome,
-    OutputClaim,
-    OutputKey,
     Ref,
     Relayed,
-    Remembered,
-    Stats,
     Unit,
 )
-from mainspring.port.searching import AttributeName, Found
-from mainspring.port.store import Tally, TaskSpot
 from mainspring.port.suspects import Alone, Suspect
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
-from mainspring.port.workers import WorkerRow
-from mainspring.stores.sqlite import projections, purge, reads, searching, tasks, work
+from mainspring.port.tasks import Hand, Refused, TaskRow
+from mainspring.stores.sql.backlog import BacklogVerbs
+from mainspring.stores.sql.dialogue import Dialogue, hold
+from mainspring.stores.sql.instances import InstanceVerbs
+from mainspring.stores.sql.projections import ProjectionVerbs
+from mainspring.stores.sql.streams import StreamVerbs
+from mainspring.stores.sql.tasks import TaskVerbs
+from mainspring.stores.sql.upkeep import UpkeepVerbs
+from mainspring.stores.sqlite import tasks, work
 from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.dialect import DIALECT
 from mainspring.stores.sqlite.examine import examine
 from mainspring.stores.sqlite.hints import Hints, written
 from mainspring.stores.sqlite.lending import LentJob
 from mainspring.stores.sqlite.schema import refuse_newer, version_of
-from mainspring.stores.sqlite.sql import execute
+from mainspring.stores.sqlite.statements import ask, execute, savepoint
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
 from mainspring.stores.sqlite.writer import Call, CommitJob, Transaction, Writer
@@ -58,7 +49,7 @@ BUSY_SECONDS: Final = 5.0
 T = TypeVar("T")
 
 
-class SqliteStore:
+class SqliteStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
     """A store in one file on a local disk.
 
     The clock is read in the writer's thread too: a timer is due so long after its commit, not after the call.
@@ -67,6 +58,7 @@ class SqliteStore:
 
     >>> import asyncio
     >>> from tempfile import TemporaryDirectory
+    >>> from mainspring.port.records import EventRow
     >>> from mainspring.testing.clock import VirtualClock
     >>> async def twice(path: Path) -> list[Outcome]:
     ...     store = SqliteStore(path, VirtualClock())
@@ -79,6 +71,8 @@ class SqliteStore:
     ...     asyncio.run(twice(Path(folder) / "orders.db"))
     [Committed(key=1, positions=(), unclaimed=()), Conflict(reason='version')]
     """
+
+    dialect = DIALECT
 
     def __init__(
         self,
@@ -142,18 +136,6 @@ class SqliteStore:
     async def relieve(self) -> int:
         return await self._write(self._workers.relieve)
 
-    async def workers(self) -> list[WorkerRow]:
-        return await self._read(reads.workers)
-
-    async def holds(self, worker: int) -> list[OutputKey]:
-        return await self._read(lambda connection: reads.holds(connection, worker))
-
-    async def holds_inputs(self, worker: int) -> list[tuple[Ref, int]]:
-        return await self._read(lambda connection: reads.holds_inputs(connection, worker))
-
-    async def suspects(self, limit: int) -> list[Suspect]:
-        return await self._read(lambda connection: reads.suspects(connection, limit))
-
     # ---- commit and work
 
     async def commit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
@@ -185,109 +167,22 @@ class SqliteStore:
     async def wait_for_work(self, timeout_seconds: float) -> None:
         await self._hints.wait(timeout_seconds)
 
-    # ---- reading
-
-    async def load(self, refs: Sequence[Ref], most: int | None = None) -> list[Loaded | None]:
-        return await self._read(lambda connection: reads.load(connection, refs, most))
-
-    async def remembered(self, key: str) -> Remembered | None:
-        now_us = self.now_us()
-        return await self._read(lambda connection: reads.remembered(connection, key, now_us))
-
-    async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
-        return await self._read(lambda connection: reads.instances(connection, where, limit, after))
-
-    async def search(self, where: InstanceFilter, limit: int, after: int | None = None, newest: bool = False) -> Found:
-        return await self._read(lambda connection: searching.search(connection, where, limit, after, newest))
-
-    async def attributes(self, ref: Ref) -> list[AttributeRow]:
-        return await self._read(lambda connection: reads.attributes(connection, ref))
-
-    async def attribute_names(self) -> list[AttributeName]:
-        return await self._read(searching.attribute_names)
-
-    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
-        return await self._read(lambda connection: reads.stream(connection, ref, after, limit))
-
-    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
-        return await self._read(lambda connection: reads.feed(connection, after, limit))
-
-    async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
-        return await self._read(lambda connection: reads.outlines(connection, spots, limit))
-
-    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
-        return await self._read(lambda connection: reads.inbox(connection, ref, limit))
-
-    async def outputs(self, ref: Ref | None, timers: bool, limit: int) -> list[OutputClaim]:
-        return await self._read(lambda connection: reads.outputs(connection, ref, timers, limit))
-
-    async def attempts(self, ref: Ref, limit: int) -> list[Attempt]:
-        return await self._read(lambda connection: reads.attempts(connection, ref, limit))
-
-    async def waiting(self, before_us: int) -> list[Waiting]:
-        return await self._read(lambda connection: reads.waiting(connection, before_us))
-
-    async def timers(self, limit: int) -> list[OutputClaim]:
-        return await self._read(lambda connection: searching.timers(connection, limit))
-
-    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
-        return await self._read(lambda connection: reads.dead_letters(connection, limit, after, ids))
-
-    async def tasks(self, where: TaskFilter, limit: int, after: TaskSpot | None = None) -> list[TaskRow]:
-        return await self._read(lambda connection: tasks.listed(connection, where, limit, after))
-
-    async def task(self, ref: Ref, version: int) -> TaskRow | None:
-        return await self._read(lambda connection: tasks.get(connection, ref, version))
-
-    async def stats(self) -> Stats:
-        now_us = self.now_us()
-        return await self._read(lambda connection: reads.stats(connection, now_us))
-
-    async def tally(self) -> Tally:
-        return await self._read(reads.tally)
-
-    # ---- purging
-
-    async def purgeable(self, workflow: str, before_us: int, limit: int, after: PurgeCursor | None = None) -> PurgePage:
-        return await self._read(lambda connection: purge.purgeable(connection, workflow, before_us, limit, after))
-
-    async def purge(self, found: Sequence[Purgeable], events: int) -> Purged:
-        return await self._write(lambda transaction: purge.purge(transaction, found, events))
-
     async def examine(self) -> Examination:
         return await asyncio.to_thread(examine, self._place.path)
 
-    # ---- projections
-
-    async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
-        return await self._read(lambda connection: projections.checkpoints(connection, projection))
-
-    async def advance(self, move: Advance) -> bool:
-        return await self._write(lambda transaction: projections.advance(transaction, move))
-
-    async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
-        return await self._read(lambda connection: projections.documents(connection, projection, keys, generation))
-
-    async def list_documents(self, projection: str, prefix: str, after: str, limit: int) -> list[Document]:
-        return await self._read(
-            lambda connection: projections.list_documents(connection, projection, prefix, after, limit)
-        )
-
-    async def clear_documents(self, projection: str, generation: int, limit: int) -> int:
-        return await self._write(lambda transaction: projections.clear(transaction, projection, generation, limit))
-
-    async def behind(self, position: int, limit: int) -> Behind:
-        return await self._read(lambda connection: projections.behind(connection, position, limit))
-
     # ---- ways to the database
+
+    async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
+        if self._readers is None:
+            raise StoreClosedError(str(self._place))
+        look = look_at_one_moment if at_one_moment else look_at_once
+        return await self._readers.read(lambda connection: look(connection, begin()))
+
+    async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
+        return await self._write(lambda t: hold(begin(t.now_us), partial(ask, t.connection)))
 
     async def _write(self, run: Callable[[Transaction], T]) -> T:
         return await self._open_writer().do(Call(run))
-
-    async def _read(self, ask: Callable[[apsw.Connection], T]) -> T:
-        if self._readers is None:
-            raise StoreClosedError(str(self._place))
-        return await self._readers.read(ask)
 
     async def _foreign_commits(self) -> int:
         return await self._open_writer().do(Call(_data_version, bare=True))
@@ -296,6 +191,17 @@ class SqliteStore:
         if self._writer is None:
             raise StoreClosedError(str(self._place))
         return self._writer
+
+
+def look_at_once(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
+    """Hold a dialogue, each statement by itself."""
+    return hold(dialogue, partial(ask, connection))
+
+
+def look_at_one_moment(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
+    """Hold a dialogue in one read transaction."""
+    with savepoint(connection):
+        return look_at_once(connection, dialogue)
 
 
 def _data_version(transaction: Transaction) -> int:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
-from mainspring.port.pages import Page
 from mainspring.port.records import Ref
-from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, handed
+from mainspring.port.tasks import Hand, Refused, TaskRow, handed
 from mainspring.stores.commit.task_rows import changed_values, new_values, read_task
 from mainspring.stores.commit.tasks import TaskBook
-from mainspring.stores.sqlite.sql import QUERIES, Ladder, change, packed, rows
+from mainspring.stores.sql.dialect import packed
+from mainspring.stores.sqlite.statements import QUERIES, Ladder, change, rows
 
 _TASKS: Final = Ladder(QUERIES["insert_tasks"])
 
@@ -31,25 +30,10 @@ def write(connection: apsw.Connection, book: TaskBook) -> None:
     _TASKS.insert(connection, [value for task in book.opened() for value in new_values(*task)])
 
 
-def get(connection: apsw.Connection, ref: Ref, version: int) -> TaskRow | None:
-    """Return one task, whatever became of it."""
-    found = rows(connection, "task", ref.workflow, ref.id, version)
-    return read_task(found[0]) if found else None
-
-
-def listed(connection: apsw.Connection, where: TaskFilter, limit: int, after: TaskSpot | None) -> list[TaskRow]:
-    """Return open tasks that match, by urgency."""
-    behind = (None, None, None) if after is None else (after[0].workflow, after[0].id, after[1])
-    asked = (where.workflow, where.due_before_us, where.person, packed(where.roles))
-    page = Page[tuple[Any, ...], TaskRow](limit, read_task)
-    while page.wants:
-        page.take(rows(connection, "open_tasks", *asked, page.wants, *(page.last[:3] if page.last else behind)))
-    return page.records
-
-
 def hand(connection: apsw.Connection, ref: Ref, version: int, hand: Hand, now_us: int) -> TaskRow | Refused:
     """Let a task change hands."""
-    task = handed(get(connection, ref, version), hand, now_us)
+    found = rows(connection, "task", ref.workflow, ref.id, version)
+    task = handed(read_task(found[0]) if found else None, hand, now_us)
     if isinstance(task, TaskRow):
         change(connection, "hand_task", ref.workflow, ref.id, version, task.person, task.claimed_by, task.claimed_us)
     return task

@@ -13,8 +13,9 @@ from mainspring.port.records import Claims, InputRow, OutputClaim
 from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.commit.facts import Spot
 from mainspring.stores.commit.rows import output_checksum, read_input
+from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
-from mainspring.stores.sqlite.sql import change, packed, rows, scalar
+from mainspring.stores.sqlite.statements import change, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
 # The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
@@ -49,7 +50,7 @@ def _claim_outputs(transaction: Transaction, worker: int, destinations: str, lim
         return []
     claims: list[OutputClaim] = []
     damaged: list[Spot] = []
-    for row in rows(connection, "claimed_outputs", packed(spots)):
+    for row in rows(connection, "outputs", packed(spots)):
         try:
             claims.append(checked_output(row))
         except DamagedRecordError as error:
@@ -103,7 +104,7 @@ def claim_alone(transaction: Transaction, worker: int, suspect: Suspect | None) 
         if an_input:
             taken = Alone(lost, input=read_input(rows(connection, "input_at", *spot)[0]))
         else:
-            taken = Alone(lost, output=checked_output(rows(connection, "claimed_outputs", what)[0]))
+            taken = Alone(lost, output=checked_output(rows(connection, "outputs", what)[0]))
     except DamagedRecordError as error:
         _log.error("set aside, restore it and free it again: %s", error)
         change(connection, own, what, NOBODY)

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from mainspring.logs import logger
 from mainspring.stores.commit.rows import output_checksum
-from mainspring.stores.sqlite.sql import change, packed, rows, scalar
+from mainspring.stores.sql.dialect import packed
+from mainspring.stores.sqlite.statements import change, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
 
 try:

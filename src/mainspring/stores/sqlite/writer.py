@@ -21,7 +21,7 @@ from mainspring.stores.sqlite.damage import refuse_broken_trees
 from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
 from mainspring.stores.sqlite.log import refuse_lost_commits
 from mainspring.stores.sqlite.schema import migrate
-from mainspring.stores.sqlite.sql import execute, savepoint
+from mainspring.stores.sqlite.statements import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, close, deliver
 
 UNITS_PER_TRANSACTION: Final = 4_000

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 import apsw
-from msgspec import json
 
-from mainspring.stores.statements import backwards, read
+from mainspring.stores.sql.statements import read
 
 # apsw keeps a statement prepared only if its text is no longer than this; a longer one would be parsed at every batch.
 CACHEABLE_BYTES: Final = 16_384
@@ -18,10 +17,6 @@ ROWS_AT_ONCE: Final = 256
 FILES: Final = ("queries.sql", "search.sql", "tasks.sql", "damage.sql")
 
 QUERIES: Final = read("mainspring.stores.sqlite", FILES)
-
-BOTH_WAYS: Final = ("search", "search_keys", "search_by_text", "nth_by_text")
-NEWEST: Final[Mapping[str, str]] = {name: backwards(QUERIES[name]) for name in BOTH_WAYS}
-"""Searches with the newest first."""
 
 
 def execute(connection: Any, statement: str, values: Sequence[Any] = ()) -> Any:
@@ -49,18 +44,6 @@ def savepoint(connection: apsw.Connection) -> Generator[None]:
     """Undo what was done inside if it fails; a read transaction where none is open."""
     with connection:
         yield
-
-
-def packed(values: Sequence[Any]) -> str:
-    """Return values as the JSON array in which they travel to `json_each`.
-
-    >>> packed([(7, "o-1")])
-    '[[7,"o-1"]]'
-    """
-    return _encode(values).decode()
-
-
-_encode = json.Encoder().encode
 
 
 class Ladder:
@@ -100,3 +83,14 @@ def _halves(size: int) -> Iterator[int]:
     while size:
         yield size
         size //= 2
+
+
+_DOCUMENTS: Final = Ladder(QUERIES["replace_documents"])
+
+
+def ask(connection: apsw.Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement of a dialogue."""
+    if query == "replace_documents":
+        _DOCUMENTS.insert(connection, list(values))
+        return []
+    return rows(connection, query, *values)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Final
 
-from msgspec import json
-
-from mainspring.stores.statements import backwards, read
+from mainspring.stores.sql.statements import read
 
 _SCHEMA: Final = "mainspring."
 _DIGEST_BYTES: Final = 16
@@ -17,8 +15,6 @@ _DIGEST_BYTES: Final = 16
 FILES: Final = ("queries.sql", "search.sql", "tasks.sql", "posted.sql")
 
 QUERIES: Final = read("mainspring.stores.postgres", FILES)
-NEWEST: Final[Mapping[str, str]] = {name: f"{name}_newest" for name in ("search", "search_by_text", "nth_by_text")}
-"""The names of searches with the newest first."""
 
 
 def quoted(name: str) -> str:
@@ -49,20 +45,8 @@ def statements(schema: str) -> Mapping[str, str]:
     inside = schema.replace("'", "''")
     return {
         name: text.replace("'mainspring.", f"'{quoted(inside)}.").replace(_SCHEMA, f"{quoted(schema)}.")
-        for name, text in (*QUERIES.items(), *((NEWEST[name], backwards(QUERIES[name])) for name in NEWEST))
+        for name, text in QUERIES.items()
     }
-
-
-def packed(rows: Sequence[Any]) -> str:
-    """Return rows as the JSON array in which they travel.
-
-    >>> packed([(7, "o-1", b"{}", None)])
-    '[[7,"o-1","e30=",null]]'
-    """
-    return _encode(rows).decode()
-
-
-_encode = json.Encoder().encode
 
 
 def name_of(workflow: str, id: str) -> bytes:
