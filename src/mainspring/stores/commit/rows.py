@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from zlib import crc32
 
 from msgspec import msgpack
@@ -105,15 +105,25 @@ def posted_letter(input: InputRow, reason: str) -> DeadLetter:
     return DeadLetter(*astuple(input)[: POSTED_FIELDS - 1], reason=reason, actor=input.actor)
 
 
-def dead_letter_values(letter: DeadLetter, output: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the row of a dead letter; `output` is the outbox row that it was, if it was one.
+class Kept(Protocol):
+    """What a dead letter keeps of the output that it was."""
+
+    kind: Any
+    destination: Any
+    priority: Any
+    key: Any
+
+
+def dead_letter_values(letter: DeadLetter, output: Kept | None) -> tuple[Any, ...]:
+    """Return the row of a dead letter, with what is kept of the output that it was, if it was one.
 
     >>> letter = DeadLetter("W", "i", "m-1", "command", "Go", 1, b"{}", 0, b"{}", reason="no instance")
     >>> dead_letter_values(letter, None)[:4]
     ('W', 'i', 'm-1', 'command')
     """
     key = (None, None) if letter.output is None else (letter.output.instance, letter.output.version)
-    values = (*astuple(letter)[:DEAD_LETTER_FIELDS], *key, *(output or (None, None, None, None)))
+    kept = (None,) * 4 if output is None else (output.kind, output.destination, output.priority, output.key)
+    values = (*astuple(letter)[:DEAD_LETTER_FIELDS], *key, *kept)
     return (*values, crc32(_bytes_of(values)))
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from msgspec.structs import astuple, replace
 
 from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE
-from mainspring.port.records import ENDED, DeadLetter
+from mainspring.port.records import ENDED
 from mainspring.stores.commit.changes import Born, Changes
-from mainspring.stores.commit.facts import OutputFact, Spot
+from mainspring.stores.commit.facts import Spot
 from mainspring.stores.commit.rows import dead_letter_values, event_values, input_values, snapshot_values
 from mainspring.stores.postgres.dialect import clean, columns
 from mainspring.stores.postgres.facts import PLACE_BITS, PostgresKnown
@@ -45,7 +45,10 @@ class Writing:
         await self._write_instances()
         await self._write_inputs()
         if changes.dead_letters:
-            letters = [_letter_row(letter, output) for letter, output in changes.dead_letters]
+            letters = [
+                dead_letter_values(replace(letter, error=clean(letter.error)), output)
+                for letter, output in changes.dead_letters
+            ]
             await transaction.rows("insert_dead_letters", *columns(letters))
         if changes.snapshots:
             snapshots = [snapshot_values(key, snapshot) for key, snapshot in sorted(changes.snapshots.items())]
@@ -208,11 +211,6 @@ def _by_name(known: PostgresKnown) -> bytes:
 
 def _holder(known: PostgresKnown, owner: int | None) -> int | None:
     return PARKED if owner is None and known.status == "suspended" else owner
-
-
-def _letter_row(letter: DeadLetter, output: Born | OutputFact | None) -> tuple[Any, ...]:
-    row = None if output is None else (output.kind, output.destination, output.priority, output.key)
-    return dead_letter_values(replace(letter, error=clean(letter.error)), row)
 
 
 def _output_row(o: Born) -> tuple[Any, ...]:

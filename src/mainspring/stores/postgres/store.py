@@ -18,7 +18,6 @@ from mainspring.port.records import (
     Relayed,
     Unit,
 )
-from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskRow
 from mainspring.stores.postgres import tasks, work, workers
 from mainspring.stores.postgres.address import Address
@@ -42,6 +41,7 @@ from mainspring.stores.sql.projections import ProjectionVerbs
 from mainspring.stores.sql.streams import StreamVerbs
 from mainspring.stores.sql.tasks import TaskVerbs
 from mainspring.stores.sql.upkeep import UpkeepVerbs
+from mainspring.stores.sql.work import WorkVerbs
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class Connected:
             self.presence.tell()
 
 
-class PostgresStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
+class PostgresStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
     """A store in a schema of a PostgreSQL database.
 
     `url` is `postgresql://user@host/database`, with `?schema=` (default `mainspring`), `?connections=` (at most so many
@@ -194,9 +194,6 @@ class PostgresStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, Project
         if presence := self._open().presence:
             presence.came(in_vain=not claims.outputs and not claims.inputs)
         return claims
-
-    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
-        return await self._transact(lambda t: work.claim_alone(t, worker, suspect))
 
     async def relay(self, limit: int) -> Relayed:
         relay = self._open().relay

@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mainspring.errors import DamagedRecordError
-from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
-from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.commit.rows import read_input, read_output
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.statements import name_of
 from mainspring.stores.postgres.transaction import Transaction
-
-# The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
-NOBODY = 0
-
-_log = logger(__name__)
+from mainspring.stores.sql.work import NOBODY, log_aside
 
 
 async def claim(
@@ -47,7 +41,7 @@ async def _claim_outputs(
         try:
             claims.append(read_output(row))
         except DamagedRecordError as error:
-            _log.error("set aside, restore it and free it again: %s", error)
+            log_aside(error)
             damaged.append(row)
     if damaged:
         await transaction.rows("set_outputs_aside", [row[0] for row in damaged], [row[1] for row in damaged])
@@ -72,41 +66,12 @@ async def _claim_inputs(
         try:
             inputs.append(read_input(row[:-1]))
         except DamagedRecordError as error:
-            _log.error("set aside, restore it and free it again: %s", error)
+            log_aside(error)
             damaged.add(name)
             aside.append((name, row[0], NOBODY))
     if aside:
         await transaction.rows("set_inputs_aside", *zip(*aside, strict=True))
     return inputs
-
-
-async def claim_alone(transaction: Transaction, worker: int, suspect: Suspect | None) -> Alone | None:
-    """Take something that was set aside, if the worker is still known."""
-    if await transaction.value("hold_worker", worker) is None:
-        return None
-    await transaction.rows("try_alone", worker, None)
-    if suspect is None:
-        return None
-    an_input, name = suspect.position is not None, name_of(suspect.workflow, suspect.instance)
-    where = ("input_alone", name, suspect.position) if an_input else ("output_alone", name, suspect.version)
-    found = await transaction.rows(*where)
-    if not found:
-        return None
-    *spot, lost = found[0]
-    own = "own_input" if an_input else "own_output"
-    owned = await transaction.rows(own, *spot, worker)
-    try:
-        if an_input:
-            taken = Alone(lost, input=read_input(owned[0]))
-        else:
-            (row,) = await transaction.rows("outputs", [spot[0]], [spot[1]])
-            taken = Alone(lost, output=read_output(row))
-    except DamagedRecordError as error:
-        _log.error("set aside, restore it and free it again: %s", error)
-        await transaction.rows(own, *spot, NOBODY)
-        return None
-    await transaction.rows("try_alone", worker, str(spot[1]) if an_input else "/".join(map(str, spot)))
-    return taken
 
 
 async def restore_output(

@@ -46,7 +46,7 @@ def write(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFac
     _EVENTS.insert(connection, _flat(event_values(*event) for event in changes.events))
     _OUTPUTS.insert(connection, _flat(map(_output_row, changes.outputs.values())))
     _write_inputs(connection, changes, facts)
-    _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(letter, _row(of)) for letter, of in changes.dead_letters))
+    _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(*letter) for letter in changes.dead_letters))
     _SNAPSHOTS.insert(connection, _flat(snapshot_values(*kept) for kept in changes.snapshots.items()))
     tasks.write(connection, facts.tasks)
     if changes.attempts:
@@ -164,11 +164,6 @@ def _retried_row(spot: Spot, retry: tuple[int, int, str | None], fact: OutputFac
         row = (fact.kind or "", fact.destination or "", due_us, fact.priority or 0, fact.key, attempts)
         checksum = output_checksum(*spot, *row)
     return (*spot, due_us, attempts, error, checksum)
-
-
-def _row(output: Born | OutputFact | None) -> tuple[Any, ...] | None:
-    """Return what a dead letter keeps of the output that it was."""
-    return None if output is None else (output.kind, output.destination, output.priority, output.key)
 
 
 def _position(accepted: tuple[int, Any, Any]) -> int:

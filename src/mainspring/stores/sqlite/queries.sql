@@ -27,6 +27,10 @@ SELECT 3, e.instance, e.message_id, e.type, e.body
 FROM json_each(?4) AS j
 CROSS JOIN events AS e INDEXED BY events_by_message ON e.instance = j.value ->> 0 AND e.message_id = j.value ->> 1;
 
+-- name: hold_worker
+-- The worker, if it is known. Nobody relieves it before this transaction ends.
+SELECT key FROM workers WHERE key = ?1;
+
 -- name: registered_workers
 -- Which of these workers are alive.
 SELECT key FROM workers WHERE key IN (SELECT value FROM json_each(?1));
@@ -517,18 +521,22 @@ WHERE i.workflow = ?1 AND i.id = ?2 AND o.owner = -2;
 
 -- name: input_alone
 -- An input that is set aside, if it is the first that waits for its instance. Those of suspended instances are parked.
-SELECT b.position, b.lost FROM inbox AS b
-WHERE b.position = ?1 AND b.owner = -2 AND NOT EXISTS (
+SELECT b.workflow, b.instance, b.position, b.lost FROM inbox AS b
+WHERE b.position = ?3 AND b.workflow = ?1 AND b.instance = ?2 AND b.owner = -2 AND NOT EXISTS (
     SELECT 1 FROM inbox AS e INDEXED BY inbox_by_instance
     WHERE e.workflow = b.workflow AND e.instance = b.instance AND e.position < b.position
 );
 
--- name: input_at
--- An input.
-SELECT
+-- name: own_output
+-- Now this worker's, or nobody's.
+UPDATE outbox SET owner = ?3 WHERE instance = ?1 AND version = ?2;
+
+-- name: own_input
+-- Now this worker's, or nobody's.
+UPDATE inbox SET owner = ?4 WHERE position = ?3 AND workflow = ?1 AND instance = ?2
+RETURNING
     position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
-    owner, checksum
-FROM inbox WHERE position = ?1;
+    owner, checksum;
 
 -- name: try_alone
 -- What a worker tries alone; NULL: nothing.

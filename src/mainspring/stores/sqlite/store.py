@@ -23,7 +23,6 @@ from mainspring.port.records import (
     Relayed,
     Unit,
 )
-from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskRow
 from mainspring.stores.sql.backlog import BacklogVerbs
 from mainspring.stores.sql.dialogue import Dialogue, hold
@@ -32,6 +31,7 @@ from mainspring.stores.sql.projections import ProjectionVerbs
 from mainspring.stores.sql.streams import StreamVerbs
 from mainspring.stores.sql.tasks import TaskVerbs
 from mainspring.stores.sql.upkeep import UpkeepVerbs
+from mainspring.stores.sql.work import WorkVerbs
 from mainspring.stores.sqlite import tasks, work
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.dialect import DIALECT
@@ -49,7 +49,7 @@ BUSY_SECONDS: Final = 5.0
 T = TypeVar("T")
 
 
-class SqliteStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
+class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
     """A store in one file on a local disk.
 
     The clock is read in the writer's thread too: a timer is due so long after its commit, not after the call.
@@ -148,9 +148,6 @@ class SqliteStore(StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, Projectio
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
     ) -> Claims:
         return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
-
-    async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
-        return await self._write(lambda t: work.claim_alone(t, worker, suspect))
 
     async def relay(self, limit: int) -> Relayed:
         return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us

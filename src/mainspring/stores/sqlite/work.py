@@ -7,21 +7,15 @@ from collections.abc import Sequence
 import apsw
 
 from mainspring.errors import DamagedRecordError
-from mainspring.logs import logger
 from mainspring.port.leaving import Leaves
 from mainspring.port.records import Claims, InputRow, OutputClaim
-from mainspring.port.suspects import Alone, Suspect
 from mainspring.stores.commit.facts import Spot
 from mainspring.stores.commit.rows import output_checksum, read_input
 from mainspring.stores.sql.dialect import packed
+from mainspring.stores.sql.work import NOBODY, log_aside
 from mainspring.stores.sqlite.outputs import checked_output, spot_of
 from mainspring.stores.sqlite.statements import change, rows, scalar
 from mainspring.stores.sqlite.writer import Transaction
-
-# The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed.
-NOBODY = 0
-
-_log = logger(__name__)
 
 
 def claim(
@@ -34,7 +28,7 @@ def claim(
 ) -> Claims:
     """Take due outputs and waiting inputs for a worker, if it is still known."""
     connection = transaction.connection
-    if scalar(connection, "registered_workers", packed([worker])) is None:
+    if not rows(connection, "hold_worker", worker):
         return Claims([], [], None)
     wanted = packed(destinations)
     outputs = _claim_outputs(transaction, worker, wanted, limit) if destinations else []
@@ -54,7 +48,7 @@ def _claim_outputs(transaction: Transaction, worker: int, destinations: str, lim
         try:
             claims.append(checked_output(row))
         except DamagedRecordError as error:
-            _log.error("set aside, restore it and free it again: %s", error)
+            log_aside(error)
             damaged.append(spot_of(row))
     change(connection, "own_outputs", packed([spot for spot in spots if spot not in damaged]), worker)
     if damaged:
@@ -76,42 +70,13 @@ def _claim_inputs(
         try:
             inputs.append(read_input(row))
         except DamagedRecordError as error:
-            _log.error("set aside, restore it and free it again: %s", error)
+            log_aside(error)
             damaged[name] = row[0]
     if inputs:
         change(connection, "own_inputs", packed([row.position for row in inputs]), worker)
     if damaged:
         change(connection, "own_inputs", packed(list(damaged.values())), NOBODY)
     return inputs
-
-
-def claim_alone(transaction: Transaction, worker: int, suspect: Suspect | None) -> Alone | None:
-    """Take something that was set aside, if the worker is still known."""
-    connection = transaction.connection
-    if scalar(connection, "registered_workers", packed([worker])) is None:
-        return None
-    change(connection, "try_alone", worker, None)
-    if suspect is None:
-        return None
-    an_input = suspect.position is not None
-    name = (suspect.workflow, suspect.instance, suspect.version)
-    found = rows(connection, "input_alone", suspect.position) if an_input else rows(connection, "output_alone", *name)
-    if not found:
-        return None
-    *spot, lost = found[0]
-    own, what = ("own_inputs", packed(spot)) if an_input else ("own_outputs", packed([spot]))
-    try:
-        if an_input:
-            taken = Alone(lost, input=read_input(rows(connection, "input_at", *spot)[0]))
-        else:
-            taken = Alone(lost, output=checked_output(rows(connection, "outputs", what)[0]))
-    except DamagedRecordError as error:
-        _log.error("set aside, restore it and free it again: %s", error)
-        change(connection, own, what, NOBODY)
-        return None
-    change(connection, own, what, worker)
-    change(connection, "try_alone", worker, "/".join(map(str, spot)))
-    return taken
 
 
 def restore_output(transaction: Transaction, dead_letter: int, expected_version: int | None) -> bool:
