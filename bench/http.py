@@ -15,7 +15,7 @@ from bench.measure import Figures, Meter, percentiles
 from bench.processes import Workers
 from bench.settings import Settings
 from bench.workflows import order, order_id
-from mainspring.port.searching import SEARCHED
+from mainspring.port.searches import SEARCHED
 
 P99_MS_TARGET = 50.0
 RATE_TARGET = 1_000

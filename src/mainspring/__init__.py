@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mainspring.engine.handlers.policies.limits import RateLimit
     from mainspring.engine.handlers.policies.retry import Retry
     from mainspring.errors import DoNotRetryError, MainspringError, RetryLaterError
-    from mainspring.port.lending import Connection
+    from mainspring.port.loans import Connection
 
 __all__ = [
     "Ask",
@@ -143,7 +143,7 @@ _HOMES = {
     "mainspring.engine.handlers.policies.limits": "RateLimit",
     "mainspring.engine.handlers.policies.retry": "Retry",
     "mainspring.errors": "DoNotRetryError MainspringError RetryLaterError",
-    "mainspring.port.lending": "Connection",
+    "mainspring.port.loans": "Connection",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # So that `import mainspring` is enough for `except mainspring.errors.StoreError`.

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Reply, Send, Workflow
-from mainspring.port.purging import Purged
+from mainspring.port.purges import Purged
 from mainspring.testing.clock import VirtualClock
 from tests.support.apps import MakeApp
 

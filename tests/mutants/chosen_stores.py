@@ -34,14 +34,14 @@ STORES: Final = (
     ),
     Mistake(
         "in memory, a person sees tasks that exclude them",
-        "stores/memory/tasks.py",
+        "stores/memory/task_table.py",
         "if person is not None and (person in task.excludes or task.claimed_by not in (None, person)):",
         "if person is not None and task.claimed_by not in (None, person):",
         (_MEMORY,),
     ),
     Mistake(
         "in memory, a page of what can be purged leaves one out before the next",
-        "stores/memory/store.py",
+        "stores/memory/upkeep.py",
         "ends[limit - 1][0] if len(ends) > limit else None",
         "ends[limit][0] if len(ends) > limit else None",
         (_MEMORY,),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mainspring.port.purging import Purgeable, Purged
+from mainspring.port.purges import Purgeable, Purged
 from mainspring.stores.postgres import PostgresStore, schema
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.schema import migrations

@@ -12,10 +12,10 @@ import pytest
 
 from mainspring.port.attributes import conditions_of
 from mainspring.port.records import InstanceFilter
-from mainspring.port.searching import Found
+from mainspring.port.searches import Found
 from mainspring.port.store import Store
 from mainspring.stores.memory import MemoryStore
-from mainspring.stores.memory import tables as memory_tables
+from mainspring.stores.memory import instances as memory_instances
 from mainspring.stores.sql import instances
 from mainspring.stores.sql.dialogue import Dialogue
 from mainspring.stores.sqlite import SqliteStore
@@ -46,7 +46,7 @@ async def in_memory(_: Path) -> AsyncGenerator[Store]:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a look be short, so that a few instances take several."""
-    for module in (memory_tables, instances):
+    for module in (memory_instances, instances):
         monkeypatch.setattr(module, "SEARCHED", SEARCHED)
     monkeypatch.setattr(instances, "FEW", FEW)
 

@@ -8,8 +8,7 @@ from typing import Final
 
 from mainspring.analysis.rows import OutlinePage
 from mainspring.analysis.tally import NOT_KEPT, Run, Wait, WorkflowTally
-from mainspring.port.outlines import OutlineSpot
-from mainspring.port.records import ENDED, InstanceRow
+from mainspring.port.records import ENDED, InstanceRow, OutlineSpot
 
 FIRST_US: Final = 0
 LAST_US: Final = 253_402_300_800_000_000

@@ -15,8 +15,7 @@ from msgspec import Struct
 from mainspring.app.search import found
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.errors import DamagedRecordError
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.records import InstanceFilter, InstanceRow, Ref
+from mainspring.port.records import InstanceFilter, InstanceRow, Outline, OutlineSpot, Ref
 from mainspring.port.store import Store
 
 INSTANCES_PER_PAGE: Final = 2_000

@@ -14,7 +14,7 @@ from mainspring.engine.operations.pauses import Pause
 from mainspring.port.attempts import Attempt
 from mainspring.port.pages import Page
 from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref
-from mainspring.port.searching import Found
+from mainspring.port.searches import Found
 from mainspring.port.store import Store
 
 

@@ -18,7 +18,7 @@ from mainspring.engine.runtime import Runtime
 from mainspring.engine.schedules.recurring import RECURRING
 from mainspring.errors import SettingError
 from mainspring.logs import logger
-from mainspring.port.purging import Purgeable
+from mainspring.port.purges import Purgeable
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.sealing.seals import Seal

@@ -14,7 +14,7 @@ from mainspring.errors import SettingError
 from mainspring.port.attributes import Condition, Value, conditions_of
 from mainspring.port.pages import Page
 from mainspring.port.records import InstanceFilter, InstanceRow, Status
-from mainspring.port.searching import Found
+from mainspring.port.searches import Found
 from mainspring.port.store import Store
 
 _CONDITION: Final = re.compile(r"(.+?)(>=|<=|=|>|<)(.*)", re.DOTALL)

@@ -13,7 +13,7 @@ from mainspring.engine.inputs.pending import Answer, Pending
 from mainspring.engine.inputs.refusals import unmet_error
 from mainspring.engine.runtime import unbroken
 from mainspring.errors import DuplicateIdError, LendingError, SettingError
-from mainspring.port.lending import Connection, Loan
+from mainspring.port.loans import Connection, Loan
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Duplicate, Outcome
 

@@ -30,7 +30,7 @@ from mainspring.engine.operations.known_pauses import unread_pauses
 from mainspring.engine.operations.pause_orders import WAY_OUT
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import MainspringError, told
-from mainspring.port.findings import Examination, Examined, Finding, note, problem
+from mainspring.port.examination import Examination, Examined, Finding, note, problem
 from mainspring.port.records import InstanceFilter, InstanceRow, Ref, Stats
 from mainspring.port.store import Store
 from mainspring.stores import open_store

@@ -12,9 +12,13 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from mainspring.port.refs import Ref
+
 TaskStatus: TypeAlias = Literal["open", "answered", "closed"]
 RefusalReason: TypeAlias = Literal["answered", "closed", "missing", "not asked", "excluded", "held", "asked"]
 HandKind: TypeAlias = Literal["claim", "release", "delegate"]
+TaskSpot: TypeAlias = tuple[Ref, int]
+"""A task: its instance, and the version at which it was asked."""
 
 
 class TaskOpening(Struct, frozen=True, gc=False):

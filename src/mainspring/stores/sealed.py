@@ -12,13 +12,13 @@ from mainspring.errors.kinds import kind_in
 from mainspring.logs import discretion, logger
 from mainspring.port.attempts import Attempt
 from mainspring.port.digests import same_message
-from mainspring.port.leaving import NOTHING, Leaves
-from mainspring.port.lending import Connection, Loan, accepting
+from mainspring.port.loans import Connection, Loan, accepting
 from mainspring.port.pages import Page
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
     FAN_OUT,
+    NO_LEAVES,
     Claims,
     DeadLetter,
     Duplicate,
@@ -26,6 +26,7 @@ from mainspring.port.records import (
     InputRow,
     InstanceFilter,
     InstanceRow,
+    Leaves,
     Loaded,
     Outcome,
     OutputClaim,
@@ -35,10 +36,10 @@ from mainspring.port.records import (
     Snapshot,
     Unit,
 )
-from mainspring.port.searching import Found
-from mainspring.port.store import Store, TaskSpot
+from mainspring.port.searches import Found
+from mainspring.port.store import Store
 from mainspring.port.suspects import Alone, Suspect
-from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow
+from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, TaskSpot
 from mainspring.sealing.seals import ERASED, About, Seal, is_secret
 from mainspring.stores.sealed_errors import closed_error, opened_error
 
@@ -242,7 +243,7 @@ class SealedStore:
     # ---- out
 
     async def claim(
-        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
         return Claims(self._held(claims.outputs), self._held(claims.inputs), claims.next_due_us, claims.posted)

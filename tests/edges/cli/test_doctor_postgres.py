@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
-from mainspring.port.findings import Examination
+from mainspring.port.examination import Examination
 from mainspring.stores.postgres import PostgresStore, examine, schema, session, symptoms
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.examine import Examiner

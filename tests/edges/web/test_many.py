@@ -9,7 +9,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import DamagedRecordError
-from mainspring.port.searching import SEARCHED
+from mainspring.port.searches import SEARCHED
 from mainspring.sealing.seals import About
 from mainspring.stores.sql import instances
 from mainspring.testing.samples import Counter, LeaveRequests

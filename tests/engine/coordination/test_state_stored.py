@@ -25,7 +25,7 @@ from mainspring.errors import (
     DuplicateIdError,
 )
 from mainspring.port.records import Ref
-from mainspring.port.trimming import VERSIONS_PER_BLOCK
+from mainspring.port.trims import VERSIONS_PER_BLOCK
 from mainspring.testing.clock import VirtualClock
 from tests.engine.coordination.dying import dies_after
 from tests.engine.coordination.meters import (

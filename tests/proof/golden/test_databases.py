@@ -15,7 +15,7 @@ import pytest
 from mainspring import Mainspring
 from mainspring.cli.doctor import queue_findings
 from mainspring.engine.runtime import SystemClock
-from mainspring.port.findings import Examined
+from mainspring.port.examination import Examined
 from mainspring.stores import open_store
 from mainspring.stores.postgres import schema as postgres_schema
 from mainspring.stores.sqlite import schema as sqlite_schema

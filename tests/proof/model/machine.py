@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mainspring.port.attributes import AttributeFilter
 from mainspring.port.projections import Advance, Document
-from mainspring.port.purging import Purgeable
+from mainspring.port.purges import Purgeable
 from mainspring.port.records import Claims, InstanceFilter, Ref, Unit
 from mainspring.port.tasks import TaskFilter
 from mainspring.testing.clock import SECOND_US

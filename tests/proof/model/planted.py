@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from mainspring.port.purging import Purgeable, Purged
+from mainspring.port.purges import Purgeable, Purged
 from mainspring.port.records import Outcome, Ref, Unit
 from mainspring.stores.commit.facts import Name
 from mainspring.stores.memory import MemoryStore

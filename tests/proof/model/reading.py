@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec.structs import replace
 
 from mainspring.port.projections import Advance, Checkpoint, Document
-from mainspring.port.purging import Purgeable, Purged
+from mainspring.port.purges import Purgeable, Purged
 from mainspring.port.records import (
     Claims,
     EventRow,

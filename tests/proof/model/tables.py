@@ -36,7 +36,7 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.tasks import Refused, TaskRow, answered, opened, refusal, reopened
-from mainspring.port.trimming import trim_after
+from mainspring.port.trims import trim_after
 from mainspring.testing.clock import VirtualClock
 
 

@@ -6,17 +6,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.projections import Checkpoint, Document
-from mainspring.port.purging import Purgeable, Purged
+from mainspring.port.purges import Purgeable, Purged
 from mainspring.port.records import (
     ENDED,
+    NO_LEAVES,
     Claims,
     Committed,
     DeadLetter,
     EventRow,
     InputRow,
     InstanceRow,
+    Leaves,
     Outcome,
     OutputKey,
     Ref,
@@ -117,7 +118,7 @@ class Database(MemoryStore):
         return outcome
 
     async def claim(
-        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         claims = await super().claim(worker, destinations, workflows, limit, leaves)
         self.timers_taken += [(self.now_us(), claim.output) for claim in claims.outputs if claim.kind == "timer"]

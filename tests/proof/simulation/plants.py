@@ -37,7 +37,7 @@ from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.port.ids import MARK, plain
 from mainspring.port.records import ENDED, Ref, Unit
-from mainspring.stores.memory import MemoryStore, store
+from mainspring.stores.memory import MemoryStore, work
 from mainspring.stores.memory.facts import facts_of
 from mainspring.stores.memory.tables import Tables
 from tests.proof.simulation import app
@@ -66,7 +66,7 @@ def chosen_id_swallows_a_derived_one(patch: pytest.MonkeyPatch) -> None:
     def silent(self: Duplicates, pending: Pending) -> None:
         self._committer.add(self._units.settled(pending), lambda _: None)
 
-    patch.setattr(store, "facts_of", confused)
+    patch.setattr(work, "facts_of", confused)
     patch.setattr(Duplicates, "_clashed", silent)
 
 

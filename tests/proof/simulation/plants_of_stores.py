@@ -11,8 +11,7 @@ from msgspec.structs import replace
 
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.stepping.step_unit import StepUnits
-from mainspring.port.leaving import Leaves
-from mainspring.port.records import Committed, Conflict, Outcome, OutputKey, OutputRow, Ref, Unit
+from mainspring.port.records import Committed, Conflict, Leaves, Outcome, OutputKey, OutputRow, Ref, Unit
 from mainspring.port.suspects import Suspect
 from mainspring.stores.commit import judge
 from mainspring.stores.commit.changes import Changes
@@ -20,7 +19,7 @@ from mainspring.stores.commit.facts import Name
 from mainspring.stores.commit.judge import Judge
 from mainspring.stores.commit.tasks import TaskBook
 from mainspring.stores.memory import MemoryStore
-from mainspring.stores.memory.projections import ProjectionTables
+from mainspring.stores.memory.projections import ProjectionVerbs
 from mainspring.stores.memory.tables import Output, Tables
 from tests.proof.simulation.database import Database
 from tests.proof.simulation.planting import Plants
@@ -241,10 +240,10 @@ def task_answered_twice(patch: pytest.MonkeyPatch) -> None:
 
 @plant("the checkpoint of a projection is moved by whoever comes")
 def checkpoint_not_compared(patch: pytest.MonkeyPatch) -> None:
-    advance = ProjectionTables.advance
+    advance = ProjectionVerbs.advance
 
-    async def unfit(self: ProjectionTables, move: Any) -> bool:
+    async def unfit(self: ProjectionVerbs, move: Any) -> bool:
         known = self._checkpoints.get((move.name, move.generation))
         return await advance(self, move if known is None else replace(move, expected=known.position))
 
-    patch.setattr(ProjectionTables, "advance", unfit)
+    patch.setattr(ProjectionVerbs, "advance", unfit)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mainspring.errors import StoreBusyError, StoreClosedError, StoreUnreachableError, UnknownOutcomeError
-from mainspring.port.lending import Connection
+from mainspring.port.loans import Connection
 from mainspring.port.projections import Advance
 from mainspring.port.records import Outcome, Unit
 from tests.proof.simulation.loop import at_once

@@ -14,8 +14,7 @@ from mainspring.analysis.figures import WorkflowFigures, figures_of, workflow_fi
 from mainspring.analysis.rows import OutlinePage
 from mainspring.analysis.tally import WorkflowTally
 from mainspring.analysis.variants import CUT, PATH_STEPS
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.records import InstanceFilter, InstanceRow
+from mainspring.port.records import InstanceFilter, InstanceRow, Outline, OutlineSpot
 from mainspring.sealing import Encrypted, StaticKeys
 from mainspring.testing.samples import Count, Counter
 

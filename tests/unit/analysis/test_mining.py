@@ -19,8 +19,7 @@ from mainspring.analysis.model import COMPENSATED
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.errors import InstanceFailedError
-from mainspring.port.outlines import Outline
-from mainspring.port.records import InstanceFilter, InstanceRow, Ref
+from mainspring.port.records import InstanceFilter, InstanceRow, Outline, Ref
 from tests.unit.analysis.door_orders import Built, Delivered, Door, GiveUp, Look, Order, doors
 from tests.unit.analysis.example_apps import APPS
 

@@ -6,8 +6,7 @@ from typing import Final
 
 from mainspring.analysis.mining.miner import DECISIONS, SELDOM, UNCOUNTED, Miner, Output
 from mainspring.analysis.model import COMPENSATED
-from mainspring.port.outlines import Outline
-from mainspring.port.records import ENDED, InstanceRow
+from mainspring.port.records import ENDED, InstanceRow, Outline
 
 MOVES_KEPT: Final = 10_000
 """Of one instance: how many of its latest changes of state are remembered at least, for a reset to find back."""

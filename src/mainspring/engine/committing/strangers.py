@@ -11,8 +11,7 @@ from typing import Final
 
 from mainspring.errors import NewerTypeError
 from mainspring.logs import logger
-from mainspring.port.leaving import NOTHING, Leaves
-from mainspring.port.records import Ref
+from mainspring.port.records import NO_LEAVES, Leaves, Ref
 
 TYPES_LEFT: Final = 100
 INSTANCES_LEFT: Final = 1_000
@@ -42,7 +41,7 @@ class Strangers:
         self._told_until: dict[Ref, tuple[int, str]] = {}
         self._workflows: dict[str, int] = {}
         self._told: set[str] = set()
-        self._leaves: Leaves | None = NOTHING
+        self._leaves: Leaves | None = NO_LEAVES
 
     def meet_type(self, workflow: str, type: str, version: int) -> None:
         """Leave inputs of a type to others."""

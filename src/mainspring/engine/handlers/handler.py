@@ -19,7 +19,7 @@ from mainspring.engine.handlers.policies.checks import microseconds
 from mainspring.engine.handlers.policies.limits import RateLimit
 from mainspring.engine.handlers.policies.retry import Retry
 from mainspring.errors import LendingError, WiringError
-from mainspring.port.lending import Connection
+from mainspring.port.loans import Connection
 
 TIMEOUT: Final = timedelta(seconds=60)
 REMEMBER: Final = timedelta(hours=24)

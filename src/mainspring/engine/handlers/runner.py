@@ -21,7 +21,7 @@ from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.engine.stepping.sagas import Doomed, is_armed, undone_by
 from mainspring.logs import logger
-from mainspring.port.lending import Connection
+from mainspring.port.loans import Connection
 from mainspring.port.records import Ref
 
 TURNS_BEFORE_YIELD: Final = 50

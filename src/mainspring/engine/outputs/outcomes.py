@@ -34,7 +34,7 @@ from mainspring.errors import DoNotRetryError, MainspringError, NewerTypeError, 
 from mainspring.logs import Quoted, logger
 from mainspring.port.attempts import Attempt
 from mainspring.port.ids import MARK
-from mainspring.port.lending import Loan
+from mainspring.port.loans import Loan
 from mainspring.port.records import (
     FAN_OUT,
     Committed,

@@ -15,7 +15,7 @@ from mainspring.engine.recording.recorder import is_unkept, message_id_of
 from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.stepping.units import error_text
 from mainspring.errors import ErasedError, LendingError
-from mainspring.port.lending import Loan
+from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Checkpoint, Document
 from mainspring.port.records import Committed, EventRow, Ref, Unit
 from mainspring.port.store import Store

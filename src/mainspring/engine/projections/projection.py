@@ -16,7 +16,7 @@ from mainspring.core.feed import FeedEntry
 from mainspring.core.type_parameters import union_members
 from mainspring.core.workflow import Workflow
 from mainspring.errors import ErasedError, WiringError
-from mainspring.port.lending import Connection
+from mainspring.port.loans import Connection
 from mainspring.port.projections import Document
 
 NAME_CHARACTERS: Final = 60

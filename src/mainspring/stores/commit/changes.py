@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ARMED, DeadLetter, EventRow, InputRow, OutputRow, Remembered, Retry, Snapshot, Unit
-from mainspring.port.store import SOON_US
-from mainspring.port.trimming import trim_after
+from mainspring.port.roles.work import SOON_US
+from mainspring.port.trims import trim_after
 from mainspring.stores.commit.facts import Known, OutputFact, Spot
 
 K = TypeVar("K", bound=Known)

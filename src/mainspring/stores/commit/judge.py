@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final, Generic, TypeVar
 
 from mainspring.port.digests import same_message
-from mainspring.port.lending import bare_acceptance
+from mainspring.port.loans import bare_acceptance
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused

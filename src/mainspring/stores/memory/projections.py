@@ -7,28 +7,18 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mainspring.port.clock import Clock
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
-from mainspring.port.records import EventRow, Ref
+from mainspring.stores.memory.streams import StreamVerbs
 
 
-class ProjectionTables:
-    """The verbs of projections, for a store that has a feed and a clock.
+class ProjectionVerbs(StreamVerbs):
+    """The verbs of projections, which read the feed."""
 
-    >>> ProjectionTables().now_us()
-    0
-    """
-
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
         self._checkpoints: dict[tuple[str, int], Checkpoint] = {}
         self._documents: dict[tuple[str, int], dict[str, Document]] = {}
-
-    def now_us(self) -> int:
-        """Return the store's time."""
-        return 0
-
-    async def feed(self, after: int, limit: int) -> list[tuple[int, Ref, EventRow]]:
-        """Return what the store has recorded."""
-        return []
 
     async def checkpoints(self, projection: str | None = None) -> list[Checkpoint]:
         return [c for (name, _), c in sorted(self._checkpoints.items()) if projection in (None, name)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -12,27 +11,23 @@ from msgspec.structs import replace
 
 from mainspring.port.attempts import ATTEMPTS_KEPT, ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import AttributeRow
-from mainspring.port.leaving import Waiting
-from mainspring.port.outlines import Outline
+from mainspring.port.clock import Clock
 from mainspring.port.records import (
     ENDED,
-    ENGINES_OWN,
+    Cause,
     DeadLetter,
     EventRow,
     InputRow,
-    InstanceFilter,
     InstanceRow,
+    OutputClaim,
     OutputKey,
     OutputRow,
     Ref,
     Remembered,
     Snapshot,
-    Stats,
 )
-from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
-from mainspring.port.store import Tally
 from mainspring.port.suspects import SUSPECT
-from mainspring.stores.memory.tasks import MemoryTasks
+from mainspring.stores.memory.task_table import TaskTable
 
 ASIDE: Final = -2
 """The owner of what is to be tried alone."""
@@ -166,12 +161,12 @@ class Tables:
         self.outbox: dict[OutputKey, Output] = {}
         self.dead: dict[int, tuple[DeadLetter, Output | None]] = {}
         """A dead letter keeps the outbox row that it was, so that it can become one again."""
-        self.tasks = MemoryTasks()
+        self.tasks = TaskTable()
         self.remembered: dict[str, Remembered] = {}
         self.workers: dict[int, Worker] = {}
         self.alone: dict[int, OutputKey | int] = {}
         """What a worker tries alone: the position of an input, or an output."""
-        self.inputs_accepted = self.letters_died = self.events_fed = 0
+        self.inputs_accepted = self.letters_died = self.events_fed = self.workers_registered = 0
 
     def at(self, ref: Ref) -> Instance:
         """Return an instance, or one in which nothing is."""
@@ -199,105 +194,48 @@ class Tables:
         """Remove an input that waits."""
         del self.inbox[position], instance.inbox[position]
 
+    def claim_of(self, key: OutputKey, output: Output) -> OutputClaim:
+        """Return an output with its message, as a claim has it."""
+        instance, row = self.at(output.ref), output.row
+        event = instance.events[key.version]
+        cause = instance.events[event.cause] if event.cause is not None else None
+        before = (e.context for v in range(key.version, 0, -1) if (e := instance.events.get(v)))
+        context = next((c for c in before if c is not None), instance.row.context if instance.row else b"{}")
+        return OutputClaim(
+            key,
+            output.ref.workflow,
+            output.ref.id,
+            row.kind,
+            row.destination,
+            output.attempts,
+            output.due_us,
+            row.priority,
+            event.type or "",
+            event.type_version,
+            event.body or b"",
+            event.detail,
+            context,
+            Cause(cause.message_id, cause.kind, cause.cause) if cause is not None else None,
+            output.error,
+        )
 
-def urgency(item: tuple[OutputKey, Output]) -> tuple[int, int, int, int]:
-    """Return by what outputs are sorted for a claim."""
-    key, output = item
-    return -output.row.priority, output.due_us, key.instance, key.version
+    def type_of(self, output: OutputKey) -> str:
+        """Return the type of an output's message."""
+        return self.at(self.outbox[output].ref).events[output.version].type or ""
 
-
-def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[AttributeRow, ...]) -> bool:
-    """Tell whether an instance is to be listed; a tombstone never is."""
-    return (
-        row.purged_us is None
-        and where.workflow in (None, row.workflow)
-        and where.status in (None, row.status)
-        and where.state in (None, row.state)
-        and where.workflow_version in (None, row.definition_version)
-        and row.id.startswith(where.id_prefix or "")
-        and (where.error is None or where.error in (row.error or ""))
-        and _within(row.created_us, where.created_from_us, where.created_to_us)
-        and _within(row.updated_us, where.updated_from_us, where.updated_to_us)
-        and all(any(wanted.finds(attribute) for attribute in attributes) for wanted in where.attributes)
-    )
-
-
-def searched(
-    begun: Sequence[Ref],
-    at: Callable[[Ref], Instance],
-    where: InstanceFilter,
-    limit: int,
-    after: int | None,
-    newest: bool,
-) -> Found:
-    """Return what one look finds among the instances that have begun; their keys count from 1."""
-    last = len(begun)
-    oldest_first = range(1 if after is None else after + 1, last + 1)
-    keys = range(last if after is None else min(after - 1, last), 0, -1) if newest else oldest_first
-    rows: list[InstanceRow] = []
-    for key in keys[:SEARCHED]:
-        instance = at(begun[key - 1])
-        if instance.row is not None and matches(where, instance.row, instance.attributes):
-            rows.append(instance.row)
-            if len(rows) == limit:
-                return Found(rows, key)
-    return Found(rows, keys[SEARCHED - 1] if len(keys) > SEARCHED else None)
+    def is_parked(self, waiting: Input) -> bool:
+        """Return True if an input waits for the resumption of its instance."""
+        return waiting.free and self.at(Ref(waiting.row.workflow, waiting.row.instance)).suspended
 
 
-def attribute_names(instances: Iterable[Instance]) -> list[AttributeName]:
-    """Return by what instances can be found."""
-    names: set[AttributeName] = {(row.name, row.kind) for instance in instances for row in instance.attributes}
-    return sorted(names)[:ATTRIBUTE_NAMES]
+class Verbs:
+    """What all verbs have: tables, a clock, and a signal that there is work which nobody holds."""
 
+    def __init__(self, clock: Clock) -> None:
+        self._tables = Tables()
+        self._clock = clock
+        self._news = asyncio.Event()
 
-def tally_of(rows: Iterable[InstanceRow]) -> Tally:
-    """Return how many instances there are by workflow and status; no tombstones, and none of the engine's own."""
-    own = (row for row in rows if row.purged_us is None and not row.workflow.startswith(ENGINES_OWN))
-    return dict(Counter((row.workflow, row.status) for row in own))
-
-
-def waiting_of(rows: Iterable[InputRow]) -> list[Waiting]:
-    """Return how many inputs of each type there are, and since when."""
-    times: dict[tuple[str, str, int], list[int]] = {}
-    for row in rows:
-        times.setdefault((row.workflow, row.type, row.type_version), []).append(row.time_us)
-    return [Waiting(*name, len(found), min(found)) for name, found in sorted(times.items())]
-
-
-def stats_of(
-    tally: Tally, outbox: Iterable[Output], now_us: int, *, inbox: int, dead_letters: int, workers: int
-) -> Stats:
-    """Return depths and ages."""
-    outputs = list(outbox)
-    timers = sum(output.row.kind == "timer" for output in outputs)
-    oldest_due_us = min((output.due_us for output in outputs if output.due_us <= now_us), default=None)
-    counts: Counter[str] = Counter()
-    for (_, status), count in tally.items():
-        counts[status] += count
-    return Stats(dict(counts), inbox, len(outputs) - timers, timers, dead_letters, oldest_due_us, workers)
-
-
-def outline(instance: int, event: EventRow) -> Outline:
-    """Return an event without its bodies.
-
-    >>> outline(7, EventRow(1, "Began", 0))[:4]
-    (7, 1, 'Began', 0)
-    """
-    return (
-        instance,
-        event.version,
-        event.event,
-        event.time_us,
-        event.type,
-        event.kind,
-        event.cause,
-        event.state,
-        event.attempt,
-        event.duration_us,
-        event.actor,
-        sum(len(part) for part in (event.body, event.detail, event.context) if part is not None),
-    )
-
-
-def _within(time_us: int, from_us: int | None, to_us: int | None) -> bool:
-    return (from_us is None or time_us >= from_us) and (to_us is None or time_us < to_us)
+    def now_us(self) -> int:
+        """Return the store's time."""
+        return self._clock.now_us()

@@ -18,7 +18,7 @@ from uuid import uuid4
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import StoreError
-from mainspring.port.findings import Examination, Finding, note, problem
+from mainspring.port.examination import Examination, Finding, note, problem
 from mainspring.stores.postgres import symptoms
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.faults import LOST, translated

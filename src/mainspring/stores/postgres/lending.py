@@ -10,7 +10,7 @@ from typing import Any, Final
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import LendingError, MainspringError, StatementError
-from mainspring.port.lending import Connection, accepting, lasts
+from mainspring.port.loans import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit

@@ -15,7 +15,7 @@ from typing import Final
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.lending import accepting
+from mainspring.port.loans import accepting
 from mainspring.port.records import Duplicate, InputRow, Outcome, Relayed, Unit
 from mainspring.stores.commit.rows import posted_letter, read_posted
 from mainspring.stores.postgres.commit import Committer

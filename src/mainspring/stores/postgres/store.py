@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from mainspring.errors import DamagedRecordError, MainspringError, NewerSchemaError, StoreClosedError
 from mainspring.port.clock import Clock
-from mainspring.port.findings import Examination
-from mainspring.port.leaving import NOTHING, Leaves
-from mainspring.port.lending import Loan
+from mainspring.port.examination import Examination
+from mainspring.port.loans import Loan
 from mainspring.port.records import (
+    NO_LEAVES,
     Claims,
+    Leaves,
     Outcome,
     Ref,
     Relayed,
@@ -178,7 +179,7 @@ class PostgresStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVer
         return loan
 
     async def claim(
-        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         # Mostly there is nothing, and looking costs no transaction.
         ((next_due_us, inputs, database_us, known, posted, _),) = await self._ask(

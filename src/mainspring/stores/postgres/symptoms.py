@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from mainspring.port.findings import Finding, note, problem
+from mainspring.port.examination import Finding, note, problem
 from mainspring.stores.postgres.schema import OLDEST_SERVER
 
 MEGABYTE: Final = 1 << 20

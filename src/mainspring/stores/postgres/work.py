@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.leaving import Leaves
-from mainspring.port.records import Claims, InputRow, OutputClaim
+from mainspring.port.records import Claims, InputRow, Leaves, OutputClaim
 from mainspring.stores.commit.rows import read_input, read_output
 from mainspring.stores.postgres.session import Row
 from mainspring.stores.postgres.statements import name_of

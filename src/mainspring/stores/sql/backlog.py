@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from mainspring.errors import DamagedRecordError
 from mainspring.logs import logger
 from mainspring.port.attempts import Attempt
-from mainspring.port.leaving import Waiting
 from mainspring.port.pages import Page
-from mainspring.port.records import DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Stats
+from mainspring.port.records import DeadLetter, InputRow, OutputClaim, OutputKey, Ref, Stats, Waiting
 from mainspring.port.suspects import Suspect
 from mainspring.port.workers import WorkerRow
 from mainspring.stores.commit.rows import read_dead_letter, read_input

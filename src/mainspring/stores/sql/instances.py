@@ -11,9 +11,8 @@ from mainspring.errors import DamagedRecordError
 from mainspring.logs import logger
 from mainspring.port.attributes import AttributeFilter, AttributeRow
 from mainspring.port.pages import Page
-from mainspring.port.records import InstanceFilter, InstanceRow, Ref
-from mainspring.port.searching import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
-from mainspring.port.store import Tally
+from mainspring.port.records import InstanceFilter, InstanceRow, Ref, Tally
+from mainspring.port.searches import ATTRIBUTE_NAMES, SEARCHED, AttributeName, Found
 from mainspring.stores.sql.dialect import Values, packed
 from mainspring.stores.sql.dialogue import Dialogue, Row, Verbs, read, read_at_one_moment
 

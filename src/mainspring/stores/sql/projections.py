@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
-from mainspring.port.searching import prefix_end
+from mainspring.port.searches import prefix_end
 from mainspring.stores.sql.dialect import Dialect
 from mainspring.stores.sql.dialogue import Dialogue, Verbs, read
 

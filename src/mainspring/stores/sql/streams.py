@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.records import EventRow, Loaded, Ref, Remembered
+from mainspring.port.records import EventRow, Loaded, Outline, OutlineSpot, Ref, Remembered
 from mainspring.stores.commit.rows import check_behind, check_complete, read_event, read_snapshot
 from mainspring.stores.sql.dialogue import Dialogue, Verbs, read, read_at_one_moment
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from mainspring.port.pages import Page
 from mainspring.port.records import Ref
-from mainspring.port.store import TaskSpot
-from mainspring.port.tasks import TaskFilter, TaskRow
+from mainspring.port.tasks import TaskFilter, TaskRow, TaskSpot
 from mainspring.stores.commit.task_rows import read_task
 from mainspring.stores.sql.dialogue import Dialogue, Row, Verbs, read
 

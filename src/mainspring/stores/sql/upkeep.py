@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mainspring.port.purging import Purgeable, PurgeCursor, Purged, PurgePage
+from mainspring.port.purges import Purgeable, PurgeCursor, Purged, PurgePage
 from mainspring.stores.sql.dialogue import Dialogue, Verbs, read
 
 

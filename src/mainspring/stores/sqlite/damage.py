@@ -12,7 +12,7 @@ from typing import Any, Final
 import apsw
 
 from mainspring.errors import DamagedRecordError, DamagedStoreError
-from mainspring.port.findings import Finding, note, problem
+from mainspring.port.examination import Finding, note, problem
 from mainspring.stores.commit.rows import read_dead_letter, read_event, read_input, read_instance, read_snapshot
 from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.outputs import check_output

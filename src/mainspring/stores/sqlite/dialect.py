@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from mainspring.port.records import InstanceFilter, InstanceRow, OutputClaim, Ref
-from mainspring.port.searching import prefix_end
+from mainspring.port.searches import prefix_end
 from mainspring.stores.commit.rows import read_instance
 from mainspring.stores.sql.dialect import Dialect, Values, packed
 from mainspring.stores.sqlite.outputs import checked_output

@@ -9,7 +9,7 @@ from typing import Final
 
 import apsw
 
-from mainspring.port.findings import Examination, Finding, note, problem
+from mainspring.port.examination import Examination, Finding, note, problem
 from mainspring.stores.sqlite.damage import damage
 from mainspring.stores.sqlite.schema import migrations, version_of
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 import apsw
 
 from mainspring.errors import LendingError, MainspringError, StatementError, StoreError
-from mainspring.port.lending import Connection, accepting, lasts
+from mainspring.port.loans import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit

@@ -13,11 +13,12 @@ import apsw
 
 from mainspring.errors import StoreClosedError
 from mainspring.port.clock import Clock
-from mainspring.port.findings import Examination
-from mainspring.port.leaving import NOTHING, Leaves
-from mainspring.port.lending import Loan
+from mainspring.port.examination import Examination
+from mainspring.port.loans import Loan
 from mainspring.port.records import (
+    NO_LEAVES,
     Claims,
+    Leaves,
     Outcome,
     Ref,
     Relayed,
@@ -145,7 +146,7 @@ class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs
         return await self._open_writer().lend(LentJob(worker, limit_seconds, self._place.error))
 
     async def claim(
-        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NOTHING
+        self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
 

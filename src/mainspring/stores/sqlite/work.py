@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import apsw
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.leaving import Leaves
-from mainspring.port.records import Claims, InputRow, OutputClaim
+from mainspring.port.records import Claims, InputRow, Leaves, OutputClaim
 from mainspring.stores.commit.facts import Spot
 from mainspring.stores.commit.rows import output_checksum, read_input
 from mainspring.stores.sql.dialect import packed

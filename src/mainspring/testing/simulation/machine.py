@@ -109,7 +109,7 @@ class SimulatedStore(MemoryStore):
         """Return what is scheduled, the next one first."""
         timers = [(key, output) for key, output in self._tables.outbox.items() if output.row.kind == "timer"]
         timers.sort(key=lambda item: (item[1].due_us, item[0]))
-        return [self._claimed(*item) for item in timers]
+        return [self._tables.claim_of(*item) for item in timers]
 
 
 def _answered(made: Future[Any], called: asyncio.Future[Any]) -> asyncio.Future[None]:

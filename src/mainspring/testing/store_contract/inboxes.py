@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mainspring.port.leaving import Leaves, Waiting
-from mainspring.port.records import Committed, Conflict, Ref, Unit
+from mainspring.port.records import Committed, Conflict, Leaves, Ref, Unit, Waiting
 from mainspring.testing.store_contract.rig import (
     ORDERS,
     WRITTEN_US,

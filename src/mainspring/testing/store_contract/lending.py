@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from mainspring.errors import LendingError
-from mainspring.port.lending import Loan
+from mainspring.port.loans import Loan
 from mainspring.port.preconditions import Precondition, Unmet
 from mainspring.port.records import Committed, Duplicate, Relayed
 from mainspring.testing.store_contract.rig import Rig, Suite, accept, behaviour, input_row

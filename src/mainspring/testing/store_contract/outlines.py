@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mainspring.port.outlines import Outline, OutlineSpot
-from mainspring.port.records import EventRow, Unit
+from mainspring.port.records import EventRow, Outline, OutlineSpot, Unit
 from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, behaviour, order, send, step
 
 ALL = 1_000

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mainspring.port.purging import Purgeable, Purged
+from mainspring.port.purges import Purgeable, Purged
 from mainspring.port.records import Conflict, Duplicate, InstanceFilter, InstanceRow, Loaded, OutputKey, Snapshot, Unit
 from mainspring.testing.store_contract.rig import (
     ORDERS,

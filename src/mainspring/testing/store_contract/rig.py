@@ -13,13 +13,14 @@ from unittest import SkipTest
 
 from msgspec.structs import replace
 
-from mainspring.port.leaving import NOTHING, Leaves
 from mainspring.port.records import (
+    NO_LEAVES,
     Claims,
     Committed,
     DeadLetter,
     EventRow,
     InputRow,
+    Leaves,
     Outcome,
     OutputClaim,
     OutputKey,
@@ -92,7 +93,7 @@ class Rig:
         destinations: Sequence[str] = ALL_DESTINATIONS,
         workflows: Sequence[str] = (ORDERS,),
         limit: int = 1_000,
-        leaves: Leaves = NOTHING,
+        leaves: Leaves = NO_LEAVES,
     ) -> Claims:
         return await self.store.claim(self.worker if by is None else by, destinations, workflows, limit, leaves)
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from mainspring.port.digests import digested
 from mainspring.port.records import Duplicate, EventRow, Loaded, OutputRow, Snapshot, Unit
-from mainspring.port.trimming import VERSIONS_PER_BLOCK
+from mainspring.port.trims import VERSIONS_PER_BLOCK
 from mainspring.testing.store_contract.rig import Rig, Suite, accept, behaviour, letter, order, received, send, step
 
 
