@@ -13,8 +13,8 @@ _POSTGRES: Final = "tests/stores/test_postgres.py"
 STORES: Final = (
     Mistake(
         "what an error says is stored beside a seal, and not under it",
-        "stores/sealed.py",
-        "return text if text is None or not self._secret else closed_error(text, about, self._seal)",
+        "stores/sealed/bodies.py",
+        "return text if text is None or not self.secret else closed_error(text, about, self._seal)",
         "return text",
         ("tests/stores/test_sealed_errors.py",),
     ),

@@ -1,11 +1,12 @@
 """A sealed store keeps the same contract, on bodies that nobody else can read."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from mainspring.port.records import DeadLetter, InstanceFilter, Unit
+from mainspring.port.records import DeadLetter, Duplicate, EventRow, InputRow, InstanceFilter, Ref, Unit
 from mainspring.port.store import Store
 from mainspring.sealing import Compressed, Encrypted, FileKeys, Seals, StaticKeys
 from mainspring.stores.memory import MemoryStore
@@ -13,6 +14,8 @@ from mainspring.stores.sealed import sealed
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract import StoreContract
 from mainspring.testing.store_contract.rig import Rig, behaviour, step
+
+OLD, NEW = bytes(32), bytes(range(32))
 
 
 class TestSealedStore(StoreContract):
@@ -51,3 +54,38 @@ def test_a_dead_letter_that_was_erased_and_died_again_is_called_erased_once(tmp_
         await store.close()
 
     asyncio.run(main())
+
+
+def test_a_message_that_comes_again_under_a_newer_key_is_known_without_reading_the_stream() -> None:
+    memory = Counting(VirtualClock())
+    older = sealed(memory, Encrypted(StaticKeys({"2025": OLD})))
+    newer = sealed(memory, Encrypted(StaticKeys({"2026": NEW, "2025": OLD})))
+
+    async def main() -> None:
+        await memory.open()
+        await older.commit(0, [step("m-1", body=b"{}"), step("m-2", after=2, body=b"{}")])
+        same, other = await newer.commit(0, [step("m-2", after=3, body=b"{}"), step("m-2", after=3, body=b'{"a":1}')])
+        assert (same, other) == (Duplicate(same=True), Duplicate(same=False))
+        assert memory.read == []
+
+    asyncio.run(main())
+
+
+class Counting(MemoryStore):
+    """Notes which lists were read."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__(clock)
+        self.read: list[str] = []
+
+    async def stream(self, ref: Ref, after: int, limit: int) -> list[EventRow]:
+        self.read.append("stream")
+        return await super().stream(ref, after, limit)
+
+    async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
+        self.read.append("inbox")
+        return await super().inbox(ref, limit)
+
+    async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
+        self.read.append("dead letters")
+        return await super().dead_letters(limit, after, ids)

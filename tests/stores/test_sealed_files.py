@@ -11,7 +11,7 @@ from mainspring.analysis.stream_file import read_file
 from mainspring.errors import DamagedRecordError, OperationError
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing import Compressed, Encrypted, Seal, StaticKeys
-from mainspring.stores.sealed_files import opened_event, sealed_event
+from mainspring.stores.sealed.files import opened_event, sealed_event
 
 ENCRYPTED = Encrypted(StaticKeys({"2026": bytes(32)}))
 REF = Ref("Orders", "o-1")

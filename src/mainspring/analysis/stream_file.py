@@ -27,7 +27,7 @@ from mainspring.errors import OperationError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, InstanceRow, Ref, Status
 from mainspring.sealing.seals import Seal
-from mainspring.stores.sealed_files import opened_event
+from mainspring.stores.sealed.files import opened_event
 
 FORMAT: Final = "mainspring.streams"
 VERSION: Final = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -13,9 +13,19 @@ from mainspring.engine.operations.known_pauses import pauses_of
 from mainspring.engine.operations.pauses import Pause
 from mainspring.port.attempts import Attempt
 from mainspring.port.pages import Page
-from mainspring.port.records import DeadLetter, InstanceFilter, InstanceRow, Loaded, OutputClaim, Ref
+from mainspring.port.records import (
+    DeadLetter,
+    EventRow,
+    InputRow,
+    InstanceFilter,
+    InstanceRow,
+    Loaded,
+    OutputClaim,
+    Ref,
+)
 from mainspring.port.searches import Found
 from mainspring.port.store import Store
+from mainspring.stores.wrapped import WrappedStore
 
 
 def viewed(store: Store, redaction: Redaction) -> Store:
@@ -27,26 +37,23 @@ def viewed(store: Store, redaction: Redaction) -> Store:
     >>> viewed(store, Redaction(payloads=True)) is store
     True
     """
-    return cast("Store", ViewedStore(store, redaction)) if redaction.fields else store
+    return ViewedStore(store, redaction) if redaction.fields else store
 
 
 async def paused(store: Store) -> tuple[Pause, ...]:
     """Return what is paused, and why as far as that may be shown: people write reasons as they like."""
-    pauses, by = await pauses_of(store), getattr(store, "redaction", None)
-    if not isinstance(by, Redaction):
+    pauses = await pauses_of(store)
+    if not isinstance(store, ViewedStore):
         return pauses
-    return tuple(dataclasses.replace(pause, reason=by.error(pause.reason)) for pause in pauses)
+    return tuple(dataclasses.replace(pause, reason=store.redaction.error(pause.reason)) for pause in pauses)
 
 
-class ViewedStore:
+class ViewedStore(WrappedStore):
     """Overrides the verbs in which errors travel. All others are the store's own."""
 
     def __init__(self, store: Store, redaction: Redaction) -> None:
-        self._store = store
+        super().__init__(store)
         self.redaction = redaction
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
     async def instances(self, where: InstanceFilter, limit: int, after: int = 0) -> list[InstanceRow]:
         page = Page[InstanceRow, InstanceRow](limit, lambda row: self._found(row, where))
@@ -70,8 +77,14 @@ class ViewedStore:
         return [self._shown(one) for one in await self._store.attempts(ref, limit)]
 
     async def dead_letters(self, limit: int, after: int = 0, ids: Sequence[int] | None = None) -> list[DeadLetter]:
-        found = await self._store.dead_letters(limit, after, ids)
-        return [replace(self._shown(letter), reason=self.redaction.rule(letter.reason)) for letter in found]
+        return [self._letter(letter) for letter in await self._store.dead_letters(limit, after, ids)]
+
+    async def messages(self, ref: Ref, message_id: str) -> list[InputRow | EventRow | DeadLetter]:
+        found = await self._store.messages(ref, message_id)
+        return [self._letter(one) if isinstance(one, DeadLetter) else one for one in found]
+
+    def _letter(self, letter: DeadLetter) -> DeadLetter:
+        return replace(self._shown(letter), reason=self.redaction.rule(letter.reason))
 
     def _found(self, row: InstanceRow, where: InstanceFilter) -> InstanceRow | None:
         shown = self._shown(row)

@@ -14,7 +14,7 @@ from mainspring.engine.recording.recorder import message_id_of
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing.seals import Seal, is_secret
-from mainspring.stores.sealed_files import sealed_event
+from mainspring.stores.sealed.files import sealed_event
 
 _encode = json.Encoder().encode
 

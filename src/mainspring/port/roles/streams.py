@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from mainspring.port.records import EventRow, Loaded, Outline, OutlineSpot, Ref, Remembered
+from mainspring.port.records import DeadLetter, EventRow, InputRow, Loaded, Outline, OutlineSpot, Ref, Remembered
 
 
 class Streams(Protocol):
@@ -30,6 +30,13 @@ class Streams(Protocol):
         """Return events of instances without their bodies: in the order of the spots, then of their versions.
 
         Instances are named by their keys, each once. No checksum is looked at, for it covers the bodies.
+        """
+        ...
+
+    async def messages(self, ref: Ref, message_id: str) -> list[InputRow | EventRow | DeadLetter]:
+        """Return what an instance has under a message id: the input that waits or is in its stream, then dead letters.
+
+        Of these, in the order of their arrival, those that were never outputs.
         """
         ...
 

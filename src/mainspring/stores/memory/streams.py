@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import islice
 
-from mainspring.port.records import EventRow, Loaded, Outline, OutlineSpot, Ref, Remembered
+from mainspring.port.records import DeadLetter, EventRow, InputRow, Loaded, Outline, OutlineSpot, Ref, Remembered
 from mainspring.stores.memory.tables import Instance, Verbs
 
 
@@ -33,6 +33,13 @@ class StreamVerbs(Verbs):
     async def outlines(self, spots: Sequence[OutlineSpot], limit: int) -> list[Outline]:
         wanted = ((key, self._tables.at(self._tables.begun[key - 1]).behind(after)) for key, after in spots)
         return list(islice((outline(key, event) for key, events in wanted for event in events), limit))
+
+    async def messages(self, ref: Ref, message_id: str) -> list[InputRow | EventRow | DeadLetter]:
+        instance = self._tables.at(ref)
+        waiting = [one.row for one in instance.inbox.values() if one.row.message_id == message_id]
+        letters = [letter for letter in self._tables.letters_of(ref) if letter.output is None]
+        taken = instance.taken.get(message_id)
+        return [*waiting, *((taken,) if taken else ()), *(one for one in letters if one.message_id == message_id)]
 
     async def remembered(self, key: str) -> Remembered | None:
         result = self._tables.remembered.get(key)

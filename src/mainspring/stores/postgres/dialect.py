@@ -22,8 +22,8 @@ class PostgresDialect(Dialect):
     def names(self, refs: Sequence[Ref]) -> Any:
         return [name_of(ref.workflow, ref.id) for ref in refs]
 
-    def result_name(self, key: str) -> Any:
-        return digest(key)
+    def digest(self, text: str) -> Any:
+        return digest(text)
 
     def values(self, values: Sequence[Any]) -> Any:
         return list(values)

@@ -945,6 +945,35 @@ FROM mainspring.events AS e
 WHERE e.instance = (SELECT key FROM mainspring.instances WHERE name = $1 AND purged_us IS NULL) AND e.version > $2
 ORDER BY e.version LIMIT $3;
 
+-- name: input_of_message
+-- The input of an instance that waits under a message id.
+SELECT
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+FROM mainspring.inbox WHERE name = $1 AND message = $2;
+
+-- name: event_of_message
+-- The input under a message id that is in the stream of an instance.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM mainspring.events AS e
+WHERE e.instance = (SELECT key FROM mainspring.instances WHERE name = $1 AND purged_us IS NULL)
+    AND hashtextextended(e.message_id, 0) = hashtextextended($2::text, 0) AND e.message_id = $2;
+
+-- name: letters_of_message
+-- The dead letters of an instance under a message id that were no outputs.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM (
+    SELECT * FROM mainspring.dead_letters
+    WHERE hashtextextended(message_id, 0) = hashtextextended($3::text, 0) AND output_kind IS NULL
+        AND message_id = $3 AND instance = $2 AND workflow = $1
+    OFFSET 0
+) AS d
+ORDER BY id;
+
 -- name: feed
 -- The events of all instances behind a position, of transactions before the oldest that has not ended: later ones get
 -- higher positions, and the oldest itself does so too.

@@ -28,8 +28,8 @@ class Dialect(ABC):
         """Return the value by which several are found."""
 
     @abstractmethod
-    def result_name(self, key: str) -> Any:
-        """Return the value by which a result is found."""
+    def digest(self, text: str) -> Any:
+        """Return the value by which a result under a key, or an input by its id, is found."""
 
     @abstractmethod
     def values(self, values: Sequence[Any]) -> Any:

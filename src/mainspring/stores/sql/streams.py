@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from typing import cast
 
 from mainspring.errors import DamagedRecordError
-from mainspring.port.records import EventRow, Loaded, Outline, OutlineSpot, Ref, Remembered
-from mainspring.stores.commit.rows import check_behind, check_complete, read_event, read_snapshot
+from mainspring.port.records import DeadLetter, EventRow, InputRow, Loaded, Outline, OutlineSpot, Ref, Remembered
+from mainspring.stores.commit.rows import (
+    check_behind,
+    check_complete,
+    read_dead_letter,
+    read_event,
+    read_input,
+    read_snapshot,
+)
 from mainspring.stores.sql.dialogue import Dialogue, Verbs, read, read_at_one_moment
 
 _SNAPSHOT_COLUMNS = 7
@@ -62,8 +69,18 @@ class StreamVerbs(Verbs):
         return cast("list[Outline]", (yield "outlines", *self.dialect.rows(spots), limit) if spots else [])
 
     @read
+    def messages(self, ref: Ref, message_id: str) -> Dialogue[list[InputRow | EventRow | DeadLetter]]:
+        name, digest = self.dialect.name(ref), self.dialect.digest(message_id)
+        # In this order: what waits may be stepped in between.
+        waiting = yield "input_of_message", *name, digest
+        taken = yield "event_of_message", *name, message_id
+        letters = yield "letters_of_message", ref.workflow, ref.id, message_id
+        inputs = [*map(read_input, waiting), *map(read_event, taken)][:1]
+        return [*inputs, *map(read_dead_letter, letters)]
+
+    @read
     def remembered(self, key: str) -> Dialogue[Remembered | None]:
-        found = yield "remembered", self.dialect.result_name(key), self.now_us()
+        found = yield "remembered", self.dialect.digest(key), self.now_us()
         return Remembered(*found[0]) if found else None
 
 

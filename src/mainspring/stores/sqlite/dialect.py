@@ -26,8 +26,8 @@ class SqliteDialect(Dialect):
     def names(self, refs: Sequence[Ref]) -> Any:
         return packed([(ref.workflow, ref.id) for ref in refs])
 
-    def result_name(self, key: str) -> Any:
-        return key
+    def digest(self, text: str) -> Any:
+        return text
 
     def values(self, values: Sequence[Any]) -> Any:
         return packed(values)

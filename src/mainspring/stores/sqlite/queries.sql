@@ -596,6 +596,29 @@ ORDER BY e.version LIMIT ?4;
 -- The last version of an instance that has not been purged.
 SELECT key, version FROM instances WHERE workflow = ?1 AND id = ?2 AND purged_us IS NULL;
 
+-- name: input_of_message
+-- The input of an instance that waits under a message id.
+SELECT
+    position, workflow, instance, message_id, kind, type, type_version, body, time_us, context, actor, cause, timer_key,
+    owner, checksum
+FROM inbox INDEXED BY inbox_by_message WHERE workflow = ?1 AND instance = ?2 AND message_id = ?3;
+
+-- name: event_of_message
+-- The input under a message id that is in the stream of an instance.
+SELECT
+    e.instance, e.version, e.event, e.time_us, e.type, e.type_version, e.body, e.detail, e.kind, e.message_id, e.cause,
+    e.context, e.actor, e.state, e.attempt, e.duration_us, e.checksum
+FROM events AS e INDEXED BY events_by_message
+WHERE e.instance = (SELECT key FROM instances WHERE workflow = ?1 AND id = ?2 AND purged_us IS NULL) AND e.message_id = ?3;
+
+-- name: letters_of_message
+-- The dead letters of an instance under a message id that were no outputs.
+SELECT
+    workflow, instance, message_id, kind, type, type_version, body, time_us, context, reason, error, attempts, actor,
+    output_instance, output_version, output_kind, output_destination, output_priority, output_key, checksum, id
+FROM dead_letters INDEXED BY dead_letters_by_message
+WHERE workflow = ?1 AND instance = ?2 AND message_id = ?3 AND output_kind IS NULL ORDER BY id;
+
 -- name: feed
 -- The events of all instances behind a position. There is one writer at a time, so none can still appear before.
 SELECT

@@ -4,8 +4,20 @@
 
 from __future__ import annotations
 
-from mainspring.port.records import Committed, Duplicate, Unit
-from mainspring.testing.store_contract.rig import ORDERS, Rig, Suite, accept, behaviour, input_row, send, settle, step
+from mainspring.port.records import Committed, DeadLetter, Duplicate, EventRow, InputRow, Unit
+from mainspring.testing.store_contract.rig import (
+    ORDERS,
+    Rig,
+    Suite,
+    accept,
+    behaviour,
+    input_row,
+    letter,
+    order,
+    send,
+    settle,
+    step,
+)
 
 
 class DuplicateTests(Suite):
@@ -121,3 +133,33 @@ class DuplicateTests(Suite):
         (committed,) = await rig.done(step("m-1", accepts=(input_row("m-1"),)))
         assert committed.positions == (0,)
         assert await rig.waiting() == []
+
+    @behaviour
+    async def test_what_an_instance_has_under_a_message_id_is_found_wherever_it_is(self, rig: Rig) -> None:
+        (accepted,) = await rig.done(accept("m-1", body=b'{"a":1}'))
+        await rig.done(accept("m-2"), accept("m-1", on="o-2"))
+        (waits,) = await rig.store.messages(order(), "m-1")
+        assert isinstance(waits, InputRow)
+        assert (waits.position, waits.body) == (accepted.positions[0], b'{"a":1}')
+        await rig.done(step("m-1", consumes=accepted.positions[0], body=b'{"a":1}'))
+        (taken,) = await rig.store.messages(order(), "m-1")
+        assert isinstance(taken, EventRow)
+        assert (taken.version, taken.body) == (2, b'{"a":1}')
+        assert await rig.store.messages(order(), "m-3") == []
+
+    @behaviour
+    async def test_dead_letters_under_a_message_id_come_behind_the_input(self, rig: Rig) -> None:
+        await rig.done(step("m-1"), Unit(ORDERS, "o-1", dead_letters=(letter("m-1", reason="1"), letter("m-2"))))
+        await rig.done(Unit(ORDERS, "o-1", dead_letters=(letter("m-1", reason="2"),)))
+        taken, *letters = await rig.store.messages(order(), "m-1")
+        assert isinstance(taken, EventRow)
+        assert [one.reason for one in letters if isinstance(one, DeadLetter)] == ["1", "2"]
+        assert [one.id for one in letters if isinstance(one, DeadLetter)] == [1, 3]
+
+    @behaviour
+    async def test_a_purged_instance_has_nothing_under_a_message_id(self, rig: Rig) -> None:
+        await rig.done(step("m-1", status="completed"))
+        rig.clock.advance(1)
+        found = (await rig.store.purgeable(ORDERS, rig.clock.now_us(), 10)).found
+        await rig.store.purge(found, 0)
+        assert await rig.store.messages(order(), "m-1") == []

@@ -13,7 +13,7 @@ from mainspring.errors import ERASED_TYPE, OperationError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing.seals import ERASED, About, Seal
-from mainspring.stores.sealed import about_of
+from mainspring.stores.sealed.bodies import about_of
 
 # Sealed bytes as a JSON document: no message has such a field alone.
 _BEGIN: Final = b'{"$sealed":"'

@@ -1,0 +1,12 @@
+"""Sealing between any store and the engine, which sees what it always sees.
+
+bodies    records whose bodies are closed, and opened again
+errors    what an error says, sealed like a body
+store     a store whose verbs do both
+files     events in a file that outlives its database
+"""
+
+from mainspring.stores.sealed.bodies import sealed_input
+from mainspring.stores.sealed.store import sealed
+
+__all__ = ["sealed", "sealed_input"]
