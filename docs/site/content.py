@@ -301,7 +301,7 @@ FILES: Final[dict[str, tuple[str, Holding]]] = {
     "cli/new.py": ("a project to start from", NAMES),
     "cli/plotting.py": ("plots", NAMES),
     "sealing/keys.py": ("the keys themselves: not beside the database", Holding("keys", "as they are", "never shown")),
-    "stores/sqlite/connection.py": (
+    "stores/sqlite/place.py": (
         "the database, its log (`-wal`, `-shm`) and what SQLite itself puts in the folder for temporary files",
         Holding("the columns above", "as the columns", "never shown"),
     ),

@@ -9,7 +9,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.errors import StoreMovedError
-from mainspring.stores.sqlite import connection
+from mainspring.stores.sqlite import place
 from tests.engine.jobs import Done, Start, Work, job
 from tests.stores.sqlite_support import NAME
 from tests.support.running import run
@@ -182,7 +182,7 @@ def test_whoever_may_not_look_goes_on_and_commits_nothing_twice(
 
     async def main() -> None:
         async with _app(tmp_path / NAME) as app:
-            monkeypatch.setattr(connection, "_identity", refused)
+            monkeypatch.setattr(place, "_identity", refused)
             await (await app.send(Start("j-1"))).result()
             stream = await app.instance_at("Job/j-1").stream()
             assert [type(entry.event).__name__ for entry in stream].count("Received") == 1

@@ -141,7 +141,7 @@ STORES: Final = (
     ),
     Mistake(
         "in PostgreSQL, the role that a handler has set is still set when its result is recorded",
-        "stores/postgres/lending.py",
+        "stores/postgres/loans.py",
         "await transaction.session.run(_UNDO + self._lender.transactions.settings + _SAVEPOINT)",
         "await transaction.session.run(self._lender.transactions.settings + _SAVEPOINT)",
         ("tests/stores/test_postgres_loans.py",),

@@ -24,8 +24,8 @@ from mainspring.errors import (
 )
 from mainspring.port.records import Committed, Conflict, EventRow, InstanceFilter, OutputKey, Ref, Snapshot, Unit
 from mainspring.stores.sqlite import SqliteStore
-from mainspring.stores.sqlite.connection import Place
-from mainspring.stores.sqlite.log import refuse_lost_commits
+from mainspring.stores.sqlite.lost_commits import refuse_lost_commits
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import migrations
 from mainspring.stores.sqlite.statements import execute
 from mainspring.testing.clock import VirtualClock
@@ -181,7 +181,7 @@ def test_a_store_closes_although_its_connections_do_not(
             await works(store, "o-1")
             assert len(await store.instances(InstanceFilter(), 10)) == 1
 
-    monkeypatch.setattr("mainspring.stores.sqlite.connection.apsw", Library())
+    monkeypatch.setattr("mainspring.stores.sqlite.place.apsw", Library())
     asyncio.run(body())
     assert [message for message in caplog.messages if "could not be closed" in message] == caplog.messages
     assert len(caplog.messages) == 2  # a reader's and the writer's

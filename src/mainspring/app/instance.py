@@ -32,7 +32,7 @@ from mainspring.errors import (
 )
 from mainspring.port.attempts import ATTEMPTS_OF_INSTANCE, Attempt
 from mainspring.port.attributes import Value
-from mainspring.port.ids import shown
+from mainspring.port.ids import unmarked
 from mainspring.port.records import EventRow, InputRow, InstanceRow, OutputClaim, Ref
 from mainspring.port.store import Store
 
@@ -169,7 +169,7 @@ class Instance(Generic[In, State, Out]):
 
     async def waiting(self) -> list[InputRow]:
         """Return the inputs that wait in the inbox."""
-        return [shown(row) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
+        return [unmarked(row) for row in await self._app.engine.store.inbox(self._ref, WAITING_INPUTS)]
 
     async def outputs(self, *, timers: bool = False) -> list[OutputClaim]:
         """Return what is recorded and not carried out yet: timers, or all but timers."""

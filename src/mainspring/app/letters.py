@@ -21,7 +21,7 @@ from mainspring.engine.operations.retried_letter import Since, refuse
 from mainspring.engine.outputs.destinations import command
 from mainspring.errors import NoSuchInstanceError, NoSuchNameError, OperationError, told
 from mainspring.errors import shown as quoted
-from mainspring.port.ids import shown
+from mainspring.port.ids import unmarked
 from mainspring.port.records import ARMED, EDGE, Committed, DeadLetter, OutputRow, Ref, Unit
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def read_letter(codec: Codec, letter: DeadLetter) -> Letter:
             message = codec.decode(letter.type, letter.type_version, letter.body)
     except Exception as error:  # noqa: BLE001  an author's type may raise anything: the letter is shown all the same
         unreadable = told(error)
-    return Letter(*to_tuple(shown(letter)), message=message, unreadable=unreadable)
+    return Letter(*to_tuple(unmarked(letter)), message=message, unreadable=unreadable)
 
 
 async def retry(

@@ -41,6 +41,6 @@ def given_key(key: str) -> str:
     return MARK + key if key.startswith((MARK, *OWN_KEYS)) else key
 
 
-def shown(row: R) -> R:
-    """Return a row as people are to see it."""
+def unmarked(row: R) -> R:
+    """Return a row as people are to see it, without the mark."""
     return replace(row, message_id=plain(row.message_id)) if row.message_id.startswith(MARK) else row

@@ -15,7 +15,7 @@ from mainspring.engine.fleet.standing import OpenBreaker, Standing, written
 from mainspring.engine.runtime import SystemClock
 from mainspring.port.records import Stats
 from mainspring.stores.sql.migrations import Migration
-from mainspring.stores.sqlite import examine, schema
+from mainspring.stores.sqlite import examination, schema
 from mainspring.stores.sqlite.store import SqliteStore
 from mainspring.testing.clock import VirtualClock
 from tests.edges.cli.conftest import Run, order
@@ -226,10 +226,10 @@ def test_a_late_message_is_wrong_though_workers_run() -> None:
 
 def test_a_full_disk_and_a_large_log_are_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "orders.db-wal").write_bytes(b"wal")
-    monkeypatch.setattr(examine, "LITTLE_SPACE_BYTES", 1 << 62)
-    monkeypatch.setattr(examine, "LARGE_WAL_BYTES", 1)
+    monkeypatch.setattr(examination, "LITTLE_SPACE_BYTES", 1 << 62)
+    monkeypatch.setattr(examination, "LARGE_WAL_BYTES", 1)
 
-    found = examine.examine(folder / "orders.db").findings
+    found = examination.examine(folder / "orders.db").findings
 
     assert [finding.level for finding in found] == ["note", "problem", "note"]
 
@@ -237,9 +237,9 @@ def test_a_full_disk_and_a_large_log_are_found(folder: Path, monkeypatch: pytest
 def test_a_network_file_system_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = folder / "mounts"
     mounts.write_text(f"server:/shop {folder} nfs4 rw 0 0\n")
-    monkeypatch.setattr(examine, "MOUNTS", mounts)
+    monkeypatch.setattr(examination, "MOUNTS", mounts)
 
-    (found, _) = examine.examine(folder / "orders.db").findings
+    (found, _) = examination.examine(folder / "orders.db").findings
 
     assert found.what == "orders.db lies on a network file system (nfs4)"
 
@@ -248,7 +248,7 @@ def test_a_file_of_an_older_release_is_left_as_it_is(run: Run, folder: Path, mon
     run("ls")
     newer = [*schema.migrations(), Migration(len(schema.migrations()) + 1, "more", "CREATE TABLE more (x)")]
     monkeypatch.setattr(schema, "migrations", lambda: newer)
-    monkeypatch.setattr(examine, "migrations", lambda: newer)
+    monkeypatch.setattr(examination, "migrations", lambda: newer)
 
     ran = run("doctor")
 

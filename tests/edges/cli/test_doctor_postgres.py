@@ -13,9 +13,9 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
 from mainspring.port.examination import Examination
-from mainspring.stores.postgres import PostgresStore, examine, schema, session, symptoms
+from mainspring.stores.postgres import PostgresStore, schema, session, symptoms
 from mainspring.stores.postgres.address import Address
-from mainspring.stores.postgres.examine import Examiner
+from mainspring.stores.postgres.examination import Examiner
 from mainspring.testing.store_contract.rig import accept, send, step
 from tests.edges.cli.conftest import Run
 from tests.support.postgres.proxy import Cable, Pooler, serving
@@ -46,7 +46,7 @@ def started(settings: dict[str, str]) -> Generator[Server]:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a disk that is busy with other tests delays is no finding: a notification is committed first."""
-    monkeypatch.setattr(examine, "NOTIFY_SECONDS", 60.0)
+    monkeypatch.setattr("mainspring.stores.postgres.examination.NOTIFY_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +341,7 @@ def test_tables_of_another_version_are_not_touched(url: str, monkeypatch: pytest
             assert told(newer) == [
                 f"problem: The tables have version {known + 1}, and this release knows versions up to {known}"
             ]
-            monkeypatch.setattr(examine, "migrations", lambda: [None] * (known + 2))
+            monkeypatch.setattr("mainspring.stores.postgres.examination.migrations", lambda: [None] * (known + 2))
             older = await PostgresStore(url).examine()
             assert told(older) == [
                 f"note: The tables have version {known + 1}, and this release brings version {known + 2}"
@@ -456,7 +456,7 @@ def test_a_table_that_is_locked_keeps_nobody_waiting(url: str, monkeypatch: pyte
     class Impatient(Examiner):
         # Only from here on: on a busy machine an answer to any other question may take longer than this.
         async def _look_at_tables(self, session: session.Session) -> None:
-            monkeypatch.setattr(examine, "STATEMENT_SECONDS", 0.1)
+            monkeypatch.setattr("mainspring.stores.postgres.examination.STATEMENT_SECONDS", 0.1)
             await super()._look_at_tables(session)
 
     async def body() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mainspring import Complete, Context, Decisions, Event, Mainspring, Received, Replied, Send, Workflow
-from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import migrate
 from tests.proof.crash.journey import Account, Ask, Balance, Deposit
 from tests.support.apps import MakeApp

@@ -16,7 +16,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.sqlite import SqliteStore
-from mainspring.stores.sqlite.connection import Place as SqlitePlace
+from mainspring.stores.sqlite.place import Place as SqlitePlace
 
 Point: TypeAlias = int | str
 

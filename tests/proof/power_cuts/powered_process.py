@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 import apsw
 
-from mainspring.stores.sqlite import connection, writer
+from mainspring.stores.sqlite import place, writer
 from tests.proof.crash.client import TRAVELLERS, Client
 from tests.proof.crash.evidence import quiet
 from tests.proof.crash.files import Place, read_lines
@@ -120,7 +120,7 @@ def _sync_less(synchronous: str) -> None:
     """Break the store, as the test must notice."""
 
     def tune(opened: apsw.Connection) -> None:
-        connection.tune(opened)
+        place.tune(opened)
         opened.execute(f"PRAGMA synchronous = {synchronous}")
 
     writer.tune = tune  # pyright: ignore  as above

@@ -17,7 +17,7 @@ from mainspring.stores.commit import judge
 from mainspring.stores.commit.changes import Changes
 from mainspring.stores.commit.facts import Name
 from mainspring.stores.commit.judge import Judge
-from mainspring.stores.commit.tasks import TaskBook
+from mainspring.stores.commit.task_book import TaskBook
 from mainspring.stores.memory import MemoryStore
 from mainspring.stores.memory.projections import ProjectionVerbs
 from mainspring.stores.memory.tables import Output, Tables

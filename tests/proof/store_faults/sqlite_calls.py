@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from mainspring.stores.sqlite import connection as place
+from mainspring.stores.sqlite import place
 from tests.proof.store_faults.calls import GIVEN_UP, Calls
 
 ERRORS: Final[dict[str, type[apsw.Error]]] = {

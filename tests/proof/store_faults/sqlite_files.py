@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from mainspring.stores.sqlite import connection as place
+from mainspring.stores.sqlite import place
 from tests.proof.store_faults.calls import Calls
 
 ERROR: Final = "I/O error of a file"

@@ -9,7 +9,8 @@ import pytest
 import mainspring
 from mainspring.engine.inputs.pending import PASSING
 from mainspring.errors import StoreError
-from mainspring.stores.sqlite.connection import TROUBLE, Place
+from mainspring.stores.sqlite.faults import TROUBLE
+from mainspring.stores.sqlite.place import Place
 from tests.proof.crash_points.runner import Prepared
 from tests.proof.crash_points.scenarios import SCENARIOS
 from tests.proof.crash_points.test_crash_points import opened
@@ -52,13 +53,13 @@ def test_kinds_that_stand_for_each_other_are_named_by_the_same_modules() -> None
 
     Of busy and full, `web/problems.py` names both and answers 503 and 507: that is no call of a store.
     """
-    told = {"stores/sqlite/connection.py", "stores/sqlite/lending.py"}
+    told = {"stores/sqlite/faults.py"}
     for error in ("apsw.IOError", "apsw.NoMemError", "apsw.FullError"):
         assert modules_that_name(error) == told
     # The calls of BUSY_IS_AWAITED; what is inside a lent transaction; a doctor, who opens a connection of her own.
-    awaiting = {"stores/sqlite/schema.py", "stores/sqlite/writer.py", "stores/sqlite/log.py"}
+    awaiting = {"stores/sqlite/schema.py", "stores/sqlite/writer.py", "stores/sqlite/lost_commits.py"}
     assert modules_that_name("apsw.BusyError") - told == awaiting
-    assert modules_that_name("apsw.InterruptError") - told == {"stores/sqlite/damage.py"}
+    assert modules_that_name("apsw.InterruptError") - told == {"stores/sqlite/damage.py", "stores/sqlite/loans.py"}
     place = Place("/x.db", busy_seconds=1)
     for one in (apsw.IOError, apsw.NoMemError, apsw.InterruptError):
         assert one in TROUBLE

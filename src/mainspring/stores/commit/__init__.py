@@ -4,7 +4,7 @@
     facts       what a store answers, and what is known of each instance
     judge       the verdict on each unit in turn, over the facts and what earlier units have changed
     changes     what the units do, collected for the store to write
-    tasks       the tasks of a batch, before and after
+    task_book   the tasks of a batch, before and after
     rows        records as rows, with their checksums
 
 A store locks, answers and writes. It decides nothing: a new rule of commit is one change, in `judge`.

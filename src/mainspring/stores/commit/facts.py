@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
 from mainspring.port.records import InputRow, Status, Unit
-from mainspring.stores.commit.tasks import TaskBook
+from mainspring.stores.commit.task_book import TaskBook
 
 Name: TypeAlias = tuple[str, str]
 Spot: TypeAlias = tuple[int, int]

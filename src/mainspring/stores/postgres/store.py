@@ -20,15 +20,15 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.tasks import Hand, Refused, TaskRow
+from mainspring.stores.hints import Hints
 from mainspring.stores.postgres import tasks, work, workers
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.clock import DatabaseClock
 from mainspring.stores.postgres.commit import Committer
 from mainspring.stores.postgres.dialect import DIALECT
-from mainspring.stores.postgres.examine import Examiner
+from mainspring.stores.postgres.examination import Examiner
 from mainspring.stores.postgres.faults import FAULTY, LOST, translated
-from mainspring.stores.postgres.hints import Hints
-from mainspring.stores.postgres.lending import Lender, PostgresLoan
+from mainspring.stores.postgres.loans import Lender, PostgresLoan
 from mainspring.stores.postgres.presence import Presence
 from mainspring.stores.postgres.relay import Relay
 from mainspring.stores.postgres.schema import Schema, newest_known
@@ -36,7 +36,7 @@ from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.statements import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
 from mainspring.stores.sql.backlog import BacklogVerbs
-from mainspring.stores.sql.dialogue import Dialogue, hold_async
+from mainspring.stores.sql.dialogue import Dialogue, run_async
 from mainspring.stores.sql.instances import InstanceVerbs
 from mainspring.stores.sql.projections import ProjectionVerbs
 from mainspring.stores.sql.streams import StreamVerbs
@@ -227,14 +227,14 @@ class PostgresStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVer
     async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
         if at_one_moment:
             try:
-                return await hold_async(begin(), self._ask)
+                return await run_async(begin(), self._ask)
             except DamagedRecordError:
                 pass  # an instance may have been purged between two statements: then it is a tombstone now
-        return await hold_async(begin(), self._ask)
+        return await run_async(begin(), self._ask)
 
     async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
         now_us = self._given_us()
-        return await self._transact(lambda t: hold_async(begin(now_us), t.rows))
+        return await self._transact(lambda t: run_async(begin(now_us), t.rows))
 
     async def _ask(self, query: str, *values: Any) -> list[Row]:
         """Return all rows of a statement that may be repeated: a connection that was cut meanwhile does not matter."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from mainspring.port.records import Ref
 from mainspring.port.tasks import Hand, Refused, TaskRow, handed
+from mainspring.stores.commit.task_book import TaskBook
 from mainspring.stores.commit.task_rows import changed_values, new_values, read_task
-from mainspring.stores.commit.tasks import TaskBook
 from mainspring.stores.postgres.statements import name_of
 from mainspring.stores.postgres.transaction import Transaction
 

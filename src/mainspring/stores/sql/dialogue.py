@@ -22,13 +22,13 @@ Dialogue: TypeAlias = Generator[tuple[Any, ...], Sequence[Row], T]
 """Yields a statement's name and its values, is sent its rows, and returns what the verb returns."""
 
 
-def hold(dialogue: Dialogue[T], ask: Callable[..., Sequence[Row]]) -> T:
-    """Ask what a dialogue wants to know, and return what comes of it.
+def run(dialogue: Dialogue[T], ask: Callable[..., Sequence[Row]]) -> T:
+    """Run a dialogue: ask what it wants to know, and return what comes of it.
 
     >>> def two() -> Dialogue[int]:
     ...     ((number,),) = yield "one", 1
     ...     return number + 1
-    >>> hold(two(), lambda _name, value: [(value,)])
+    >>> run(two(), lambda _name, value: [(value,)])
     2
     """
     try:
@@ -39,7 +39,7 @@ def hold(dialogue: Dialogue[T], ask: Callable[..., Sequence[Row]]) -> T:
         return end.value
 
 
-async def hold_async(dialogue: Dialogue[T], ask: Callable[..., Awaitable[Sequence[Row]]]) -> T:
+async def run_async(dialogue: Dialogue[T], ask: Callable[..., Awaitable[Sequence[Row]]]) -> T:
     """Do the same in the event loop."""
     try:
         statement = next(dialogue)
@@ -57,30 +57,29 @@ class Verbs(ABC):
 
     @abstractmethod
     async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
-        """Hold a dialogue that changes nothing; it may be begun again. One statement sees one moment anyway."""
+        """Run a dialogue that changes nothing; it may be begun again. One statement sees one moment anyway."""
 
     @abstractmethod
     async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
-        """Hold a dialogue in a transaction. It begins with the time, or None where the database is to say it."""
+        """Run a dialogue in a transaction. It begins with the time, or None where the database is to say it."""
 
 
-def read(verb: Callable[Concatenate[S, P], Dialogue[T]]) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
+Verb: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
+
+
+def read(verb: Callable[Concatenate[S, P], Dialogue[T]]) -> Verb[S, P, T]:
     """Make a verb of a dialogue that changes nothing, of one statement or several that need not fit together."""
-
-    @wraps(verb)
-    async def held(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.in_read(lambda: verb(self, *args, **kwargs), at_one_moment=False)
-
-    return held
+    return _reading(verb, at_one_moment=False)
 
 
-def read_at_one_moment(
-    verb: Callable[Concatenate[S, P], Dialogue[T]],
-) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
+def read_at_one_moment(verb: Callable[Concatenate[S, P], Dialogue[T]]) -> Verb[S, P, T]:
     """Make a verb of a dialogue that changes nothing, whose statements have to fit together."""
+    return _reading(verb, at_one_moment=True)
 
-    @wraps(verb)
-    async def held(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.in_read(lambda: verb(self, *args, **kwargs), at_one_moment=True)
 
-    return held
+def _reading(dialogue: Callable[Concatenate[S, P], Dialogue[T]], *, at_one_moment: bool) -> Verb[S, P, T]:
+    @wraps(dialogue)
+    async def verb(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.in_read(lambda: dialogue(self, *args, **kwargs), at_one_moment=at_one_moment)
+
+    return verb

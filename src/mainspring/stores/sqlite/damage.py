@@ -14,8 +14,8 @@ import apsw
 from mainspring.errors import DamagedRecordError, DamagedStoreError
 from mainspring.port.examination import Finding, note, problem
 from mainspring.stores.commit.rows import read_dead_letter, read_event, read_input, read_instance, read_snapshot
-from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.outputs import check_output
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.statements import QUERIES, execute
 
 CHECK_SECONDS: Final = 20.0

@@ -6,13 +6,13 @@ asked whether that was another process.
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from mainspring.port.clock import Clock
+from mainspring.stores.hints import Hints
 
 LOOK_SECONDS: Final = 0.05
 
@@ -31,56 +31,27 @@ def written(log: Path) -> Written | None:
     return None if os.name == "nt" else (found.st_mtime_ns, found.st_size)
 
 
-class Hints:
-    """A hint that there may be work stays until somebody has taken it.
-
-    >>> from mainspring.testing.clock import VirtualClock
-    >>> async def nothing_new() -> int:
-    ...     return 1
-    >>> async def waits() -> None:
-    ...     hints = Hints(VirtualClock(), nothing_new, lambda: None)
-    ...     hints.give()
-    ...     await hints.wait(60)
-    >>> asyncio.run(waits())
-    """
+class FileHints(Hints):
+    """Hints that come from other processes, too, by looking at the file."""
 
     def __init__(
         self, clock: Clock, foreign_commits: Callable[[], Awaitable[int]], written: Callable[[], Written | None]
     ) -> None:
-        self._clock = clock
+        super().__init__(clock)
         self._foreign_commits = foreign_commits
         self._written = written
         self._mark: Written | None = None
         self._settled = False
         self._seen: int | None = None
-        self._news = asyncio.Event()
 
-    async def reset(self) -> None:
+    async def begin(self) -> None:
         """Belong to the running event loop from now on, and notice what others commit from now on."""
-        self._news = asyncio.Event()
+        self.reset()
         self._seen = await self._foreign_commits()
 
-    def give(self) -> None:
-        """Say that there is work which nobody holds. To be called in the event loop."""
-        self._news.set()
-
-    async def wait(self, timeout_seconds: float) -> None:
-        """Return when there may be work, or after the timeout."""
-        if not self._news.is_set():
-            news = asyncio.ensure_future(self._news.wait())
-            looking = asyncio.ensure_future(self._look(timeout_seconds))
-            try:
-                await asyncio.wait((news, looking), return_when=asyncio.FIRST_COMPLETED)
-                if looking.done():
-                    looking.result()
-            finally:
-                news.cancel()
-                looking.cancel()
-        self._news.clear()
-
-    async def _look(self, timeout_seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         """Return when another process has committed, or after the timeout."""
-        ends_us = self._clock.now_us() + round(timeout_seconds * 1_000_000)
+        ends_us = self._clock.now_us() + round(seconds * 1_000_000)
         while not await self._changed_elsewhere():
             left = (ends_us - self._clock.now_us()) / 1_000_000
             if left <= 0:

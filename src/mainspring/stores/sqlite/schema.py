@@ -10,7 +10,7 @@ import apsw
 
 from mainspring.errors import NewerSchemaError, StoreError
 from mainspring.stores.sql.migrations import Migration, shipped
-from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.statements import execute, savepoint
 
 WAL_RETRY_SECONDS: Final = 0.01

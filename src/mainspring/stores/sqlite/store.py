@@ -26,7 +26,7 @@ from mainspring.port.records import (
 )
 from mainspring.port.tasks import Hand, Refused, TaskRow
 from mainspring.stores.sql.backlog import BacklogVerbs
-from mainspring.stores.sql.dialogue import Dialogue, hold
+from mainspring.stores.sql.dialogue import Dialogue, run
 from mainspring.stores.sql.instances import InstanceVerbs
 from mainspring.stores.sql.projections import ProjectionVerbs
 from mainspring.stores.sql.streams import StreamVerbs
@@ -34,11 +34,11 @@ from mainspring.stores.sql.tasks import TaskVerbs
 from mainspring.stores.sql.upkeep import UpkeepVerbs
 from mainspring.stores.sql.work import WorkVerbs
 from mainspring.stores.sqlite import tasks, work
-from mainspring.stores.sqlite.connection import Place
 from mainspring.stores.sqlite.dialect import DIALECT
-from mainspring.stores.sqlite.examine import examine
-from mainspring.stores.sqlite.hints import Hints, written
-from mainspring.stores.sqlite.lending import LentJob
+from mainspring.stores.sqlite.examination import examine
+from mainspring.stores.sqlite.hints import FileHints, written
+from mainspring.stores.sqlite.loans import LentJob
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import refuse_newer, version_of
 from mainspring.stores.sqlite.statements import ask, execute, savepoint
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
@@ -92,7 +92,7 @@ class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs
         log = self._place.path.with_name(f"{self._place.path.name}-wal")
         # It is asked several times a step: without a call of its own between.
         self.now_us = clock.now_us
-        self._hints = Hints(clock, self._foreign_commits, lambda: written(log))
+        self._hints = FileHints(clock, self._foreign_commits, lambda: written(log))
         self._writer: Writer | None = None
         self._readers: Readers | None = None
 
@@ -107,7 +107,7 @@ class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs
         await writer.open()
         self._writer = writer
         self._readers = Readers(self._place, self._threads)
-        await self._hints.reset()
+        await self._hints.begin()
 
     async def close(self) -> None:
         writer, readers, self._writer, self._readers = self._writer, self._readers, None, None
@@ -177,7 +177,7 @@ class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs
         return await self._readers.read(lambda connection: look(connection, begin()))
 
     async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
-        return await self._write(lambda t: hold(begin(t.now_us), partial(ask, t.connection)))
+        return await self._write(lambda t: run(begin(t.now_us), partial(ask, t.connection)))
 
     async def _write(self, run: Callable[[Transaction], T]) -> T:
         return await self._open_writer().do(Call(run))
@@ -192,12 +192,12 @@ class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs
 
 
 def look_at_once(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
-    """Hold a dialogue, each statement by itself."""
-    return hold(dialogue, partial(ask, connection))
+    """Run a dialogue, each statement by itself."""
+    return run(dialogue, partial(ask, connection))
 
 
 def look_at_one_moment(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
-    """Hold a dialogue in one read transaction."""
+    """Run a dialogue in one read transaction."""
     with savepoint(connection):
         return look_at_once(connection, dialogue)
 

@@ -9,8 +9,8 @@ import apsw
 
 from mainspring.port.records import Ref
 from mainspring.port.tasks import Hand, Refused, TaskRow, handed
+from mainspring.stores.commit.task_book import TaskBook
 from mainspring.stores.commit.task_rows import changed_values, new_values, read_task
-from mainspring.stores.commit.tasks import TaskBook
 from mainspring.stores.sql.dialect import packed
 from mainspring.stores.sqlite.statements import QUERIES, Ladder, change, rows
 

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import apsw
 
 from mainspring.logs import logger
-from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.place import Place
 
 T = TypeVar("T")
 

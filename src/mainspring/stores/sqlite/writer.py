@@ -16,10 +16,11 @@ from mainspring.port.clock import Clock
 from mainspring.port.records import Outcome, Unit
 from mainspring.stores.commit.facts import Name, Owned
 from mainspring.stores.sqlite.commit import commit_units
-from mainspring.stores.sqlite.connection import CHECKPOINT_PAGES, TROUBLE, Footing, Place, tune
 from mainspring.stores.sqlite.damage import refuse_broken_trees
-from mainspring.stores.sqlite.lending import LentJob, SqliteLoan
-from mainspring.stores.sqlite.log import refuse_lost_commits
+from mainspring.stores.sqlite.faults import TROUBLE
+from mainspring.stores.sqlite.loans import LentJob, SqliteLoan
+from mainspring.stores.sqlite.lost_commits import refuse_lost_commits
+from mainspring.stores.sqlite.place import CHECKPOINT_PAGES, Footing, Place, tune
 from mainspring.stores.sqlite.schema import migrate
 from mainspring.stores.sqlite.statements import execute, savepoint
 from mainspring.stores.sqlite.threads import Answer, Thread, ThreadFactory, close, deliver

@@ -1,4 +1,4 @@
-"""Waiting for work: this process's commits tell at once, those of others by NOTIFY where one can listen."""
+"""Waiting for work: what this process commits tells at once."""
 
 from __future__ import annotations
 
@@ -22,18 +22,28 @@ class Hints:
         self._clock = clock
         self._news = asyncio.Event()
 
+    def reset(self) -> None:
+        """Belong to the running event loop from now on."""
+        self._news = asyncio.Event()
+
     def give(self) -> None:
-        """Say that there is work which nobody holds."""
+        """Say that there is work which nobody holds. To be called in the event loop."""
         self._news.set()
 
     async def wait(self, timeout_seconds: float) -> None:
         """Return when there may be work, or after the timeout."""
         if not self._news.is_set():
             news = asyncio.ensure_future(self._news.wait())
-            pause = asyncio.ensure_future(self._clock.sleep(timeout_seconds))
+            pause = asyncio.ensure_future(self._pause(timeout_seconds))
             try:
                 await asyncio.wait((news, pause), return_when=asyncio.FIRST_COMPLETED)
+                if pause.done():
+                    pause.result()
             finally:
                 news.cancel()
                 pause.cancel()
         self._news.clear()
+
+    async def _pause(self, seconds: float) -> None:
+        """Return after so many seconds, or when others may have left work."""
+        await self._clock.sleep(seconds)

@@ -34,7 +34,7 @@ NOTIFY_SECONDS: Final = 2.0
 SESSIONS: Final = 3
 ROUNDS: Final = 3
 
-_QUESTIONS: Final = read("mainspring.stores.postgres", ("examine.sql",))
+_QUESTIONS: Final = read("mainspring.stores.postgres", ("examination.sql",))
 
 
 def _begin() -> str:

@@ -1,8 +1,7 @@
-"""Opening the file, and saying what went wrong in the words of `mainspring.errors`."""
+"""The place of a database: its file, how it is opened, and whether it still stands there."""
 
 from __future__ import annotations
 
-import errno
 import os
 from pathlib import Path
 from typing import Final
@@ -10,14 +9,11 @@ from typing import Final
 import apsw
 
 from mainspring.errors import (
-    DamagedRecordError,
-    DamagedStoreError,
-    StoreBusyError,
     StoreError,
-    StoreFullError,
     StoreMovedError,
     StoreReadOnlyError,
 )
+from mainspring.stores.sqlite.faults import LET_WRITE, translated
 from mainspring.stores.sqlite.statements import execute
 
 # Older versions can lose committed transactions when a checkpoint meets a restarting write-ahead log.
@@ -27,24 +23,6 @@ CACHE_KIB: Final = 32_768
 # After this many pages the write-ahead log is moved into the database, so that it stays near 16 MiB. See Writer.
 CHECKPOINT_PAGES: Final = 4_000
 LOG_BYTES: Final = 64 * 1_024 * 1_024
-LET_WRITE: Final = "Let this user write the file and its directory, and mount the disk for writing."
-
-# The database is in trouble, not the caller: trying the same again one by one would only meet the same trouble.
-TROUBLE: Final = (
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.IOError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.CantOpenError,
-    apsw.PermissionsError,
-    apsw.ProtocolError,
-    apsw.NoMemError,
-    apsw.InterruptError,
-    apsw.NoLFSError,
-)
 
 
 class Place:
@@ -112,54 +90,8 @@ class Place:
             raise StoreError(str(self), "is a directory", "Give the path of a file.")
 
     def error(self, cause: Exception) -> StoreError:
-        """Return what a failure of SQLite means for the user.
-
-        >>> str(Place("/x/orders.db", busy_seconds=5.0).error(apsw.FullError("database or disk is full")))
-        '/x/orders.db has no room left. Free some space on its disk and try again; nothing was lost.'
-        """
-        error = self._error(cause)
-        if error is not cause:
-            error.__cause__ = cause
-        return error
-
-    def _error(self, cause: Exception) -> StoreError:
-        match cause:
-            case StoreError():
-                return cause
-            case apsw.BusyError() | apsw.LockedError():
-                return StoreBusyError(str(self), self.busy_seconds)
-            case apsw.FullError():
-                return StoreFullError(str(self))
-            case apsw.ReadOnlyError() | apsw.PermissionsError():
-                return StoreReadOnlyError(str(self), LET_WRITE)
-            case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():  # a text that was not written so
-                return DamagedStoreError(str(self), str(cause))
-            case apsw.ConstraintError() if "events.version" in str(cause):
-                return DamagedRecordError("instances", "the version of one is not that of its stream")
-            case apsw.CantOpenError():
-                return StoreError(
-                    str(self), f"cannot be opened ({cause})", "Let this user read and write the file and its directory."
-                )
-            case OSError():  # of a worker's lock file, beside the database
-                return self._system_error(cause)
-            case apsw.IOError():
-                return StoreError(
-                    str(self), f"failed to read or write ({cause})", "Look at the disk and its system's log."
-                )
-            case _:
-                problem = f"cannot do what it was asked ({type(cause).__name__}: {cause})"
-                return StoreError(str(self), problem, "Correct what the store was given.")
-
-    def _system_error(self, cause: OSError) -> StoreError:
-        match cause.errno:
-            case errno.ENOSPC | errno.EDQUOT:
-                return StoreFullError(str(self))
-            case errno.EACCES | errno.EPERM | errno.EROFS:
-                return StoreReadOnlyError(str(self), LET_WRITE)
-            case _:
-                return StoreError(
-                    str(self), f"failed beside the database ({cause})", "Look at the disk and its system's log."
-                )
+        """Return what a failure of SQLite means for the user."""
+        return translated(str(self), cause, self.busy_seconds)
 
 
 class Footing:

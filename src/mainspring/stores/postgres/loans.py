@@ -20,7 +20,7 @@ from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.faults import statement_failed, translated
 from mainspring.stores.postgres.session import SETTINGS
 from mainspring.stores.postgres.transaction import Transaction, Transactions
-from mainspring.stores.sql.dialogue import hold_async
+from mainspring.stores.sql.dialogue import run_async
 from mainspring.stores.sql.projections import advance
 
 _PLANNING: Final = [name for name in SETTINGS if name.startswith("enable_")]
@@ -93,7 +93,7 @@ class PostgresLoan:
             if transaction is None:
                 raise self._late()
             try:
-                return await hold_async(advance(DIALECT, move, self._lender.committer.now_us()), transaction.rows)
+                return await run_async(advance(DIALECT, move, self._lender.committer.now_us()), transaction.rows)
             except MainspringError:
                 raise
             except Exception as cause:

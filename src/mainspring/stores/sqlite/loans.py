@@ -23,10 +23,11 @@ from mainspring.port.loans import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
-from mainspring.stores.sql.dialogue import hold
+from mainspring.stores.sql.dialogue import run
 from mainspring.stores.sql.projections import advance
 from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.dialect import DIALECT
+from mainspring.stores.sqlite.faults import TROUBLE
 from mainspring.stores.sqlite.statements import ask, execute
 from mainspring.stores.sqlite.threads import Answer, deliver
 
@@ -59,21 +60,6 @@ _WRITES_BEHIND: Final = frozenset(
         apsw.SQLITE_CREATE_TRIGGER,
         apsw.SQLITE_DROP_TRIGGER,
     }
-)
-
-
-# What the database is in trouble with, whoever's statement meets it.
-_TROUBLE: Final = (
-    apsw.BusyError,
-    apsw.LockedError,
-    apsw.FullError,
-    apsw.ReadOnlyError,
-    apsw.CorruptError,
-    apsw.NotADBError,
-    apsw.IOError,
-    apsw.CantOpenError,
-    apsw.NoMemError,
-    OSError,
 )
 
 
@@ -206,7 +192,7 @@ class LentJob(Answer[list[Outcome] | None]):
         deliver((statement,))
 
     def _failed(self, statement: str, cause: Exception) -> MainspringError:
-        if isinstance(cause, _TROUBLE):
+        if isinstance(cause, (*TROUBLE, OSError)):
             return self._trouble(cause)
         error = StatementError(statement, cause, refused=isinstance(cause, apsw.ConstraintError))
         error.__cause__ = cause
@@ -216,7 +202,7 @@ class LentJob(Answer[list[Outcome] | None]):
         connection = transaction.connection
         connection.set_authorizer(None)  # the checkpoint is a table of ours
         try:
-            moving.keep(hold(advance(DIALECT, moving.move, transaction.now_us), partial(ask, connection)))
+            moving.keep(run(advance(DIALECT, moving.move, transaction.now_us), partial(ask, connection)))
         except Exception as error:  # noqa: BLE001  whatever it is, it is told to whoever asked
             moving.keep(None, error)
         finally:

@@ -20,7 +20,7 @@ from typing import BinaryIO, Final
 import apsw
 
 from mainspring.errors import DamagedStoreError
-from mainspring.stores.sqlite.connection import Place
+from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import version_of
 from mainspring.stores.sqlite.statements import execute
 
