@@ -35,14 +35,8 @@ from mainspring.stores.postgres.schema import Schema, newest_known
 from mainspring.stores.postgres.session import Pool, Row, Session, connect
 from mainspring.stores.postgres.statements import statements
 from mainspring.stores.postgres.transaction import Transaction, Transactions
-from mainspring.stores.sql.backlog import BacklogVerbs
 from mainspring.stores.sql.dialogue import Dialogue, run_async
-from mainspring.stores.sql.instances import InstanceVerbs
-from mainspring.stores.sql.projections import ProjectionVerbs
-from mainspring.stores.sql.streams import StreamVerbs
-from mainspring.stores.sql.tasks import TaskVerbs
-from mainspring.stores.sql.upkeep import UpkeepVerbs
-from mainspring.stores.sql.work import WorkVerbs
+from mainspring.stores.sql.store import SqlStore
 
 T = TypeVar("T")
 
@@ -72,7 +66,7 @@ class Connected:
             self.presence.tell()
 
 
-class PostgresStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
+class PostgresStore(SqlStore):
     """A store in a schema of a PostgreSQL database.
 
     `url` is `postgresql://user@host/database`, with `?schema=` (default `mainspring`), `?connections=` (at most so many

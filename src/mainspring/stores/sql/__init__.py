@@ -2,6 +2,7 @@
 
     dialogue     a verb that yields statements and is sent their rows, whoever runs them
     dialect      how one of the two takes values, and gives rows
+    store        the sum of the verbs
     statements   the statements of `.sql` files, by name
     migrations   the steps of a schema
 

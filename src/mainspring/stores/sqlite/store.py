@@ -25,14 +25,8 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.tasks import Hand, Refused, TaskRow
-from mainspring.stores.sql.backlog import BacklogVerbs
 from mainspring.stores.sql.dialogue import Dialogue, run
-from mainspring.stores.sql.instances import InstanceVerbs
-from mainspring.stores.sql.projections import ProjectionVerbs
-from mainspring.stores.sql.streams import StreamVerbs
-from mainspring.stores.sql.tasks import TaskVerbs
-from mainspring.stores.sql.upkeep import UpkeepVerbs
-from mainspring.stores.sql.work import WorkVerbs
+from mainspring.stores.sql.store import SqlStore
 from mainspring.stores.sqlite import tasks, work
 from mainspring.stores.sqlite.dialect import DIALECT
 from mainspring.stores.sqlite.examination import examine
@@ -50,7 +44,7 @@ BUSY_SECONDS: Final = 5.0
 T = TypeVar("T")
 
 
-class SqliteStore(WorkVerbs, StreamVerbs, InstanceVerbs, BacklogVerbs, TaskVerbs, ProjectionVerbs, UpkeepVerbs):
+class SqliteStore(SqlStore):
     """A store in one file on a local disk.
 
     The clock is read in the writer's thread too: a timer is due so long after its commit, not after the call.
