@@ -20,7 +20,7 @@ from mainspring.stores.sql import instances
 from mainspring.stores.sql.dialogue import Dialogue
 from mainspring.stores.sqlite import SqliteStore
 from mainspring.stores.sqlite.statements import QUERIES, rows
-from mainspring.stores.sqlite.store import look_at_one_moment
+from mainspring.stores.sqlite.store import run_at_one_moment
 from mainspring.testing.clock import VirtualClock
 from mainspring.testing.store_contract.rig import Rig, Suite, step
 from mainspring.testing.store_contract.searching import SEARCHES, _instances, every_look
@@ -132,7 +132,7 @@ class OnConnection(SqliteStore):
 
     async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
         assert at_one_moment
-        return look_at_one_moment(self._connection, begin())
+        return run_at_one_moment(self._connection, begin())
 
 
 def steps_of(connection: apsw.Connection, ask: Callable[[], Any]) -> int:

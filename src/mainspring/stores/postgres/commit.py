@@ -15,12 +15,14 @@ from mainspring.stores.commit.changes import Changes
 from mainspring.stores.commit.facts import Name
 from mainspring.stores.commit.judge import Judge
 from mainspring.stores.commit.questions import Questions
-from mainspring.stores.postgres import tasks
 from mainspring.stores.postgres.address import Address
 from mainspring.stores.postgres.changes import Writing
+from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.facts import PostgresFacts, PostgresKnown
 from mainspring.stores.postgres.faults import AGAIN, FAULTY, LOST, translated
 from mainspring.stores.postgres.transaction import Transaction, Transactions
+from mainspring.stores.sql.dialogue import run_async
+from mainspring.stores.sql.tasks import write_tasks
 
 TRIES: Final = 8
 LONGEST_PAUSE_SECONDS: Final = 1.0
@@ -95,7 +97,7 @@ class Committer:
         outcomes = Judge(questions, facts, changes, void).decide()
         await Writing(transaction, changes, worker, facts.first_position + events).write()
         if questions.asked:
-            await tasks.write(transaction, facts.tasks)
+            await run_async(write_tasks(DIALECT, facts.tasks), transaction.rows)
         return outcomes, changes
 
     async def _unit_by_unit(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

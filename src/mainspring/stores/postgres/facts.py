@@ -6,11 +6,13 @@ from typing import Final
 
 from mainspring.stores.commit.facts import Facts, Known, OutputFact
 from mainspring.stores.commit.questions import Questions
-from mainspring.stores.postgres import tasks
+from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.faults import Surprise
 from mainspring.stores.postgres.statements import digest, name_of
 from mainspring.stores.postgres.transaction import Transaction
 from mainspring.stores.sql.dialect import packed
+from mainspring.stores.sql.dialogue import run_async
+from mainspring.stores.sql.tasks import read_tasks
 
 # A position in the feed is the transaction's number and, in so many bits, the place in that transaction.
 PLACE_BITS: Final = 20
@@ -70,7 +72,7 @@ class PostgresFacts(Facts):
         """Ask everything else in one statement: one snapshot, taken behind the locks. Tasks have locks of their own."""
         q = self._questions
         if asked := [(known.key, version) for known, version in q.asked if known.key]:
-            await tasks.lock(transaction, self.tasks, asked)
+            await run_async(read_tasks(DIALECT, self.tasks, asked), transaction.rows)
         # Of a tombstone's stream some events may be left.
         begun = [(known, message_id) for known, message_id in q.inputs if known.key and known.version >= 0]
         spots, direct, claiming = list(q.outputs), list(q.direct), list(q.claiming)

@@ -21,7 +21,6 @@ from mainspring.stores.commit.rows import (
     snapshot_values,
 )
 from mainspring.stores.sql.dialect import packed
-from mainspring.stores.sqlite import tasks
 from mainspring.stores.sqlite.facts import SqliteFacts
 from mainspring.stores.sqlite.statements import QUERIES, Ladder, change, scalar
 
@@ -48,7 +47,6 @@ def write(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFac
     _write_inputs(connection, changes, facts)
     _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(*letter) for letter in changes.dead_letters))
     _SNAPSHOTS.insert(connection, _flat(snapshot_values(*kept) for kept in changes.snapshots.items()))
-    tasks.write(connection, facts.tasks)
     if changes.attempts:
         _ATTEMPTS.insert(connection, _flat(astuple(attempt) for attempt in changes.attempts))
         instances = packed([*{attempt.instance for attempt in changes.attempts}])

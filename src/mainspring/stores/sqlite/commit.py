@@ -11,8 +11,11 @@ from mainspring.stores.commit.changes import Changes
 from mainspring.stores.commit.facts import Known, Name, Owned
 from mainspring.stores.commit.judge import Judge
 from mainspring.stores.commit.questions import Questions
+from mainspring.stores.sql.tasks import write_tasks
 from mainspring.stores.sqlite import changes as writing
+from mainspring.stores.sqlite.dialect import DIALECT
 from mainspring.stores.sqlite.facts import SqliteFacts
+from mainspring.stores.sqlite.statements import run_on
 
 
 def commit_units(
@@ -27,4 +30,6 @@ def commit_units(
     changes: Changes[Known] = Changes(now_us)
     outcomes = Judge(questions, facts, changes, set() if void is None else void).decide()
     writing.write(connection, changes, facts)
+    if questions.asked:
+        run_on(connection, write_tasks(DIALECT, facts.tasks))
     return outcomes, changes.news

@@ -17,8 +17,9 @@ from mainspring.stores.commit.facts import Facts, Known, OutputFact
 from mainspring.stores.commit.questions import Questions
 from mainspring.stores.commit.rows import output_checksum
 from mainspring.stores.sql.dialect import packed
-from mainspring.stores.sqlite import tasks
-from mainspring.stores.sqlite.statements import rows, scalar
+from mainspring.stores.sql.tasks import read_tasks
+from mainspring.stores.sqlite.dialect import DIALECT
+from mainspring.stores.sqlite.statements import rows, run_on, scalar
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -38,7 +39,8 @@ class SqliteFacts(Facts):
         for workflow, instance, message_id, id, type, body in self._ask("dead_messages", questions.letters):
             self.letters.setdefault((workflow, instance, message_id), []).append((id, (type, body)))
         if questions.asked:
-            tasks.read(connection, self.tasks, [(known.key, version) for known, version in questions.asked])
+            asked = [(known.key, version) for known, version in questions.asked]
+            run_on(connection, read_tasks(DIALECT, self.tasks, asked))
         if self.inbox_has_rows:
             self._ask_inbox()
         if questions.begins:

@@ -11,7 +11,6 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from importlib import resources
 from queue import Empty, SimpleQueue
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -23,12 +22,11 @@ from mainspring.port.loans import Connection, accepting, lasts
 from mainspring.port.preconditions import Precondition
 from mainspring.port.projections import Advance
 from mainspring.port.records import InputRow, Outcome, Unit
-from mainspring.stores.sql.dialogue import run
 from mainspring.stores.sql.projections import advance
 from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.dialect import DIALECT
 from mainspring.stores.sqlite.faults import TROUBLE
-from mainspring.stores.sqlite.statements import ask, execute
+from mainspring.stores.sqlite.statements import execute, run_on
 from mainspring.stores.sqlite.threads import Answer, deliver
 
 STEPS_BETWEEN_LOOKS: Final = 10_000
@@ -202,7 +200,7 @@ class LentJob(Answer[list[Outcome] | None]):
         connection = transaction.connection
         connection.set_authorizer(None)  # the checkpoint is a table of ours
         try:
-            moving.keep(run(advance(DIALECT, moving.move, transaction.now_us), partial(ask, connection)))
+            moving.keep(run_on(connection, advance(DIALECT, moving.move, transaction.now_us)))
         except Exception as error:  # noqa: BLE001  whatever it is, it is told to whoever asked
             moving.keep(None, error)
         finally:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import apsw
 
+from mainspring.stores.sql.dialogue import Dialogue, run
 from mainspring.stores.sql.statements import read
+
+T = TypeVar("T")
 
 # apsw keeps a statement prepared only if its text is no longer than this; a longer one would be parsed at every batch.
 CACHEABLE_BYTES: Final = 16_384
@@ -85,12 +89,17 @@ def _halves(size: int) -> Iterator[int]:
         size //= 2
 
 
-_DOCUMENTS: Final = Ladder(QUERIES["replace_documents"])
+_INSERTS: Final = {name: Ladder(QUERIES[name]) for name in ("replace_documents", "insert_tasks")}
 
 
-def ask(connection: apsw.Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
-    """Return all rows of a statement of a dialogue."""
-    if query == "replace_documents":
-        _DOCUMENTS.insert(connection, list(values))
+def run_on(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
+    """Run a dialogue on a connection, in the thread that has it."""
+    return run(dialogue, partial(_ask, connection))
+
+
+def _ask(connection: apsw.Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement of a dialogue. One that inserts takes the values of any number of rows."""
+    if insert := _INSERTS.get(query):
+        insert.insert(connection, list(values))
         return []
     return rows(connection, query, *values)

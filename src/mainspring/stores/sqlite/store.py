@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -25,7 +24,7 @@ from mainspring.port.records import (
     Unit,
 )
 from mainspring.port.tasks import Hand, Refused, TaskRow
-from mainspring.stores.sql.dialogue import Dialogue, run
+from mainspring.stores.sql.dialogue import Dialogue
 from mainspring.stores.sql.store import SqlStore
 from mainspring.stores.sqlite import tasks, work
 from mainspring.stores.sqlite.dialect import DIALECT
@@ -34,7 +33,7 @@ from mainspring.stores.sqlite.hints import FileHints, written
 from mainspring.stores.sqlite.loans import LentJob
 from mainspring.stores.sqlite.place import Place
 from mainspring.stores.sqlite.schema import refuse_newer, version_of
-from mainspring.stores.sqlite.statements import ask, execute, savepoint
+from mainspring.stores.sqlite.statements import execute, run_on, savepoint
 from mainspring.stores.sqlite.threads import Readers, ThreadFactory
 from mainspring.stores.sqlite.workers import WorkerLocks, Workers
 from mainspring.stores.sqlite.writer import Call, CommitJob, Transaction, Writer
@@ -167,11 +166,11 @@ class SqliteStore(SqlStore):
     async def in_read(self, begin: Callable[[], Dialogue[T]], *, at_one_moment: bool) -> T:
         if self._readers is None:
             raise StoreClosedError(str(self._place))
-        look = look_at_one_moment if at_one_moment else look_at_once
-        return await self._readers.read(lambda connection: look(connection, begin()))
+        run = run_at_one_moment if at_one_moment else run_on
+        return await self._readers.read(lambda connection: run(connection, begin()))
 
     async def in_transaction(self, begin: Callable[[int | None], Dialogue[T]]) -> T:
-        return await self._write(lambda t: run(begin(t.now_us), partial(ask, t.connection)))
+        return await self._write(lambda t: run_on(t.connection, begin(t.now_us)))
 
     async def _write(self, run: Callable[[Transaction], T]) -> T:
         return await self._open_writer().do(Call(run))
@@ -185,15 +184,10 @@ class SqliteStore(SqlStore):
         return self._writer
 
 
-def look_at_once(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
-    """Run a dialogue, each statement by itself."""
-    return run(dialogue, partial(ask, connection))
-
-
-def look_at_one_moment(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
+def run_at_one_moment(connection: apsw.Connection, dialogue: Dialogue[T]) -> T:
     """Run a dialogue in one read transaction."""
     with savepoint(connection):
-        return look_at_once(connection, dialogue)
+        return run_on(connection, dialogue)
 
 
 def _data_version(transaction: Transaction) -> int:

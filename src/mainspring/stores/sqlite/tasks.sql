@@ -29,8 +29,8 @@ SELECT
 FROM instances AS i CROSS JOIN tasks AS t ON t.instance = i.key AND t.version = ?3
 WHERE i.workflow = ?1 AND i.id = ?2;
 
--- name: tasks_of
--- Of [instance, version]: the task of that version, and all of the instance that are open.
+-- name: lock_tasks
+-- Of [instance, version]: the task of that version, and all of the instance that are open. Who writes is alone.
 SELECT
     t.instance,
     i.workflow, i.id, t.version, t.key, t.title, t.answers, t.opened_us, t.role, t.person, t.excludes, t.reject, t.data,
