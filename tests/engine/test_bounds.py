@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -313,5 +313,33 @@ def test_a_claim_that_comes_back_full_is_followed_by_another_at_once(monkeypatch
             await app.engine.committer.drained()
             # No time has passed: nobody has asked again by the clock.
             assert (await app.stats()).inbox == 0
+
+    run(main)
+
+
+def test_what_was_promised_is_taken_back_though_nobody_can_be_told_of_its_commit(make_app: MakeApp) -> None:
+    """Else a handler would get one command less for each, until its worker is started anew."""
+
+    async def main() -> None:
+        async def done(command: Work) -> Done:
+            return Done(command.id, command.part)
+
+        async with job(make_app(), done) as app:
+            stepper, told = app.engine.stepper, list[str]()
+
+            class Deaf:
+                def taking(self, *_: Any) -> None: ...
+
+                def taken(self, *_: Any) -> None:
+                    told.append("planted")
+                    raise RuntimeError("planted")
+
+            stepper._observer = cast("Any", Deaf())  # noqa: SLF001
+            sent = asyncio.create_task(app.send(Start("j-1", 3)))
+            await until(lambda: told)
+            stepper._observer = None  # noqa: SLF001
+            await until(lambda: app.engine.committer.idle)
+            assert app.engine.dispatcher._promised.total() == 0  # noqa: SLF001
+            sent.cancel()
 
     run(main)

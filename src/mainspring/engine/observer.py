@@ -50,7 +50,7 @@ class Observer:
         self.logs = telemetry.logs
         self.now_us = now_us
 
-    # ---- intake
+    # ---- inputs
 
     def sending(self, pending: Pending) -> None:
         """A message comes in. From here on it carries the trace of whoever sent it."""

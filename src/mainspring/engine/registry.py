@@ -266,10 +266,6 @@ class Registry:
         """Return the workflows that take messages of a type."""
         return self._takers.get(cls, [])
 
-    def taken(self) -> Iterable[type[Any]]:
-        """Return the types of all that workflows take."""
-        return self._takers
-
     def queues(self) -> dict[str, tuple[str, ...]]:
         """Return all that this process can carry out: its queues, sorted, each with the destinations it can read."""
         if not self._queues:

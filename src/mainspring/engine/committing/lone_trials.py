@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from mainspring.engine.committing import claimer as claims
 from mainspring.engine.committing.claimer import Claimer
+from mainspring.engine.committing.claimer import read as read_claim
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strays import Strays
 from mainspring.engine.fleet.standing import read
@@ -185,7 +185,7 @@ class LoneTrials:
 
     def _give_up_output(self, claim: OutputClaim, lost: int) -> None:
         """Make a dead letter of it; a timer suspends the instance that never takes it."""
-        message, own, unreadable = claims.read(self._registry.codec, claim)
+        message, own, unreadable = read_claim(self._registry.codec, claim)
         error = WorkersLostError(f"{claim.type} ({claim.workflow}/{claim.instance}/{claim.output.version})", lost)
         log.error("%s", error)
         if isinstance(unreadable, NewerTypeError):

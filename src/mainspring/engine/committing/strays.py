@@ -7,6 +7,8 @@ come into hand in between. If it did, it may have been given back, and be on its
 
 from __future__ import annotations
 
+import asyncio
+
 from mainspring.engine.committing.arrivals import Arrivals, Held
 from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
@@ -40,6 +42,7 @@ class Strays:
         self._stepper = stepper
         self._arrivals = arrivals
         self._wakeups = wakeups
+        self._looking = asyncio.Lock()
         self._looked_during = (0, 0)
         self._held_nothing_at: tuple[int, int] | None = None
 
@@ -60,7 +63,12 @@ class Strays:
         self._arrivals.miss(set())
 
     async def look(self) -> None:
-        """Look once, and give back what is lost.
+        """Look once, and give back what is lost; two looks at once would hear of each other's arrivals only in part."""
+        async with self._looking:
+            await self._look()
+
+    async def _look(self) -> None:
+        """Look, and give back what is lost.
 
         A worker that held nothing, and has taken nothing since, does not ask: the store looks through all that waits.
         """

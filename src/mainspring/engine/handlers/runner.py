@@ -272,7 +272,7 @@ class Runner:
                     task.uncancel()
                 self._overdue.discard(task)
                 self._cancelled.discard(task)
-            self.prefetch.measured((jobs[0].ended_us if jobs and jobs[0].ended_us else self._now_us()) - begun_us)
+            self.prefetch.measured(self._now_us() - begun_us)
             if self.gate.state.probing and self.gate.ended(era):
                 self._rest_is_over()
                 self._wake()
@@ -382,7 +382,7 @@ class Runner:
         job.deadline_us = self._now_us() + self.handler.timeout_us
 
     def _report_success(self, jobs: list[Job], result: Any) -> None:
-        now_us = jobs[0].ended_us = self._now_us()
+        now_us = self._now_us()
         if self.handler.options.batch is None:
             self._went_well(jobs[0])
             self._succeeded(jobs[0], result, now_us - jobs[0].started_us)

@@ -57,6 +57,10 @@ class Loader:
             self._loading.add(lane)
             self._want(lane)
 
+    def loads(self, lane: Lane) -> bool:
+        """Return True if an answer for a lane is on its way."""
+        return lane in self._loading
+
     def recall(self, lane: Lane, pending: Pending, version: int) -> None:
         """Read the command that an input answers. It is taken again when that is known, and nothing is under way."""
         lane.queue.appendleft(pending)
@@ -121,6 +125,8 @@ class Loader:
                 if lane.ref not in long
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
+            # One that was given up meanwhile goes on already, and is not read over what it does.
+            lanes = [lane for lane in lanes if lane in self._loading]
             # A plain StoreError is a statement that took too long, or was refused.
             if isinstance(error, TROUBLE) or type(error) is StoreError:
                 await self._try_again(lanes, error)

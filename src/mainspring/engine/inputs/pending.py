@@ -128,7 +128,7 @@ class Answer:
             self._future.set_result(None)
 
 
-class Carried(Struct):
+class InstanceMessage(Struct):
     """A message for an instance, as it travels and is stored. `mark` stands before its id where that is derived."""
 
     ref: Ref
@@ -144,7 +144,7 @@ class Carried(Struct):
     actor: str | None = None
 
 
-class Answering(Carried):
+class Answering(InstanceMessage):
     """What a message answers: the output of its instance at the version `cause`, which its step settles.
 
     `gives_up` is the reason of a command that failed for good in a workflow that does not listen for that, or of a

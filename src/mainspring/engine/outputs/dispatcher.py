@@ -94,9 +94,8 @@ class Dispatcher:
         for claim, _ in outputs:
             self._promised[self._queue_at[claim.destination]] += times
 
-    def begin_promised(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> None:
-        """Carry out what was promised, now that it is durable, with the key that the store gave its instance."""
-        self.promise(outputs, -1)
+    def begin_all(self, outputs: list[tuple[OutputClaim, Any]], key: int) -> None:
+        """Carry out what is durable now, with the key that the store gave its instance."""
         for claim, message in outputs:
             own = claim if claim.output.instance == key else replace(claim, output=OutputKey(key, claim.output.version))
             self.begin(own, message)

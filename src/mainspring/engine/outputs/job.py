@@ -38,7 +38,6 @@ class Job(Struct):
     message: Any
     context: Context | None = None
     started_us: int = 0
-    ended_us: int = 0
     deadline_us: int = NEVER_US
     era: int = 0
     observed: Observed | None = None

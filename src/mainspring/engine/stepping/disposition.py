@@ -1,4 +1,4 @@
-"""Disposition: what becomes of an input whose turn it is, told from its lane and itself alone.
+"""Disposition: what becomes of an input whose turn it is, told from its lane, itself and what is paused.
 
 The order of the questions is the rule. Who asks later knows that all earlier ones were answered with no.
 """

@@ -184,10 +184,8 @@ class Stepper:
             self._dispose(lane, pending, found)
 
     def _dispose(self, lane: Lane, pending: Pending, found: Disposition) -> None:
-        """Do with an input what was found."""
+        """Do with an input what was found, other than to step it."""
         match found:
-            case Plain.STEP:
-                self._step(lane, pending)
             case Plain.BEGIN_ANEW:
                 lane.entry = lane.entry.newest
                 lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
@@ -378,6 +376,9 @@ class Stepper:
 
         def came_back(outcome: Outcome | Exception) -> None:
             lane.under_way -= 1
+            if outputs:
+                # First: whatever goes wrong below, nothing stays promised that nobody carries out.
+                self.dispatcher.promise(outputs, -1)
             if self._observer is not None:
                 self._observer.taken(pending, unit, outcome, status, fault)
             if type(outcome) is Committed:
@@ -394,8 +395,6 @@ class Stepper:
                 if status == "suspended":
                     self._ends.tell(lane.ref, End("suspended", lane.error))
             else:
-                if outputs:
-                    self.dispatcher.promise(outputs, -1)
                 self._refused(lane, pending, outcome)
             if not lane.under_way:
                 self._settle(lane)
@@ -411,7 +410,7 @@ class Stepper:
         if outcome.key:
             lane.key = outcome.key
         if outputs:
-            self.dispatcher.begin_promised(outputs, outcome.key)
+            self.dispatcher.begin_all(outputs, outcome.key)
         if len(unit.outputs) > len(outputs or ()):
             for due_us in self._units.unclaimed_due(unit):
                 self._wakeups.due_at(due_us)
@@ -481,7 +480,7 @@ class Stepper:
         lane.phase = Phase.OPEN
         for pending in lane.queue:
             pending.conflicts = max(pending.conflicts, 0)
-        if lane.queue:
+        if lane.queue or self._loader.loads(lane):
             self._loader.request(lane)
         else:
             self.lanes.drop(lane)
