@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Send, Workflow
 from mainspring.port.records import Ref
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,7 @@ async def walk(folder: Path) -> list[Crossing]:
     async with app:
         for employee in ("eve", "ann"):
             await (await app.send(RequestLeave(employee))).result()
-        while not app.engine.claimer.idle:  # noqa: ASYNC110  what was begun before is no part of the way
-            await asyncio.sleep(0)
+        await until(lambda: app.engine.claimer.idle)  # what was begun before is no part of the way
         ended = app.engine.ends.end_of(Ref("Leave", "ada"))
         with Tracer() as tracer:
             await app.send(RequestLeave("ada"))
