@@ -99,12 +99,15 @@ def job(app: Mainspring, handle: Callable[..., Any], **options: Any) -> Mainspri
 
 
 async def look_for_work(app: Mainspring) -> None:
-    """Let a worker look once for what is due, and begin with what it finds."""
+    """Let a worker look once for what is due, begin with what it finds, and give back what it may not begin.
+
+    A look from before may be answered only now, and bring what was paused meanwhile: that is given back by a commit.
+    """
     claimer, committer = app.engine.claimer, app.engine.committer
     await until(lambda: committer.idle)
     looked = claimer.rounds
     app.engine.wakeups.due_at(0)
-    await until(lambda: claimer.rounds > looked and claimer.idle)
+    await until(lambda: claimer.rounds > looked and claimer.idle and committer.idle)
 
 
 async def has_status(app: Mainspring, id: str, status: str) -> bool:
