@@ -242,6 +242,8 @@ def test_what_an_earlier_run_is_told_too_late_does_not_cancel_the_new_one(
             load = store.load
 
             async def read_slowly(refs: Sequence[Ref], most: int | None = None) -> Any:
+                if Ref("Recurring", "j-1") not in refs:
+                    return await load(refs, most)  # of what is paused, for instance
                 monkeypatch.setattr(store, "load", load)
                 found = await load(refs, most)
                 reads.set()

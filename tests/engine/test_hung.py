@@ -207,6 +207,7 @@ def test_a_subscriber_at_the_bound_is_held_back_and_its_message_waits_without_an
             await hangs.have_begun(1)
             await times_up(app, clock)
             await until(lambda: app.engine.runtime.hung.holds("hear"))
+            await until(lambda: heard == ["n-1"])
             await app.publish(Go("n-2"))
             (waits,) = await until(lambda: _waiting(app))
             assert waits.attempts == 0

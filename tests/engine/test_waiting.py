@@ -93,10 +93,11 @@ def test_many_who_wait_are_answered_by_one_look(store: CountedStore, clock: Virt
         results = asyncio.gather(*(receipt.result(timeout=DAY) for receipt in receipts))
         await turns()
         store.looks.clear()
-        for _ in range(looks):
+        while len(store.looks) < looks:
             clock.advance(ELSEWHERE_SECONDS)
+            before = len(store.looks)
             await turns()
-        assert len(store.looks) == looks, "one for all, and not one for each"
+            assert len(store.looks) <= before + 1, "one for all, and not one for each"
         assert {len(refs) for refs in store.looks} == {many}
         await worker.start()
         while not results.done():

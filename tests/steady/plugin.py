@@ -10,6 +10,8 @@ from typing import Final
 
 import pytest
 
+from tests.steady import delays
+
 FILE: Final = "MAINSPRING_STEADY_FILE"
 ORDER: Final = "MAINSPRING_STEADY_ORDER"
 """A seed, if the tests are to run in random order; all processes of a run must agree on it."""
@@ -22,6 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if seed := os.environ.get(delays.SEED):
+        delays.install(seed)
     # The processes of xdist hand their reports to the one that started them, and that one writes.
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Writer(Path(os.environ[FILE])))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tests.steady import load, plugin
+from tests.steady import delays, load, plugin
 from tests.support.paths import ROOT
 
 ENDS_SECONDS: Final = 60.0
@@ -30,10 +30,12 @@ class Conditions:
     loaded: bool
     order_seed: int | None
     hash_seed: int
+    late_seed: int | None = None
 
     def __str__(self) -> str:
         order = "file order" if self.order_seed is None else f"random order {self.order_seed}"
-        return f"{'loaded' if self.loaded else 'quiet'}, {order}, PYTHONHASHSEED={self.hash_seed}"
+        late = "" if self.late_seed is None else f", late answers {self.late_seed}"
+        return f"{'loaded' if self.loaded else 'quiet'}, {order}, PYTHONHASHSEED={self.hash_seed}{late}"
 
 
 @dataclass
@@ -63,23 +65,25 @@ class Run:
         return f"{figures}, {self.seconds:.0f} s ({self.cpu_seconds:.0f} s CPU), exit code {self.code}"
 
 
-def conditions(runs: int, loaded: int, seed: int) -> Iterator[Conditions]:
+def conditions(runs: int, loaded: int, seed: int, *, late: bool = False) -> Iterator[Conditions]:
     """Vary from run to run: load is spread over them evenly, every second one is in random order."""
     chance = random.Random(seed)  # noqa: S311  an order, no secret
     for number in range(1, runs + 1):
         under_load = number * loaded // runs > (number - 1) * loaded // runs
         order = chance.randrange(1, 1_000_000)
         hash_seed = chance.randrange(1, 1_000_000)
-        yield Conditions(number, under_load, order if number % 2 == 0 else None, hash_seed)
+        # The hash seed is another one in each run, and serves for delays as well.
+        late_seed = hash_seed if late else None
+        yield Conditions(number, under_load, order if number % 2 == 0 else None, hash_seed, late_seed)
 
 
 def run(given: Conditions, tests: Sequence[str], folder: Path) -> Run:
     """Run the tests once; what they print is kept in a file."""
     results, log = folder / f"{given.number}.jsonl", folder / f"{given.number}.log"
     results.write_text("")
-    environment = os.environ | {"PYTHONHASHSEED": str(given.hash_seed), plugin.FILE: str(results), plugin.ORDER: ""}
-    if given.order_seed is not None:
-        environment[plugin.ORDER] = str(given.order_seed)
+    environment = os.environ | {"PYTHONHASHSEED": str(given.hash_seed), plugin.FILE: str(results)}
+    for name, chosen in ((plugin.ORDER, given.order_seed), (delays.SEED, given.late_seed)):
+        environment[name] = "" if chosen is None else str(chosen)
     processes = ["--numprocesses", "auto", "--dist", "worksteal"]
     command = [sys.executable, "-m", "pytest", "-p", "tests.steady.plugin", *processes, *tests]
     begun, cpu = time.monotonic(), _cpu_seconds()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.steady import report
 from tests.steady.load import busy
-from tests.steady.runs import Conditions, Result, Run, conditions
+from tests.steady.runs import Conditions, Result, Run, conditions, run
 from tests.support.paths import ROOT
 
 FLAKY = """
@@ -27,6 +27,38 @@ def test_green_the_first_time_only():
 def test_which_hash_seed():
     with Path(__file__).with_name("seeds").open("a") as file:
         file.write(os.environ["PYTHONHASHSEED"] + "\\n")
+"""
+
+
+LATE = """
+import asyncio, threading
+from mainspring.stores.memory import MemoryStore
+from mainspring.testing.clock import VirtualClock
+
+def test_no_answer_lets_another_task_go_first():
+    async def main():
+        store = MemoryStore(VirtualClock())
+        await store.open()
+        turns = 0
+        for _ in range(200):
+            turn = asyncio.ensure_future(asyncio.sleep(0))
+            await store.stats()
+            turns += turn.done()
+            await turn
+        assert turns == 0, "an answer came late"
+    asyncio.run(main())
+
+def test_what_a_thread_sends_comes_in_order():
+    async def main():
+        loop, came, all_came = asyncio.get_running_loop(), [], asyncio.Event()
+        def send():
+            for number in range(200):
+                loop.call_soon_threadsafe(came.append, number)
+            loop.call_soon_threadsafe(all_came.set)
+        threading.Thread(target=send).start()
+        await all_came.wait()
+        assert came == list(range(200))
+    asyncio.run(main())
 """
 
 
@@ -59,6 +91,22 @@ def test_a_test_that_is_green_by_chance_is_named_with_its_failure_and_its_durati
     assert len(set((tmp_path / "seeds").read_text().split())) == 2
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_answers_come_late_if_asked_for_and_those_of_one_thread_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, late: bool
+) -> None:
+    (tmp_path / "test_late.py").write_text(LATE)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # as above
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p xdist.plugin")
+    given = Conditions(1, loaded=False, order_seed=None, hash_seed=1, late_seed=1 if late else None)
+    done = run(given, [str(tmp_path), "--numprocesses", "0", "-p", "no:cacheprovider"], tmp_path)
+    outcomes = {name.rpartition("::")[2]: test.outcome for name, test in done.tests.items()}
+    assert outcomes == {
+        "test_no_answer_lets_another_task_go_first": "failed" if late else "passed",
+        "test_what_a_thread_sends_comes_in_order": "passed",
+    }
+
+
 @pytest.mark.parametrize("outcome", ["failed", "skipped"])
 def test_a_test_whose_outcome_changes_is_not_steady(outcome: str) -> None:
     assert report.unsteady([ran(good="passed", bad="passed"), ran(good="passed", bad=outcome)]) == ["bad"]
@@ -87,6 +135,7 @@ def test_runs_differ_in_load_order_and_hash_seed_and_the_same_seed_gives_the_sam
     assert {each.loaded for each in made if each.order_seed is None} == {True, False}
     assert list(conditions(10, 4, seed=7)) == made
     assert list(conditions(10, 4, seed=8)) != made
+    assert [each.late_seed for each in conditions(10, 4, seed=7, late=True)] == [each.hash_seed for each in made]
 
 
 def test_the_load_keeps_every_core_and_the_disk_busy_and_leaves_nothing_behind(
