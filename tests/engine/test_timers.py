@@ -347,3 +347,41 @@ def test_a_timer_that_is_due_before_the_next_one_wakes_the_worker_earlier() -> N
             assert (await early.row()).status == "completed"
 
     run(main)
+
+
+def test_a_timer_that_becomes_due_while_the_store_answers_a_look_fires_at_once(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer names it as due later, which it is not any more: no other moment comes to wake the worker."""
+
+    async def main() -> None:
+        clock, looked, answer = VirtualClock(), asyncio.Event(), asyncio.Event()
+        client = make_app(clock)
+        client.add(Alarm())
+        await client.start(work=False)
+        receipt = await client.send(Snooze("a-1", 60.0))
+        app = make_app(clock)
+        app.add(Alarm())
+        store = type(client.engine.store)
+        claim = store.claim
+
+        async def slow_claim(*asked: Any) -> Any:
+            found = await claim(*asked)
+            if found.next_due_us is not None and not looked.is_set():
+                looked.set()
+                await answer.wait()
+            return found
+
+        monkeypatch.setattr(store, "claim", slow_claim)
+        async with app:
+            await looked.wait()
+            clock.advance(60)
+            answer.set()
+            await until(lambda: _completed(receipt))
+        await client.stop()
+
+    run(main)
+
+
+async def _completed(receipt: Any) -> bool:
+    return (await receipt.row()).status == "completed"

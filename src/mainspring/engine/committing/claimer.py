@@ -211,7 +211,8 @@ class Claimer:
 
     def _next_is_due(self, claims: Claims) -> None:
         if claims.next_due_us is not None:
-            self._wakeups.due_at(max(claims.next_due_us, self._store.now_us() + 1))
+            # Time may have passed while the store answered: what has become due since is looked for at once.
+            self._wakeups.due_at(claims.next_due_us)
 
     def take(self, claims: Claims) -> None:
         """Begin with what was claimed for this worker."""
