@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mainspring.codec.naming import WHOLE, naming_of
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
-from mainspring.engine.recording.recorder import is_unkept
+from mainspring.engine.recording.event_rows import is_unkept
 from mainspring.engine.registry import Registry
 from mainspring.errors import ERASED_TYPE, SettingError
 from mainspring.errors.kinds import kind_in

@@ -19,7 +19,7 @@ from mainspring.core.replay import belongs
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.answered_command import Commands
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.recorder import is_unkept
+from mainspring.engine.recording.event_rows import is_unkept
 from mainspring.engine.recording.redecision import envelope_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import ErasedError, told

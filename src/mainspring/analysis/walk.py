@@ -23,7 +23,7 @@ from mainspring.core.step import step
 from mainspring.engine.inputs.answered_command import Commands
 from mainspring.engine.inputs.pending import read_context
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.recorder import is_folded, is_unkept
+from mainspring.engine.recording.event_rows import is_folded, is_unkept
 from mainspring.engine.recording.redecision import envelope_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (

@@ -19,7 +19,7 @@ from mainspring.analysis.markup import legal
 from mainspring.analysis.redaction import Outgoing, Redaction
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import Detail, read_detail
-from mainspring.engine.recording.recorder import message_id_of
+from mainspring.engine.recording.event_rows import message_id_of
 from mainspring.port.records import EventRow, InstanceRow, Ref
 
 EXTENSIONS: Final = (

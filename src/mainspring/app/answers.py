@@ -15,7 +15,7 @@ from mainspring.core.messages import Kind
 from mainspring.engine.inputs.answered_command import is_version
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.pending import ReceiptStatus, instance_id, read_context
-from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import is_internal
 from mainspring.errors import OperationError, shown
 from mainspring.port.records import FAN_OUT, EventRow, InputRow, Ref

@@ -17,7 +17,7 @@ from mainspring.engine.inputs.intake import INPUTS_IN_FLIGHT
 from mainspring.engine.inputs.pending import encode_context, read_context
 from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.stepper import Stepper

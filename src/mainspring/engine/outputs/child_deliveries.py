@@ -21,7 +21,7 @@ from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.fan_out_parts import Parts
 from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.recording.event_details import Ending, read_detail
-from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.children import open_children, outcome, parent_at, parent_of

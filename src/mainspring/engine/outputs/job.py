@@ -13,7 +13,7 @@ from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.inputs.pending import Pending, instance_id, moment, read_context
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import is_internal
 from mainspring.engine.stepping.sagas import undone_by
 from mainspring.errors import CodecError

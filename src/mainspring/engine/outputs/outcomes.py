@@ -25,7 +25,7 @@ from mainspring.engine.outputs.job import (
     may_be_of,
     result_of,
 )
-from mainspring.engine.recording.recorder import answer_id
+from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.sagas import undone_by

@@ -11,7 +11,7 @@ from msgspec import Struct
 from mainspring.core.feed import FeedEntry
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.projections.projection import TABLE, Projection
-from mainspring.engine.recording.recorder import is_unkept, message_id_of
+from mainspring.engine.recording.event_rows import is_unkept, message_id_of
 from mainspring.engine.registry import Registry, is_internal
 from mainspring.engine.stepping.units import error_text
 from mainspring.errors import ErasedError, LendingError

@@ -40,19 +40,18 @@ from mainspring.core.events import (
     TaskClosed,
     Terminated,
 )
-from mainspring.core.failures import SendFailed
-from mainspring.core.messages import Kind, type_of
+from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
 from mainspring.engine.inputs.answered_command import answered_by
-from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, moment, read_kind
+from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, moment, read_context, read_kind
 from mainspring.engine.outputs.fan_out_parts import Parts, restored, stored
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
-from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError, NewerTypeError
+from mainspring.engine.recording.event_rows import is_folded, is_unkept, message_id_of, unknown_event
+from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested
-from mainspring.port.ids import plain
-from mainspring.port.records import EventRow, Ref, Snapshot
+from mainspring.port.records import Context, EventRow, Ref, Snapshot
 from mainspring.sealing.seals import ERASED
 
 PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
@@ -61,40 +60,10 @@ PARTS_BYTES: Final = BODY_LIMIT_BYTES // 2
 _CARRIERS: Final[dict[str, Any]] = {
     cls.__name__: cls for cls in (InitiatedBy, Received, Sent, Published, Became, Skipped, Kept, Resent)
 }
-_OUTPUTS: Final = frozenset(
-    cls.__name__ for cls in (Sent, Published, Replied, Scheduled, ChildStarted, FannedOut, Resent, Asked)
-)
-_FOLDED: Final = frozenset(
-    cls.__name__
-    for cls in (
-        Began,
-        InitiatedBy,
-        Received,
-        Sent,
-        Published,
-        Replied,
-        Scheduled,
-        ScheduleCancelled,
-        Asked,
-        TaskClosed,
-        ChildStarted,
-        FannedOut,
-        Became,
-        Compensating,
-        Compensated,
-        Completed,
-        Failed,
-    )
-)
-
-# What stands in a stream and is not folded.
-_BESIDE: Final = frozenset(
-    cls.__name__ for cls in (Suspended, Resumed, Cancelled, Terminated, Skipped, Kept, Reset, Migrated, Retried, Resent)
-)
+_TAKEN: Final = (Received, InitiatedBy)
+_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "Terminated": Terminated}
 
 _ERASED: Final = encode_detail(Detail(reason="erased", title="erased"))
-
-_SEND_FAILED: Final = type_of(SendFailed).name
 
 
 class Recorder:
@@ -107,6 +76,40 @@ class Recorder:
     def __init__(self, messages: Codec, states: Codec) -> None:
         self._codec = messages
         self._states = states
+
+    def step_rows(
+        self,
+        events: Sequence[StreamEvent[Any, Any]],
+        after: int,
+        time_us: int,
+        pending: Pending,
+        state: str,
+        began_in: bytes | None,
+        *,
+        trims: bool,
+    ) -> list[EventRow]:
+        """Return the rows of a step's events, of which the first one stands behind the version `after`.
+
+        `began_in` is the context in which the instance began. Of an input no more is kept than it `trims`.
+        """
+        rows: list[EventRow] = []
+        version = cause = after
+        for event in events:
+            version += 1
+            if isinstance(event, _TAKEN):
+                cause = version
+                row = self.input_row(type(event).__name__, version, time_us, pending, state)
+                row = self.unkept(row) if trims else row
+            elif isinstance(event, Replied):
+                row = self.reply_row(event, version, time_us, _reply_to(event, pending.context, began_in), cause)
+            elif isinstance(event, Compensated):
+                row = self.compensated_row(event, version, time_us, pending.cause, pending.actor)
+                row = replace(row, attempt=pending.attempt, duration_us=pending.duration_us)
+                cause = version
+            else:
+                row = self.row(event, version, time_us, cause=cause)
+            rows.append(row)
+        return rows
 
     def input_row(self, event: str, version: int, time_us: int, pending: Pending, state: str | None) -> EventRow:
         """Return the row of an input. Its id is left out where it follows from the output that it answers."""
@@ -288,7 +291,7 @@ class Recorder:
             case "Failed" | "Cancelled" | "Terminated":
                 return _REASONED[row.event](detail.reason or "")
             case _:
-                raise _unknown(row)
+                raise unknown_event(row)
 
     def message(self, type: str, type_version: int, body: bytes) -> Any:
         """Return the message that waits somewhere, as in an inbox."""
@@ -305,13 +308,7 @@ class Recorder:
 
     def folded(self, rows: Sequence[EventRow]) -> list[Any]:
         """Return the events of those rows that a fold sees. Which of a whole stream count, `branches` says."""
-        folded: list[Any] = []
-        for row in rows:
-            if row.event in _FOLDED:
-                folded.append(self.event(row))
-            elif row.event not in _BESIDE:
-                raise _unknown(row)
-        return folded
+        return [self.event(row) for row in rows if is_folded(row)]
 
     def entry(self, ref: Ref, row: EventRow, *, told: bool = False) -> Entry:
         """Return a row as a line of the stream; `told`, for people: an erased message does not keep it from them."""
@@ -376,25 +373,16 @@ class Recorder:
         )
 
 
-def is_folded(row: EventRow) -> bool:
-    """Tell whether a fold sees an event, or raise a NewerTypeError for one that nobody here knows.
-
-    >>> is_folded(EventRow(3, "Suspended", 0))
-    False
-    """
-    if row.event in _FOLDED:
-        return True
-    if row.event not in _BESIDE:
-        raise _unknown(row)
-    return False
+def _reply_to(event: Replied[Any], context: Context, began_in: bytes | None) -> str | None:
+    """A reply goes where it says, else to the sender of the input, else to whoever began the instance."""
+    if event.to is not None:
+        return f"message:{event.to}"
+    own = _return_address(context)
+    return own if own is not None or began_in is None else _return_address(read_context(began_in))
 
 
-def _unknown(row: EventRow) -> NewerTypeError:
-    return NewerTypeError(
-        row.event,
-        f"stands at position {row.version}, and is no event that this release of mainspring knows",
-        "Upgrade mainspring here to the release that wrote it; restore a backup if it was written by hand.",
-    )
+def _return_address(context: Context) -> str | None:
+    return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
 
 
 def _asked_detail(event: Asked) -> Detail:
@@ -426,53 +414,3 @@ def _asked(detail: Detail) -> Asked:
         due=due,
         data=detail.data,
     )
-
-
-def matters_to_ledger(row: EventRow) -> bool:
-    """Tell whether a saga's ledger has to read a row: most others it need not even decode.
-
-    >>> matters_to_ledger(EventRow(3, "Sent", 0, "Charge", 1, b"{}"))
-    False
-    """
-    if row.event in ("Sent", "Resent", "Suspended"):
-        return row.detail is not None
-    if row.event in ("Received", "Kept"):
-        return row.type == _SEND_FAILED
-    return row.event in ("Began", "Compensating", "Compensated", "Reset", "Resumed", "Retried")
-
-
-def is_unkept(row: EventRow) -> bool:
-    """Tell whether of the message of an event only the identity is kept.
-
-    >>> is_unkept(EventRow(3, "Received", 0, None, 1, b'"a digest"'))
-    True
-    """
-    return row.type is None and row.body is not None
-
-
-def message_id_of(ref: Ref, row: EventRow) -> str | None:
-    """Return the id of the message in a row: an output's follows from its place, an answer's from what it answers.
-
-    >>> message_id_of(Ref("W", "i"), EventRow(3, "Sent", 0, "Charge", 1, b"{}", cause=2))
-    'W/i/3'
-    """
-    if row.message_id is not None:
-        return plain(row.message_id)
-    if row.event in _OUTPUTS:
-        return f"{ref.workflow}/{ref.id}/{row.version}"
-    if row.kind is not None and row.cause is not None:
-        return answer_id(ref, row.cause, row.kind)
-    return None
-
-
-_REASONED: Final[dict[str, Any]] = {"Failed": Failed, "Cancelled": Cancelled, "Terminated": Terminated}
-
-
-def answer_id(ref: Ref, cause: int, kind: str | None, part: int = 1) -> str:
-    """Return the id of what answers an output: a timer has the output's own, a result one below it.
-
-    >>> answer_id(Ref("W", "i"), 3, "timer"), answer_id(Ref("W", "i"), 3, "result")
-    ('W/i/3', 'W/i/3/1')
-    """
-    own = f"{ref.workflow}/{ref.id}/{cause}"
-    return own if kind == Kind.TIMER else f"{own}/{part}"

@@ -12,7 +12,8 @@ from mainspring.core.messages import Envelope, InstanceId, Kind
 from mainspring.core.replay import Recorded, Redecided, redecided
 from mainspring.engine.inputs.answered_command import Commands, command_in
 from mainspring.engine.inputs.pending import instance_id, moment, read_context, read_kind
-from mainspring.engine.recording.recorder import Recorder, message_id_of
+from mainspring.engine.recording.event_rows import message_id_of
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import EventRow, Ref
 from mainspring.purity.guarding import guarded_workflow

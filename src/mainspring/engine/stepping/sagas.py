@@ -9,7 +9,8 @@ from mainspring.core.messages import InstanceId, Kind, output_id
 from mainspring.core.saga import Ledger
 from mainspring.engine.inputs.pending import encode_context
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.recording.recorder import Recorder, matters_to_ledger
+from mainspring.engine.recording.event_rows import matters_to_ledger
+from mainspring.engine.recording.recorder import Recorder
 from mainspring.errors import OperationError
 from mainspring.port.ids import MARK
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref

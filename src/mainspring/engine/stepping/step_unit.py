@@ -33,8 +33,9 @@ from mainspring.core.step import Step
 from mainspring.core.unkept import check_unkept
 from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.outside_rule import names_barred
-from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, instance_id, read_context, time_us_of
+from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, instance_id, time_us_of
 from mainspring.engine.outputs.destinations import command, placed, timer
+from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.stepping.children import CHILDREN_MARK, end_output
 from mainspring.engine.stepping.open_tasks import opening_of
@@ -61,7 +62,8 @@ from mainspring.port.tasks import TaskOpening, TaskWork
 _UNKEYED: Final = 0
 # `type` for values of any type: without a cast, which is a call.
 _type: Callable[[Any], type[Any]] = type
-_CARRIED_OUT: Final = frozenset({Sent, Published, Scheduled, ChildStarted, FannedOut})
+_CARRIED_OUT: Final = frozenset({Sent, Published, Replied, Scheduled, ChildStarted, FannedOut})
+_ONLY_RECORDED: Final = frozenset({Began, InitiatedBy, Received, Compensated})
 
 
 class StepRows:
@@ -212,35 +214,20 @@ class StepUnits:
 
     def _written(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], state_name: str) -> StepRows:
         """Return the events of a step as rows, with what is to be carried out and cancelled."""
-        recorder, now_us, context = lane.entry.recorder, self._store.now_us(), b""
+        now_us, context = self._store.now_us(), b""
         written = StepRows(lane.asked)
-        version = cause = lane.version
         events: Sequence[Any] = taken.events
-        for event in events:
-            version += 1
+        rows = written.rows = lane.entry.recorder.step_rows(
+            events, lane.version, now_us, pending, state_name, lane.context, trims=lane.trims
+        )
+        for event, row in zip(events, rows, strict=True):
             kind = _type(event)
-            if kind is Received or kind is InitiatedBy:
-                cause = version
-                row = recorder.input_row(kind.__name__, version, now_us, pending, state_name)
-                written.rows.append(recorder.unkept(row) if lane.trims else row)
+            if kind in _ONLY_RECORDED:
                 continue
-            output = None
-            if kind is Replied:
-                reply_to = self._reply_to(lane, pending, event)
-                row = recorder.reply_row(event, version, now_us, reply_to, cause)
-                if reply_to is not None:
-                    output = self._reply(lane, row, reply_to)
-            elif kind is Compensated:
-                row = recorder.compensated_row(event, version, now_us, pending.cause, pending.actor)
-                row = replace(row, attempt=pending.attempt, duration_us=pending.duration_us)
-                cause = version
-            else:
-                row = recorder.row(event, version, now_us, cause=cause)
-                if kind in _CARRIED_OUT:
-                    output = self._output(lane, event, row)
-                elif kind is not Began:
-                    written.note(event, version)
-            written.rows.append(row)
+            if kind not in _CARRIED_OUT:
+                written.note(event, row.version)
+                continue
+            output = self._output(lane, event, row)
             if output is not None:
                 written.outputs.append(output)
                 if output.claimed:
@@ -275,7 +262,8 @@ class StepUnits:
             claim = self._claim(lane, output, row, self._store.now_us(), self._output_context(pending))
             written.claims.append((claim, written.result))
 
-    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow:
+    def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
+        """Return what is to be carried out of an event; None for a reply that nobody waits for."""
         room = self._room
         match event:
             case Sent():
@@ -288,6 +276,14 @@ class StepUnits:
             case Published():
                 destination = placed(f"publish:{row.type}", row.type_version)
                 return OutputRow(row.version, "publish", destination, claimed=room(destination) > 0)
+            case Replied():
+                reply_to = read_detail(row.detail).reply_to
+                if reply_to is None:
+                    return None
+                # A queue that workers who know the workflow that asked look at.
+                scheme, _, rest = reply_to.partition(":")
+                destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
+                return OutputRow(row.version, "reply", destination, claimed=room(destination) > 0)
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else time_us_of(at)
@@ -298,12 +294,6 @@ class StepUnits:
                 return OutputRow(row.version, "child", destination, claimed=room(destination) > 0)
             case _:
                 raise TypeError(f"{type(event).__name__} is not carried out")
-
-    def _reply(self, lane: Lane, row: EventRow, reply_to: str) -> OutputRow:
-        """Return the output of a reply, in a queue that workers who know the workflow that asked look at."""
-        scheme, _, rest = reply_to.partition(":")
-        destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
-        return OutputRow(row.version, "reply", destination, claimed=self._room(destination) > 0)
 
     def _claim(self, lane: Lane, output: OutputRow, row: EventRow, now_us: int, context: bytes) -> OutputClaim:
         return OutputClaim(
@@ -321,15 +311,6 @@ class StepUnits:
             row.detail,
             context,
         )
-
-    def _reply_to(self, lane: Lane, pending: Pending, event: Replied[Any]) -> str | None:
-        """A reply goes where it says, else to the sender of the input, else to whoever began the instance."""
-        if event.to is not None:
-            return f"message:{event.to}"
-        own = _return_address(pending.context)
-        if own is None and lane.context is not None:
-            own = _return_address(read_context(lane.context))
-        return own
 
     def _output_context(self, pending: Pending) -> bytes:
         context = pending.context
@@ -354,10 +335,6 @@ def _task_work(lane: Lane, pending: Pending, written: StepRows) -> TaskWork | No
 def _unhandled(letter: DeadLetter, taken: Step[Any, Any, Any]) -> tuple[DeadLetter, ...]:
     """A failure that a case has taken is settled by that; but not what another instance could not take."""
     return (letter,) if taken.no_case or letter.output is None else ()
-
-
-def _return_address(context: Context) -> str | None:
-    return context.reply_to or (f"instance:{context.sender}" if context.sender else None)
 
 
 def _check_trims(lane: Lane, taken: Step[Any, Any, Any], *, anew: bool) -> None:
