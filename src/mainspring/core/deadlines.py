@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any, Final
 
 from mainspring.core.decisions import Compensate, Complete, Decisions, Fail, Schedule
@@ -14,17 +15,15 @@ from mainspring.core.failures import DeadlinePassed
 PASSED: Final = "its deadline has passed"
 
 
-def at_beginning(definition: Definition, decisions: Decisions[Any, Any]) -> Decisions[Any, Any]:
+def at_beginning(deadline: timedelta, decisions: Decisions[Any, Any]) -> Decisions[Any, Any]:
     """Return what is decided before all else when an instance begins; nothing where that very step ends it.
 
-    >>> from mainspring.core.definition import definition_of
-    >>> from mainspring.testing.samples import Counter
-    >>> at_beginning(definition_of(Counter), [])
+    >>> at_beginning(timedelta(days=30), [Complete()])
     ()
     """
-    if definition.deadline is None or (decisions and isinstance(decisions[-1], Complete | Fail)):
+    if decisions and isinstance(decisions[-1], Complete | Fail):
         return ()
-    return (Schedule(DeadlinePassed(), after=definition.deadline),)
+    return (Schedule(DeadlinePassed(), after=deadline),)
 
 
 def is_set_by(definition: Definition, events: Sequence[StreamEvent[Any, Any]]) -> bool:

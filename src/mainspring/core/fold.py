@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mainspring.core.definition import definition_of
 from mainspring.core.events import Event
@@ -23,7 +23,13 @@ def fold(workflow: Workflow[In, State, Out], state: State, events: Iterable[Even
     >>> fold(Counter(), Counter.initial_state, [Received(Count("c-1")), Received(Count("c-1"))])
     Counted(times=2)
     """
-    states = definition_of(type(workflow)).states
+    return evolved(workflow, definition_of(type(workflow)).states, state, events)
+
+
+def evolved(
+    workflow: Workflow[In, State, Out], states: dict[type[Any], str], state: State, events: Iterable[Event[In, Out]]
+) -> State:
+    """Return the state after the events, for who knows the workflow's states."""
     evolve = workflow.evolve
     for event in events:
         if not event.folded:

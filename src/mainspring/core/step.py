@@ -28,7 +28,7 @@ from mainspring.core.decisions import (
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.events import OUTPUTS, Event
 from mainspring.core.failures import OF_THE_ENGINE, DeadlinePassed
-from mainspring.core.fold import fold
+from mainspring.core.fold import evolved
 from mainspring.core.messages import Envelope, Kind
 from mainspring.core.translate import translate
 from mainspring.core.unkept import check_unkept
@@ -111,11 +111,13 @@ def step(
     _check_input(definition, envelope.message, state, begins)
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
-    added = deadlines.at_beginning(definition, decisions) if begins else ()
+    deadline = definition.deadline if begins else None
+    added = () if deadline is None else deadlines.at_beginning(deadline, decisions)
     events = translate(begins, envelope.message, (*added, *decisions) if added else decisions, envelope.task)
     if definition.history == "state":
         check_unkept(definition.name, events)
-    return Step(events, fold(workflow, state, events), version + len(events), decisions is _NO_CASE)
+    after = evolved(workflow, definition.states, state, events)
+    return Step(events, after, version + len(events), decisions is _NO_CASE)
 
 
 def _check_input(definition: Definition, message: object, state: object, begins: bool) -> None:

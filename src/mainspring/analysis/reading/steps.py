@@ -213,8 +213,10 @@ class _Step:
             self._trouble(place, value, "what decide returns is not a list that could be read")
             return [], became
         found: list[Any] = [part for part in value.parts if self._is_readable(part, place)]
-        if self._begins and not any(isinstance(part, Made) and part.cls in (Complete, Fail) for part in found):
-            found = [*map(_made, deadlines.at_beginning(self._subject.definition, ())), *found]
+        deadline = self._subject.definition.deadline if self._begins else None
+        ends = any(isinstance(part, Made) and part.cls in (Complete, Fail) for part in found)
+        if deadline is not None and not ends:
+            found = [*map(_made, deadlines.at_beginning(deadline, ())), *found]
         return found, became
 
     def _is_readable(self, part: Value | Repeated, place: Place) -> bool:
