@@ -185,12 +185,12 @@ def test_an_instance_that_is_busy_does_not_lose_its_count_with_others_coming() -
     app.add(Round())
     entry = app.registry.workflows["Round"]
     lane = lanes.at(Ref("Round", "r-1"), entry, 1)
-    lane.spending.steps_left -= 7
+    lane.steps_left -= 7
     for n in range(200):
         lanes.at(Ref("Round", f"o-{n}"), entry, 1)
         assert lanes.at(Ref("Round", "r-1"), entry, 1) is lane
     lane.forget()  # as after a conflict
-    assert lane.spending.steps_left == STEPS // 10 - 7
+    assert lane.steps_left == STEPS // 10 - 7
 
 
 def test_a_workflows_own_budget_goes_before_the_apps() -> None:

@@ -11,8 +11,7 @@ import pytest
 from mainspring import ChildFailed, Decisions, Event, SendFailed, Workflow
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
-from mainspring.engine.inputs.known_instance import Elsewhere, KnownInstance
-from mainspring.engine.inputs.lanes import Lane
+from mainspring.engine.inputs.lanes import Elsewhere, KnownInstance, Lane
 from mainspring.engine.inputs.pending import Pending, encode_context
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.stepping.disposition import (

@@ -1,7 +1,7 @@
 """Inputs: from a message to its turn in the lane of its instance. Read them in this order.
 
 envelopes and intake (a message from outside), stored_input (one from the inbox), pending (an input on its way),
-known_instance and lanes (an instance in memory and its turns), budget (of its steps), loader, streams, long_streams and
-branches (its state from the store), inbox (where an input waits), duplicates, refusals, outside_rule (what is not
-taken), answered_command and skipped_input (what must be read).
+lanes (an instance in memory and its turns), budget (of its steps), loader, streams, long_streams and branches (its
+state from the store), inbox (where an input waits), duplicates, refusals, outside_rule (what is not taken),
+answered_command and skipped_input (what must be read).
 """

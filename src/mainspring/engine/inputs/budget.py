@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import Final, Protocol
 
 from mainspring.core.definition import LEAST_STEPS_PER_HOUR
 from mainspring.core.messages import Kind
@@ -47,30 +47,28 @@ def checked_steps(steps: object) -> int | None:
     return steps
 
 
-class Spending:
-    """What an instance has spent of its budget: a number that is counted down, and the times of the last looks.
+class Spender(Protocol):
+    """Who spends a budget: a number that is counted down, and the times of the last looks.
 
     A lane counts for itself: what another worker stepped, and what was stepped before an idle lane was forgotten, it
     does not know.
     """
 
-    __slots__ = ("_looks", "steps_left")
+    steps_left: int
+    looks: tuple[int, ...]
 
-    def __init__(self, budget: Budget, time_us: int) -> None:
-        self.steps_left = budget.every
-        self._looks: tuple[int, ...] = (time_us,)
 
-    def look(self, budget: Budget, pending: Pending, now_us: int) -> None:
-        """Look at what was spent, before one more step. Raise if that is all the instance has."""
-        self.steps_left = budget.every - 1
-        self._looks = (*self._looks, now_us)[-LOOKS - 1 :]
-        within = sum(at_us > now_us - HOUR_US for at_us in self._looks) - 1
-        if within >= LOOKS:
-            self._looks = (now_us,)  # whoever resumes it gives it as much again
-            raise StepBudgetError(str(pending.ref), budget.steps or 0, _came(pending))
-        if within >= TOLD_AT:
-            what = "%s has taken %s steps within an hour, now %s; at %s it is suspended (steps_per_hour)"
-            log.warning(what, pending.ref, f"{within * budget.every:,}", _came(pending), f"{budget.steps:,}")
+def look(spender: Spender, budget: Budget, pending: Pending, now_us: int) -> None:
+    """Look at what was spent, before one more step. Raise if that is all the instance has."""
+    spender.steps_left = budget.every - 1
+    spender.looks = (*spender.looks, now_us)[-LOOKS - 1 :]
+    within = sum(at_us > now_us - HOUR_US for at_us in spender.looks) - 1
+    if within >= LOOKS:
+        spender.looks = (now_us,)  # whoever resumes it gives it as much again
+        raise StepBudgetError(str(pending.ref), budget.steps or 0, _came(pending))
+    if within >= TOLD_AT:
+        what = "%s has taken %s steps within an hour, now %s; at %s it is suspended (steps_per_hour)"
+        log.warning(what, pending.ref, f"{within * budget.every:,}", _came(pending), f"{budget.steps:,}")
 
 
 def _came(pending: Pending) -> str:

@@ -9,8 +9,7 @@ from typing import Final
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
 from mainspring.engine.inputs.answered_command import command_in
-from mainspring.engine.inputs.known_instance import Elsewhere
-from mainspring.engine.inputs.lanes import Lane, Phase
+from mainspring.engine.inputs.lanes import Elsewhere, Lane, Phase
 from mainspring.engine.inputs.long_streams import (
     EVENTS_AT_ONCE,
     Folded,

@@ -19,6 +19,7 @@ from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import Strangers, told_why
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.answered_command import command_sought
+from mainspring.engine.inputs.budget import look
 from mainspring.engine.inputs.duplicates import Duplicates
 from mainspring.engine.inputs.inbox import Inbox
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
@@ -279,10 +280,10 @@ class Stepper:
         if wants and (sought := command_sought(pending, trims=lane.trims)) is not None:
             self._loader.recall(lane, pending, sought)
             return
-        lane.spending.steps_left -= 1
+        lane.steps_left -= 1
         try:
-            if lane.spending.steps_left < 0:
-                lane.spending.look(lane.entry.budget, pending, self._store.now_us())
+            if lane.steps_left < 0:
+                look(lane, lane.entry.budget, pending, self._store.now_us())
             envelope = pending.envelope(whole=wants)
             begins = anew or lane.version == 0
             taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
