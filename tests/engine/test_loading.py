@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from mainspring import Mainspring
 from mainspring.codec import Codec
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs import loader as loading
@@ -13,10 +14,10 @@ from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.errors import StoreError, WorkersLostError
+from mainspring.errors import StoreError, StoreUnreachableError, WorkersLostError
 from mainspring.port.records import Context, InstanceRow, Ref
 from mainspring.stores.memory import MemoryStore
-from tests.engine.shop import Shop
+from tests.engine.shop import Charge, Note, PlaceOrder, Ship, Shop
 from tests.support.running import run
 from tests.support.waiting import until
 
@@ -83,5 +84,55 @@ def test_a_lane_whose_answer_is_on_its_way_is_asked_for_once(monkeypatch: pytest
         await until(lambda: ready)
         assert (loads, ready, lane.phase) == ([[lane.ref]], ["a"], Phase.OPEN)
         await runtime.cancel_tasks()
+
+    run(main)
+
+
+def test_a_lane_whose_answer_is_on_its_way_is_not_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the answer would fill a lane beside the one in which the instance goes on by then."""
+    monkeypatch.setattr(loading, "PAUSE_AFTER_STORE_ERROR_SECONDS", 0.0)
+
+    async def main() -> None:
+        app = Mainspring("memory://")
+        app.add(Shop())
+        app.external(Charge, Ship)
+        async with app:
+            store, lanes, ref = app.engine.store, app.engine.stepper.lanes, Ref("Shop", "o-1")
+            away = StoreUnreachableError("the store", "planted")
+            loads, commits, commit, load = list[int](), asyncio.Event(), store.commit, store.load
+            may_load = asyncio.Event()
+
+            async def refused(worker: int, units: Any) -> Any:
+                if all(not unit.dead_letters for unit in units):
+                    return await commit(worker, units)
+                await commits.wait()
+                raise away
+
+            async def unreachable(refs: Any, *more: Any) -> Any:
+                loads.append(len(refs))
+                if len(loads) == 2:
+                    raise away
+                if len(loads) > 2:
+                    await may_load.wait()
+                return await load(refs, *more)
+
+            monkeypatch.setattr(store, "commit", refused)
+            monkeypatch.setattr(store, "load", unreachable)
+            # There is no such instance: it is to be a dead letter, and the commit of that is under way.
+            unknown = asyncio.create_task(app.send(Note("o-1", "first")))
+            await until(lambda: loads == [1] and (lane := lanes.get(ref)) is not None and lane.under_way == 1)
+            with pytest.raises(StoreUnreachableError):
+                await app.send(Note("o-1", "second"))  # read anew, in vain: nobody waits, and it is read once more
+            await until(lambda: len(loads) == 3)
+            lane = lanes.get(ref)
+            commits.set()
+            with pytest.raises(StoreUnreachableError):
+                await unknown
+            assert lane is not None
+            assert lanes.get(ref) is lane
+            placed = asyncio.create_task(app.send(PlaceOrder("o-1")))
+            may_load.set()
+            assert (await placed).status == "stepped"
+            assert (lanes.get(ref), lane.version > 0) == (lane, True)
 
     run(main)

@@ -351,3 +351,43 @@ def test_a_result_that_waits_to_be_queued_once_more_is_not_lost(
     run(main)
     assert calls == ["j-1"]
     assert losses(caplog) == 0
+
+
+def test_two_looks_at_once_hear_of_all_that_comes_meanwhile(
+    make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else what came during both is missing at one of them, and lost when it is on its way here a second time."""
+    fails = asyncio.Event()
+    calls: list[str] = []
+
+    async def work(command: Work) -> Done:
+        calls.append(command.id)
+        if len(calls) == 1:
+            await fails.wait()
+            raise ValueError("planted")
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        async with job(make_app(), work, retry=AT_ONCE) as app:
+            held_back: list[Any] = []
+            with monkeypatch.context() as losing:
+                losing.setattr(app.engine.dispatcher, "begin", lambda *given: held_back.append(given))
+                receipt = await app.send(Start("j-1"))
+            holds = Gate(app.engine.store, "holds")
+            first = asyncio.create_task(look(app))
+            await holds.waiting.wait()
+            second = asyncio.create_task(look(app))
+            await asyncio.sleep(0)  # it begins, if it does not wait for the first
+            app.engine.dispatcher.begin(*held_back[0])
+            holds.open()
+            await asyncio.gather(first, second)
+            claim = Gate(app.engine.store, "claim", brings_outputs)
+            fails.set()
+            await claim.waiting.wait()
+            await look(app)
+            assert losses(caplog) == 0
+            claim.open()
+            await receipt.result()
+
+    run(main)
+    assert calls == ["j-1", "j-1"]
