@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.committing import claimer as claims
+from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.inputs import intake
 from mainspring.engine.inputs.lanes import Lanes
 from mainspring.engine.inputs.pending import Pending, encode_context

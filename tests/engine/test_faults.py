@@ -79,7 +79,7 @@ def test_an_error_that_cannot_be_shown_harms_nobody_else(make_app: MakeApp) -> N
 def test_claims_go_on_after_an_unexpected_error(
     make_app: MakeApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("mainspring.engine.committing.claimer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+    monkeypatch.setattr("mainspring.engine.claiming.claimer.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
 
     async def work(command: Work) -> Done:
         return Done(command.id, command.part)

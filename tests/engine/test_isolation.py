@@ -153,7 +153,7 @@ def test_a_commit_leaves_nothing_to_the_garbage_collector(make_app: MakeApp) -> 
 @pytest.fixture
 def nobody_polls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no claim begin by itself: a slow machine would have time for many."""
-    monkeypatch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 3_600)
+    monkeypatch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 3_600)
 
 
 @pytest.mark.usefixtures("nobody_polls")

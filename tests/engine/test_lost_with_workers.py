@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
-from mainspring.engine.committing.lone_trials import LOOKS, MAX_LOST
+from mainspring.engine.claiming.lone_trials import LOOKS, MAX_LOST
 from mainspring.port.records import Unit
 from mainspring.port.suspects import SUSPECT
 from mainspring.testing.clock import VirtualClock

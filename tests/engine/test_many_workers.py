@@ -15,7 +15,7 @@ import pytest
 
 from mainspring import Decisions, Event, Kind, Mainspring, Send, Workflow
 from mainspring.engine import engine
-from mainspring.engine.committing.claimer import CLAIM_LIMIT, Claimer
+from mainspring.engine.claiming.claimer import CLAIM_LIMIT, Claimer
 from mainspring.errors import StoreError, StoreUnreachableError
 from mainspring.port.records import Loaded, Ref
 from mainspring.stores.postgres import PostgresStore, work
@@ -48,7 +48,7 @@ def test_a_backlog_of_slow_commands_is_shared(sent_by: str, make_app: MakeApp, m
     # Slow is what takes longer than this: then how long a worker is kept waiting here does not matter.
     monkeypatch.setattr("mainspring.engine.handlers.prefetch.AHEAD_SECONDS", 1e-9)
     # Nobody tells those who look in vain of what another has left: they would look again after a second.
-    monkeypatch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)
     all_at_work = asyncio.Barrier(3 * 2)
     done: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -228,7 +228,7 @@ def test_a_backlog_of_inputs_is_shared(make_app: MakeApp, monkeypatch: pytest.Mo
 def test_news_of_work_make_no_stampede(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of eight idle workers that hear of one output, each looks once or twice, and tries to take it once at most."""
     monkeypatch.setattr(
-        "mainspring.engine.committing.claimer.POLL_SECONDS", 3_600
+        "mainspring.engine.claiming.claimer.POLL_SECONDS", 3_600
     )  # a slow machine would have time for many
     counts: Counter[str] = Counter()
     look, claim = PostgresStore.claim, work.claim

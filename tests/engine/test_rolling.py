@@ -38,7 +38,7 @@ def test_a_worker_of_the_release_before_leaves_alone_what_it_cannot_read(
     change: Change, make_app: MakeApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What the old worker gives back, the new one finds by looking again.
-    monkeypatch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 0.05)
+    monkeypatch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)
 
     async def main() -> None:
         held = asyncio.Event()

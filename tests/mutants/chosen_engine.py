@@ -14,7 +14,7 @@ _CLAIMED_ONCE: Final = "test_an_input_that_cannot_be_read_is_claimed_once_and_le
 ENGINE: Final = (
     Mistake(
         "a claim that came back full is not followed by another",
-        "engine/committing/claimer.py",
+        "engine/claiming/claimer.py",
         "more = len(claims.outputs) >= limit or len(claims.inputs) >= limit",
         "more = len(claims.outputs) > limit or len(claims.inputs) > limit",
         ("tests/engine/test_bounds.py::test_a_claim_that_comes_back_full_is_followed_by_another_at_once",),
@@ -30,7 +30,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an input overtakes the one before it whose type this worker does not know",
-        "engine/committing/claimer.py",
+        "engine/claiming/claimer.py",
         "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
         "if not self._registry.codec.reads(row.type, row.type_version):",
         ("tests/engine/test_faults.py::test_what_stands_behind_an_input_of_an_unknown_type_is_given_back_with_it",),
@@ -38,7 +38,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an input of a version that this worker does not know is taken for one that it can read",
-        "engine/committing/claimer.py",
+        "engine/claiming/claimer.py",
         "if ref in strange or not self._registry.codec.reads(row.type, row.type_version):",
         "if ref in strange or not self._registry.codec.knows(row.type):",
         ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),
@@ -46,7 +46,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "what a worker cannot read is claimed again and again",
-        "engine/committing/claimer.py",
+        "engine/claiming/claimer.py",
         "claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())",
         "claims = await self._store.claim(worker, wide, workflows, limit)",
         ("tests/engine/test_rolling.py::" + _CLAIMED_ONCE,),

@@ -13,7 +13,7 @@ import pytest
 
 from mainspring import Breaker, Mainspring, RateLimit, Retry, Workflow
 from mainspring.codec.limits import BODY_LIMIT_BYTES, STATE_LIMIT_BYTES, WARN_FRACTION
-from mainspring.engine.committing.claimer import POLL_SECONDS
+from mainspring.engine.claiming.claimer import POLL_SECONDS
 from mainspring.engine.engine import DRAIN_SECONDS, HEARTBEAT_SECONDS, LEASE_SECONDS, RELIEVE_SECONDS
 from mainspring.engine.handlers.handler import HandlerOptions
 from mainspring.telemetry.logs import LINES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mainspring.engine.committing.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
+from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
 from mainspring.port.records import Ref
 from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Suspect

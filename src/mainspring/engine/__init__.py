@@ -7,7 +7,7 @@
        ▼
      stepping      what becomes of it: decide, translate, fold, the pure step, made into one unit of what is recorded
        ▼           (recording: events to rows and back)
-     committing    group commit: many units, one transaction; and claims: what is due and in nobody's hands
+     committing    group commit: many units, one transaction
        ▼
      outputs       recorded outputs to their destinations: handlers, instances, children, subscribers, callers
        │
@@ -16,6 +16,7 @@
        │
        └─► results go to inputs again; an output is settled in the commit that takes its result
 
+     claiming      what is due and in nobody's hands comes to inputs and outputs
      operations    what operators do to an instance or to the fleet, each in one commit
      projections   fold the feed into read models
      schedules     each one instance that waits for its next time

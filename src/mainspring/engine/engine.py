@@ -7,13 +7,13 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from mainspring.engine.claiming.claimer import Claimer
+from mainspring.engine.claiming.lone_trials import LoneTrials
+from mainspring.engine.claiming.relay import Relay
+from mainspring.engine.claiming.strays import Strays
 from mainspring.engine.committing.arrivals import Arrivals
-from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.lone_trials import LoneTrials
-from mainspring.engine.committing.relay import Relay
 from mainspring.engine.committing.strangers import Strangers
-from mainspring.engine.committing.strays import Strays
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.fleet import knowledge
 from mainspring.engine.fleet.standing import standing_of, written

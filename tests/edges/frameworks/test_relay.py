@@ -236,7 +236,7 @@ def test_a_store_in_trouble_costs_nothing_but_time(url: str, monkeypatch: pytest
                 raise OSError("gone")
             return await relay(store, limit)
 
-        monkeypatch.setattr("mainspring.engine.committing.relay.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
+        monkeypatch.setattr("mainspring.engine.claiming.relay.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
         monkeypatch.setattr(PostgresStore, "relay", failing)
         async with app:
             await post(url, "a")

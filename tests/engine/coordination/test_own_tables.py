@@ -132,7 +132,7 @@ def test_a_failure_in_the_middle_leaves_nothing_half_written(url: str) -> None:
         app.projection(name=name, create=CREATE)(picky)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
-            patch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
+            patch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
             async with app:
                 await busy(app, 0)
                 await until(lambda: _stopped(app, name))

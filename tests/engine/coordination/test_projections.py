@@ -176,7 +176,7 @@ def test_an_event_that_cannot_be_folded_stops_its_projection_alone_and_is_named(
         app.projection(name="picky", key=by_order)(picky)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mainspring.engine.projections.projector.FIRST_BACKOFF_SECONDS", 0.01)
-            patch.setattr("mainspring.engine.committing.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
+            patch.setattr("mainspring.engine.claiming.claimer.POLL_SECONDS", 0.05)  # it hears of nothing before
             async with app:
                 for message in (PlaceOrder("o-1", 5), Note("o-1", "fine"), Note("o-1", "poison"), PlaceOrder("o-2", 6)):
                     await app.send(message)

@@ -17,7 +17,7 @@ import pytest
 from bench.apps import orders as orders_app
 from bench.workflows import order
 from mainspring import Mainspring
-from mainspring.engine.committing import claimer as claims
+from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import Unit
 from mainspring.stores.postgres.session import Session

@@ -8,7 +8,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.analysis.held import held_back
-from mainspring.engine.committing.lone_trials import MAX_LOST
+from mainspring.engine.claiming.lone_trials import MAX_LOST
 from mainspring.errors import InstanceFailedError, TaskRefusedError
 from mainspring.port.records import Status, Unit
 from mainspring.port.suspects import SUSPECT

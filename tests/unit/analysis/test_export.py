@@ -25,8 +25,8 @@ from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
 from mainspring.analysis.stream_file import StreamWriter
 from mainspring.analysis.streams import DAMAGED
 from mainspring.engine.inputs.pending import moment
-from mainspring.engine.outputs.fan_out_parts import Parts
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
+from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.errors import OperationError, SettingError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Ref
 from tests.unit.analysis.refunds import Refund, fill, refunds, running

@@ -3,7 +3,7 @@
 from mainspring.analysis.redaction import MARKER, Redaction
 from mainspring.codec import Codec
 from mainspring.core.failures import ChildFailed, SendFailed
-from mainspring.engine.outputs.fan_out_parts import PartDone
+from mainspring.engine.recording.fan_out_parts import PartDone
 
 CODEC = Codec()
 CODEC.register(ChildFailed, PartDone)

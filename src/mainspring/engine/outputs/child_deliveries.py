@@ -18,10 +18,10 @@ from mainspring.engine.inputs.pending import Inputs, Pending, input_of, read_con
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.fan_out import chunks, joined
-from mainspring.engine.outputs.fan_out_parts import Parts
 from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.recording.event_details import Ending, read_detail
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.children import open_children, outcome, parent_at, parent_of

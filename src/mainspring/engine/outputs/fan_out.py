@@ -20,7 +20,7 @@ from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.freezing import field_names
 from mainspring.core.messages import Kind
 from mainspring.core.workflow import Workflow
-from mainspring.engine.outputs.fan_out_parts import PartDone, Parts, restored
+from mainspring.engine.recording.fan_out_parts import PartDone, Parts, restored
 from mainspring.port.records import FAN_OUT, EventRow
 
 PARTS_PER_STEP: Final = 1_000

@@ -14,7 +14,6 @@ from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.policies.checks import microseconds
 from mainspring.engine.inputs.pending import Inputs, Pending, read_context
 from mainspring.engine.observer import about
-from mainspring.engine.outputs.fan_out_parts import PartDone
 from mainspring.engine.outputs.job import (
     MICROSECONDS,
     NEVER_US,
@@ -26,6 +25,7 @@ from mainspring.engine.outputs.job import (
     result_of,
 )
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.fan_out_parts import PartDone
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
 from mainspring.engine.stepping.sagas import undone_by

@@ -45,9 +45,9 @@ from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
 from mainspring.engine.inputs.answered_command import answered_by
 from mainspring.engine.inputs.pending import MICROSECOND, Pending, encode_context, moment, read_context, read_kind
-from mainspring.engine.outputs.fan_out_parts import Parts, restored, stored
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail, read_detail
 from mainspring.engine.recording.event_rows import is_folded, is_unkept, message_id_of, unknown_event
+from mainspring.engine.recording.fan_out_parts import Parts, restored, stored
 from mainspring.errors import BodyTooLargeError, DamagedRecordError, ErasedError
 from mainspring.errors.reading import UNREADABLE
 from mainspring.port.digests import digested

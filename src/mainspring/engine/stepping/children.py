@@ -12,9 +12,9 @@ from mainspring.codec import Codec, Encoded
 from mainspring.core.failures import ChildCompleted, ChildFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.pending import Pending, instance_id, read_context
-from mainspring.engine.outputs.fan_out_parts import PartDone, stored
 from mainspring.engine.recording.event_details import Ending, encode_detail, read_detail
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.fan_out_parts import PartDone, stored
 from mainspring.port.ids import MARK
 from mainspring.port.records import FAN_OUT, Context, EventRow, Loaded, OutputKey, OutputRow, Ref, Unit
 

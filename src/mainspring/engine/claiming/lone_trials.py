@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from mainspring.engine.committing.claimer import Claimer
-from mainspring.engine.committing.claimer import read as read_claim
+from mainspring.engine.claiming.claimer import Claimer
+from mainspring.engine.claiming.claimer import read as read_claim
+from mainspring.engine.claiming.strays import Strays
 from mainspring.engine.committing.committer import Committer
-from mainspring.engine.committing.strays import Strays
 from mainspring.engine.fleet.standing import read
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.inputs.stored_input import from_inbox

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 
+from mainspring.engine.claiming.claimer import Claimer
 from mainspring.engine.committing.arrivals import Arrivals, Held
-from mainspring.engine.committing.claimer import Claimer
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.outputs.dispatcher import Dispatcher
