@@ -44,7 +44,7 @@ class Adding(Workflow[Add, Numbers, Add]):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mainspring.engine.engine.HEARTBEAT_SECONDS", 0.02)
-    for station in ("claiming.claimer", "committing.committer", "inputs.inbox"):
+    for station in ("claiming.claimer", "committing.committer", "stepping.inbox"):
         monkeypatch.setattr(f"mainspring.engine.{station}.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.02)
 
 

@@ -19,7 +19,7 @@ import pytest
 from mainspring import Context, DoNotRetryError, Mainspring, Retry
 from mainspring.app.given import MOST_PROCESSES
 from mainspring.engine.handlers.process_pool import Child, ProcessPool
-from mainspring.engine.outputs.job import NEVER_US
+from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import SettingError, WiringError
 from mainspring.testing import simulate

@@ -55,7 +55,7 @@ class Worker:
 @pytest.fixture(autouse=True)
 def tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what could not be committed be tried again at once, and not after a second."""
-    monkeypatch.setattr("mainspring.engine.inputs.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
+    monkeypatch.setattr("mainspring.engine.stepping.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
 
 
 async def live_through(

@@ -150,7 +150,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "an output whose message was taken before is not settled",
-        "engine/inputs/duplicates.py",
+        "engine/stepping/duplicates.py",
         "if pending.settles is not None or pending.position is not None:",
         "if pending.position is not None:",
         ("tests/engine/test_cooperation.py",),

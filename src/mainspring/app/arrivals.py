@@ -14,7 +14,7 @@ from mainspring.core.route import check_id, route
 from mainspring.engine.inputs.envelopes import checked_message_id
 from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import Pending, instance_id
-from mainspring.engine.outputs.publication import PUBLICATION
+from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.errors import WiringError, shown
 from mainspring.port.records import Context

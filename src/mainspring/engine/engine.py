@@ -28,9 +28,9 @@ from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnd
 from mainspring.engine.outputs.dispatcher import Dispatcher
 from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.projections.projector import Projector
+from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime, SystemClock
-from mainspring.engine.stepping.sagas import Doomed
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.errors import NewerSchemaError, StoreClosedError, StoreMovedError, UnknownOutcomeError
 from mainspring.logs import Quoted, logger

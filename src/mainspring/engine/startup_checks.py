@@ -12,8 +12,8 @@ from typing import Any, Final
 from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
 from mainspring.core.messages import type_of
 from mainspring.engine.handlers.handler import check_process
+from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.operations.pauses import PAUSES
-from mainspring.engine.outputs.publication import PUBLICATION
 from mainspring.engine.recording.class_source import SOURCES_KEPT, source_of
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError

@@ -52,7 +52,7 @@ class Troubled(MemoryStore):
 @pytest.fixture(autouse=True)
 def tried_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let what the store refused be tried again at once, and not after a second."""
-    monkeypatch.setattr("mainspring.engine.inputs.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
+    monkeypatch.setattr("mainspring.engine.stepping.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.05)
 
 
 async def collected(app: Mainspring, order: str = "o-1") -> list[str]:

@@ -20,7 +20,7 @@ from fastapi.responses import PlainTextResponse
 
 from examples.frameworks import orders
 from mainspring import Mainspring
-from mainspring.engine.outputs.publication import PUBLICATION, publication_of
+from mainspring.engine.inputs.publication import PUBLICATION, publication_of
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import DuplicateIdError, SettingError, WiringError
 from mainspring.frameworks.asgi import app_of, lifespan

@@ -60,7 +60,7 @@ def test_a_start_that_comes_again_while_the_first_is_not_durable_settles_nothing
                 dispatcher.begin(*starts[0])
                 raise StoreUnreachableError("the store", "refused")
 
-            monkeypatch.setattr("mainspring.engine.inputs.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
+            monkeypatch.setattr("mainspring.engine.stepping.inbox.PAUSE_AFTER_STORE_ERROR_SECONDS", 0.01)
             monkeypatch.setattr(dispatcher.children, "start", begun)
             monkeypatch.setattr(store, "commit", refused)
             await app.send(PlanTrip("t-1", ("wait",)))

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from mainspring import Ask, Complete, Decisions, Envelope, Mainspring, Workflow, message
-from mainspring.engine.inputs.duplicates import PAST_ITS_TASK
+from mainspring.engine.stepping.duplicates import PAST_ITS_TASK
 from mainspring.errors import NotFromOutsideError
 from mainspring.purity.asking import answers_in
 from mainspring.testing.samples import Asking, Leave, RequestLeave

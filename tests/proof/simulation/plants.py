@@ -22,7 +22,6 @@ from mainspring.core.saga import Ledger
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.engine import Engine
 from mainspring.engine.inputs import loader
-from mainspring.engine.inputs.duplicates import Duplicates
 from mainspring.engine.inputs.lanes import Lane, Phase
 from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import fan_out
@@ -33,6 +32,7 @@ from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
 from mainspring.engine.stepping import disposition
+from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.stepper import Stepper
 from mainspring.port.ids import MARK, plain

@@ -16,10 +16,11 @@ from typing import Any, Final
 from mainspring.engine.handlers.gate import Gate
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.prefetch import Prefetch
-from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
+from mainspring.engine.inputs.pending import NEVER_US
+from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
 from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.recording.sagas import Doomed, is_armed, undone_by
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
-from mainspring.engine.stepping.sagas import Doomed, is_armed, undone_by
 from mainspring.logs import logger
 from mainspring.port.loans import Connection
 from mainspring.port.records import Ref

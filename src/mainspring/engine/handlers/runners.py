@@ -10,10 +10,10 @@ from typing import Any
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.runner import Runner
-from mainspring.engine.outputs.job import NEVER_US
+from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.sagas import Doomed
 from mainspring.port.records import OutputKey, Ref
 from mainspring.port.store import Store
 

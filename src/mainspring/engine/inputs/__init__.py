@@ -2,6 +2,6 @@
 
 envelopes and intake (a message from outside), stored_input (one from the inbox), pending (an input on its way),
 lanes (an instance in memory and its turns), budget (of its steps), loader, streams, long_streams and branches (its
-state from the store), inbox (where an input waits), duplicates, refusals, outside_rule (what is not taken),
-answered_command and skipped_input (what must be read).
+state from the store), refusals and outside_rule (what is not taken), answered_command and skipped_input (what must be
+read), publication (what an app itself publishes).
 """

@@ -8,8 +8,8 @@ from typing import Any, Final
 from mainspring.core.messages import Kind
 from mainspring.core.route import route
 from mainspring.engine.inputs.pending import Answer, Pending
+from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.inputs.refusals import precondition
-from mainspring.engine.outputs.publication import PUBLICATION
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import InvalidIdError, OperationError, WiringError

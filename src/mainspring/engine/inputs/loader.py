@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct
+
 from mainspring.core.saga import Ledger
 from mainspring.engine.committing.strangers import told_why
 from mainspring.engine.inputs.answered_command import command_in
@@ -23,7 +25,6 @@ from mainspring.engine.inputs.skipped_input import note_skipped
 from mainspring.engine.inputs.streams import pinned, read_ledger, row_alone, trusted
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.step_watch import Load
 from mainspring.errors import NewerTypeError, SlowStepError, StoreError, WorkersLostError
 from mainspring.logs import logger
 from mainspring.port.records import InstanceRow, Loaded, Ref
@@ -33,6 +34,13 @@ INSTANCES_PER_LOAD: Final = 500
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
 log = logger("mainspring.engine")
+
+
+class Load(Struct):
+    """The fold of what an instance has recorded, as it is watched like a step."""
+
+    ref: Ref
+    type: str
 
 
 class Loader:

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import abandoned, branches, live
+from mainspring.engine.recording.children import CHILDREN_MARK, STARTS, has_children
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepping.children import CHILDREN_MARK, STARTS, has_children
 from mainspring.port.records import EventRow, Loaded, Ref, Snapshot
 from mainspring.port.store import Store
 

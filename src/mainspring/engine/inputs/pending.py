@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from msgspec import Struct, json
 
 from mainspring.core.messages import Envelope, InstanceId, Kind
-from mainspring.engine.outputs.publication import PUBLICATION
+from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.errors import (
     DamagedRecordError,
     StoreBusyError,
@@ -35,6 +35,8 @@ AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
 TROUBLE: Final = (*PASSING, *AWAY)
 
 MICROSECOND: Final = timedelta(microseconds=1)
+NEVER_US: Final = 1 << 62
+"""A time that does not come."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _decode_context = json.Decoder(Context).decode

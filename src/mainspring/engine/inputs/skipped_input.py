@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mainspring.engine.inputs.pending import Pending
-from mainspring.engine.outputs.job import NEVER_US
+from mainspring.engine.inputs.pending import NEVER_US, Pending
 from mainspring.port.digests import digested, same_message
 from mainspring.port.records import Ref, Remembered
 from mainspring.port.store import Store

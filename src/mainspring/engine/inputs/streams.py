@@ -15,8 +15,8 @@ from mainspring.engine.inputs.long_streams import (
     is_long,
     trusts,
 )
+from mainspring.engine.recording.sagas import take_row
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepping.sagas import take_row
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceFilter, InstanceRow, Loaded, Ref
 from mainspring.port.store import Store

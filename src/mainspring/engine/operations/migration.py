@@ -12,9 +12,9 @@ from mainspring.core.fold import fold
 from mainspring.core.messages import type_of
 from mainspring.engine.inputs.branches import branches, live
 from mainspring.engine.inputs.streams import refuse_unkept, whole_stream
+from mainspring.engine.recording.children import CHILDREN_MARK, has_children
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepping.children import CHILDREN_MARK, has_children
 from mainspring.engine.stepping.open_tasks import still_open
 from mainspring.errors import CodecError, OperationError
 from mainspring.port.records import ENDED, EventRow, InputRow, InstanceRow, Loaded, OutputClaim, Ref, Snapshot, Unit

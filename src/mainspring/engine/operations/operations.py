@@ -45,11 +45,11 @@ from mainspring.engine.operations.retried_letter import suspended_by, waits_for_
 from mainspring.engine.operations.rewind import parent_was_told, rewind, without_parent
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.destinations import command
+from mainspring.engine.recording.children import ended_by_operator, parent_of
 from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.sagas import check_rewind, then_rows
 from mainspring.engine.registry import Registry, WorkflowEntry
-from mainspring.engine.stepping.children import ended_by_operator, parent_of
 from mainspring.engine.stepping.open_tasks import still_open
-from mainspring.engine.stepping.sagas import check_rewind, then_rows
 from mainspring.errors import NoSuchInstanceError, OperationError
 from mainspring.port.records import (
     ENDED,

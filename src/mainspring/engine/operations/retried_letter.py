@@ -11,8 +11,8 @@ from typing import Final
 
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import type_of
+from mainspring.engine.recording.children import parent_at
 from mainspring.engine.recording.event_details import read_detail
-from mainspring.engine.stepping.children import parent_at
 from mainspring.errors import OperationError
 from mainspring.port.records import ENDED, FAN_OUT, DeadLetter, EventRow, InstanceRow, Ref
 from mainspring.port.store import Store

@@ -20,10 +20,10 @@ from mainspring.engine.inputs.pending import encode_context, moment, read_contex
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.outputs.destinations import command
 from mainspring.engine.outputs.destinations import timer as timer_of
+from mainspring.engine.recording.children import STARTS, open_children, parent_at
 from mainspring.engine.recording.event_details import Detail, encode_detail, read_detail
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.registry import WorkflowEntry
-from mainspring.engine.stepping.children import STARTS, open_children, parent_at
 from mainspring.engine.stepping.open_tasks import opening_of, still_open
 from mainspring.errors import OperationError
 from mainspring.port.ids import MARK

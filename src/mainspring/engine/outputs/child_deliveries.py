@@ -19,13 +19,13 @@ from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.fan_out import chunks, joined
 from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.recording.children import open_children, outcome, parent_at, parent_of
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_details import Ending, read_detail
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.recording.fan_out_parts import Parts
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.children import open_children, outcome, parent_at, parent_of
-from mainspring.engine.stepping.units import error_text
 from mainspring.errors import NewerTypeError
 from mainspring.logs import Quoted, logger
 from mainspring.port.ids import MARK

@@ -21,10 +21,10 @@ from mainspring.engine.outputs.job import MICROSECONDS, Job, fired
 from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.outputs.replies import Replies
 from mainspring.engine.outputs.subscriptions import Subscriptions
+from mainspring.engine.recording.error_text import error_text
+from mainspring.engine.recording.sagas import undone_by
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.sagas import undone_by
-from mainspring.engine.stepping.units import error_text
 from mainspring.errors import DamagedRecordError
 from mainspring.logs import logger
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Retry, Unit

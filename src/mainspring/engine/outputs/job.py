@@ -11,11 +11,11 @@ from mainspring.codec import Codec, Encoded
 from mainspring.core.failures import SendFailed
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.engine.handlers.handler import Context, Handler
-from mainspring.engine.inputs.pending import Pending, instance_id, moment, read_context
+from mainspring.engine.inputs.pending import NEVER_US, Pending, instance_id, moment, read_context
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import answer_id
+from mainspring.engine.recording.sagas import undone_by
 from mainspring.engine.registry import is_internal
-from mainspring.engine.stepping.sagas import undone_by
 from mainspring.errors import CodecError
 from mainspring.errors.kinds import kind_in
 from mainspring.errors.reading import UNREADABLE
@@ -26,7 +26,6 @@ from mainspring.port.records import OutputClaim, Ref
 from mainspring.telemetry.observed import Observed
 
 MICROSECONDS: Final = 1_000_000
-NEVER_US: Final = 1 << 62
 
 log = logger("mainspring.engine")
 

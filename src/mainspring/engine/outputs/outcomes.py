@@ -12,11 +12,10 @@ from mainspring.engine.committing.strangers import OUTPUT_LEFT_SECONDS
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.policies.checks import microseconds
-from mainspring.engine.inputs.pending import Inputs, Pending, read_context
+from mainspring.engine.inputs.pending import NEVER_US, Inputs, Pending, read_context
 from mainspring.engine.observer import about
 from mainspring.engine.outputs.job import (
     MICROSECONDS,
-    NEVER_US,
     Job,
     business_keys,
     carrying,
@@ -24,12 +23,12 @@ from mainspring.engine.outputs.job import (
     may_be_of,
     result_of,
 )
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import answer_id
 from mainspring.engine.recording.fan_out_parts import PartDone
+from mainspring.engine.recording.sagas import undone_by
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.sagas import undone_by
-from mainspring.engine.stepping.units import error_text
 from mainspring.errors import DoNotRetryError, MainspringError, NewerTypeError, WiringError
 from mainspring.logs import Quoted, logger
 from mainspring.port.attempts import Attempt

@@ -13,12 +13,12 @@ from mainspring.core.messages import Kind, type_of
 from mainspring.core.route import route
 from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.runners import Runners
-from mainspring.engine.inputs.pending import Inputs, input_of
-from mainspring.engine.outputs.job import MICROSECONDS, NEVER_US, Job, as_exception, envelope_of
+from mainspring.engine.inputs.pending import NEVER_US, Inputs, input_of
+from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
 from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.units import error_text
 from mainspring.logs import logger
 from mainspring.port.records import OutputClaim, OutputKey, Ref, Remembered
 from mainspring.port.store import Store

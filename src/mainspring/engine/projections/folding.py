@@ -11,9 +11,9 @@ from msgspec import Struct
 from mainspring.core.feed import FeedEntry
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.projections.projection import TABLE, Projection
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_rows import is_unkept, message_id_of
 from mainspring.engine.registry import Registry, is_internal
-from mainspring.engine.stepping.units import error_text
 from mainspring.errors import ErasedError, LendingError
 from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Checkpoint, Document

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from mainspring.engine.projections.folding import Folded, Folding
 from mainspring.engine.projections.projection import Projection
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.units import error_text
 from mainspring.logs import Quoted, logger
 from mainspring.port.projections import Advance, Checkpoint, GenerationStatus
 from mainspring.port.store import Store

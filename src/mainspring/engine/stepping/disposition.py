@@ -14,7 +14,7 @@ from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.core.messages import Kind
 from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending, ReceiptStatus, moment
-from mainspring.engine.stepping.children import parent_of
+from mainspring.engine.recording.children import parent_of
 from mainspring.port.records import ENDED
 
 

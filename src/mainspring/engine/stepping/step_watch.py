@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from msgspec import Struct
-
 from mainspring.errors import SlowStepError
 from mainspring.logs import logger
 from mainspring.port.records import Ref
@@ -38,13 +36,6 @@ class Watched(Protocol):
     type: str
 
 
-class Load(Struct):
-    """The fold of what an instance has recorded, before its next step."""
-
-    ref: Ref
-    type: str = "what it has recorded"
-
-
 class _Ended(BaseException):
     """Raised in a step that takes too long. No Exception, so that no `except Exception` of its author keeps it."""
 
@@ -55,7 +46,8 @@ class StepWatch:
     No lock: the watch says what it is about to end before it looks whether that is still under way, and whoever ends a
     step says so before it looks whether it was to be ended. One of them sees the other.
 
-    >>> StepWatch().call(Load(Ref("Orders", "o-1")), divmod, 7, 2)
+    >>> from types import SimpleNamespace
+    >>> StepWatch().call(SimpleNamespace(ref=Ref("Orders", "o-1"), type="PlaceOrder"), divmod, 7, 2)
     (3, 1)
     """
 

@@ -20,8 +20,6 @@ from mainspring.engine.committing.strangers import Strangers, told_why
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.answered_command import command_sought
 from mainspring.engine.inputs.budget import look
-from mainspring.engine.inputs.duplicates import Duplicates
-from mainspring.engine.inputs.inbox import Inbox
 from mainspring.engine.inputs.lanes import Lane, Lanes, Phase
 from mainspring.engine.inputs.loader import Loader
 from mainspring.engine.inputs.pending import Inputs, Pending, ReceiptStatus, moment
@@ -30,9 +28,10 @@ from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.observer import about_input
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
+from mainspring.engine.recording.children import parent_of
+from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
-from mainspring.engine.stepping.children import parent_of
 from mainspring.engine.stepping.disposition import (
     Bury,
     Disposition,
@@ -45,8 +44,10 @@ from mainspring.engine.stepping.disposition import (
     disposition,
     late,
 )
+from mainspring.engine.stepping.duplicates import Duplicates
+from mainspring.engine.stepping.inbox import Inbox
 from mainspring.engine.stepping.step_unit import StepUnits
-from mainspring.engine.stepping.units import Units, error_text
+from mainspring.engine.stepping.units import Units
 from mainspring.errors import InstancePurgedError, NewerTypeError
 from mainspring.logs import logger
 from mainspring.port.preconditions import Unmet

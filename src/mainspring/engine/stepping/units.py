@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
@@ -11,23 +11,11 @@ from mainspring.core.failures import ChildFailed
 from mainspring.engine.committing.strangers import INSTANCE_LEFT_SECONDS
 from mainspring.engine.inputs.lanes import Lane
 from mainspring.engine.inputs.pending import Pending, encode_context
+from mainspring.engine.recording.children import outcome
 from mainspring.engine.registry import Registry
-from mainspring.engine.stepping.children import outcome
-from mainspring.errors import told
 from mainspring.port.records import EventRow, Retry, Unit
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskWork
-
-ERROR_CHARACTERS: Final = 4_000
-
-
-def error_text(error: BaseException) -> str:
-    """Return an error's type and text, bounded.
-
-    >>> error_text(ValueError("no"))
-    'ValueError: no'
-    """
-    return told(error, ERROR_CHARACTERS)
 
 
 class Units:

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
-from mainspring.engine.inputs.duplicates import Duplicates
 from mainspring.engine.inputs.pending import Inputs, Pending
 from mainspring.engine.inputs.refusals import not_answered, not_met
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.units import Units
 from mainspring.logs import logger
 from mainspring.port.preconditions import Unmet
