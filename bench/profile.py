@@ -20,7 +20,7 @@ from mainspring.engine.committing.committer import Committer
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.inputs.envelopes import Envelopes
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.recorder import Recorder
 from mainspring.engine.stepping import stepper as stepping
 from mainspring.engine.stepping.step_unit import StepUnits
@@ -41,8 +41,8 @@ STAGES: tuple[tuple[str, str, tuple[tuple[Any, str], ...]], ...] = (
     ("loop", "unit", ((StepUnits, "stepped"),)),
     ("loop", "batch", ((Stepper, "_commit"), (Committer, "_take"))),
     ("loop", "way back", ((Committer, "_report"),)),
-    ("loop", "dispatch", ((Dispatcher, "begin"), (Dispatcher, "promise"), (Dispatcher, "room"))),
-    ("loop", "attempt and result", ((Runner, "_begin"), (Runner, "_report_success"), (Outcomes, "result"))),
+    ("loop", "dispatch", ((Dispatcher, "begin"), (Dispatcher, "promise"), (Dispatcher, "capacity"))),
+    ("loop", "attempt and result", ((Runner, "_begin"), (Runner, "_report_success"), (Settlements, "result"))),
     ("writer", "check and judge", ((writer, "commit_units"),)),
     ("writer", "rows with checksums", ((changes, "event_values"), (changes, "output_checksum"))),
     ("writer", "SQL", ((facts, "rows"), (changes, "change"), (changes.Ladder, "insert"))),

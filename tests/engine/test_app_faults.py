@@ -274,8 +274,8 @@ def test_one_answer_wakes_one_who_waits_at_the_door(make_app: MakeApp, monkeypat
             await app.send(PlaceOrder("o-1"))
             door = app.engine.intake
             for _ in range(10):
-                await door.room()
-            waiting = [asyncio.create_task(door.room()) for _ in range(5)]
+                await door.take_place()
+            waiting = [asyncio.create_task(door.take_place()) for _ in range(5)]
             await asyncio.sleep(0)
             waiting[0].cancel()
             door.leave()

@@ -83,7 +83,7 @@ def test_many_openings_at_once_are_told_in_one_heartbeat(make_app: MakeApp) -> N
 
             store.heartbeat = counted
             for _ in range(5):
-                app.engine.dispatcher.runners.held.set()
+                app.engine.dispatcher.runners.held_back_changed.set()
                 await asyncio.sleep(0)
             clock.advance(1)
             await until(lambda: beats)

@@ -191,7 +191,7 @@ def test_what_was_known_last_holds_while_the_store_is_in_trouble(
             monkeypatch.setattr(app.engine.store, "load", away)
             await until(lambda: clock.advance(LOOK_SECONDS) or looks > 1)
             monkeypatch.undo()
-            assert app.engine.dispatcher.room("Work") == 0
+            assert app.engine.dispatcher.capacity("Work") == 0
 
     run(main)
 
@@ -328,9 +328,9 @@ def test_a_pause_holds_when_its_message_is_renamed_with_an_alias(make_app: MakeA
         new.add(Clock())
         new.handler(carry_out)
         async with new:
-            assert new.engine.dispatcher.room("NewWork") == 0
+            assert new.engine.dispatcher.capacity("NewWork") == 0
             assert await new.pauses.resume("NewWork")
-            assert new.engine.dispatcher.room("NewWork") > 0
+            assert new.engine.dispatcher.capacity("NewWork") > 0
 
     run(main)
 

@@ -79,7 +79,7 @@ def test_one_key_of_two_commands_remembers_two_results(
         async with job(make_app(), work, idempotency_key=lambda c: c.id) as app:
             app.engine.registry.codec.register(Unexpected)
             kept = Remembered(key, type, 1, body, app.engine.store.now_us() + 60_000_000)
-            await app.engine.dispatcher.outcomes.remember(kept)
+            await app.engine.dispatcher.settlements.remember(kept)
             await (await app.send(Start("j-1"))).result()
 
     run(main)

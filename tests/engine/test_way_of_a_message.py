@@ -42,7 +42,7 @@ def test_a_traced_order_visits_the_stations_of_the_page_in_their_order(crossings
     told = [module for modules in stations().values() for module in modules]
     assert len(stations()) == 10
     assert set(told) <= set(visited)
-    # Some are asked before their turn, as the dispatcher for room: each is met behind the one before it.
+    # Some are asked before their turn, as the dispatcher for its capacity: each is met behind the one before it.
     way = iter(visited)
     assert [module for module in told if module not in way] == []
 

@@ -70,7 +70,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a retry forgets how many attempts were made",
-        "engine/outputs/outcomes.py",
+        "engine/outputs/settlements.py",
         "self.retry(job.claim, attempts, delay_us, job.own",
         "self.retry(job.claim, job.claim.attempts, delay_us, job.own",
         ("tests/engine/test_handlers.py",),
@@ -86,7 +86,7 @@ ENGINE: Final = (
     ),
     Mistake(
         "a result is remembered for a thousandth of the time",
-        "engine/outputs/outcomes.py",
+        "engine/outputs/settlements.py",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember), NEVER_US)",
         "expires_us = min(self._store.now_us() + microseconds(handler.options.remember) // 1_000, NEVER_US)",
         ("tests/engine/test_results.py",),

@@ -26,7 +26,7 @@ from mainspring.engine.operations.operations import Operations
 from mainspring.engine.operations.pause_orders import PauseOrders
 from mainspring.engine.outputs.awaited_ends import ELSEWHERE_SECONDS, AwaitedEnds
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.projections.projector import Projector
 from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.registry import Registry
@@ -64,11 +64,20 @@ class Engine:
         lanes, arrivals, strangers = Lanes(), Arrivals(), Strangers(store.now_us)
 
         def outputs(inputs: Inputs) -> Dispatcher:
-            outcomes = Outcomes(store, registry, self.committer, runtime, self.wakeups, inputs)
-            runners = Runners(store, runtime, self.wakeups, outcomes, resources)
+            settlements = Settlements(store, registry, self.committer, runtime, self.wakeups, inputs)
+            runners = Runners(store, runtime, self.wakeups, settlements, resources)
             operations = Operations(store, registry, self.committer, lanes, self.wakeups, self.ends, runners)
             return Dispatcher(
-                store, registry, self.committer, runtime, self.wakeups, arrivals, inputs, outcomes, runners, operations
+                store,
+                registry,
+                self.committer,
+                runtime,
+                self.wakeups,
+                arrivals,
+                inputs,
+                settlements,
+                runners,
+                operations,
             )
 
         self.stepper = Stepper(
@@ -121,7 +130,7 @@ class Engine:
         self.runtime.hung.quiet = False
         self.dispatcher.pools = pools
         self.dispatcher.closing = not work
-        self._name = self.dispatcher.outcomes.worker = name
+        self._name = self.dispatcher.settlements.worker = name
         self.runtime.every(ELSEWHERE_SECONDS, self.ends.ask, "mainspring-ends", self.ends.anybody)
         if isinstance(self.runtime.clock, SystemClock):  # a simulation has no time but its own
             self.runtime.watch.start()
@@ -141,7 +150,7 @@ class Engine:
         if self.registry.projections:
             self.projector.start()
         self.runtime.every(HEARTBEAT_SECONDS, self._beat, "mainspring-heartbeat")
-        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.runners.held)
+        self.runtime.every(HELD_SECONDS, self._beat, "mainspring-held", self.dispatcher.runners.held_back_changed)
         self.runtime.every(RELIEVE_SECONDS, self._relieve, "mainspring-relieve")
         self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.runners.busy)
 
@@ -238,7 +247,7 @@ class Engine:
         async with self._renewing:
             # The lease runs from when it was asked for: the answer may be heard when it is over.
             asked_us = self.store.now_us()
-            self.dispatcher.runners.held.clear()
+            self.dispatcher.runners.held_back_changed.clear()
             left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
             held = written(standing_of(self.dispatcher.runners.by_queue, self.runtime.hung, left, alone=alone))
             if await self.store.heartbeat(self.committer.worker, held):

@@ -27,8 +27,8 @@ from mainspring.engine.inputs.pending import Pending
 from mainspring.engine.outputs import fan_out
 from mainspring.engine.outputs.child_deliveries import ChildDeliveries
 from mainspring.engine.outputs.job import Job
-from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.outputs.replies import Replies
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.projections.folding import Folding
 from mainspring.engine.stepping import disposition
@@ -184,7 +184,7 @@ def state_one_step_old(patch: pytest.MonkeyPatch) -> None:
 
 @plant("an output is settled and its result forgotten")
 def settled_without_result(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Outcomes, "succeeded", lambda self, handler, job, result, duration_us: self.settle(job.claim))
+    patch.setattr(Settlements, "succeeded", lambda self, handler, job, result, duration_us: self.settle(job.claim))
 
 
 @plant("results are recorded without settling their output: a worker that was relieved records its own too")
@@ -200,9 +200,9 @@ def result_without_settling(patch: pytest.MonkeyPatch) -> None:
 
 @plant("failed attempts are not counted")
 def attempts_not_counted(patch: pytest.MonkeyPatch) -> None:
-    retry = Outcomes.retry
+    retry = Settlements.retry
     patch.setattr(
-        Outcomes,
+        Settlements,
         "retry",
         lambda self, claim, attempts, delay_us, error: retry(self, claim, claim.attempts, delay_us, error),
     )
@@ -210,7 +210,7 @@ def attempts_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a command that failed for good leaves no dead letter")
 def no_dead_letter(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Outcomes, "give_up", lambda self, job, *_: self.settle(job.claim))
+    patch.setattr(Settlements, "give_up", lambda self, job, *_: self.settle(job.claim))
 
 
 @plant("a command whose failure was taken is a dead letter too")

@@ -42,7 +42,7 @@ log = logger("mainspring.engine")
 
 
 class Claimer:
-    """Takes due work in batches while there is room for it, and sleeps until the next is due or a hint comes."""
+    """Takes due work in batches while there is capacity for it, and sleeps until the next is due or a hint comes."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Claimer:
         self._committer = committer
         self._registry = registry
         self._dispatcher = dispatcher
-        self._outcomes = dispatcher.outcomes
+        self._settlements = dispatcher.settlements
         self._stepper = stepper
         self._runtime = runtime
         self._observer = runtime.observer
@@ -149,13 +149,15 @@ class Claimer:
         # What has its hands full is left out: a handler, or all that steps.
         share = self._share()
         limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
-        rooms = {name: self._dispatcher.room(name) for name in self._registry.queues() if share or name in handlers}
-        wide = self._places(name for name, room in rooms.items() if room >= limit)
+        capacities = {
+            name: self._dispatcher.capacity(name) for name in self._registry.queues() if share or name in handlers
+        }
+        wide = self._places(name for name, capacity in capacities.items() if capacity >= limit)
         workflows = [name for name in self._registry.workflows if not self.leaves(name)] if share else []
         claims = await self._store.claim(worker, wide, workflows, limit, self.strangers.leaves())
         self.take(claims)
         self._next_is_due(claims)
-        if narrow := {name: room for name, room in rooms.items() if 0 < room < limit}:
+        if narrow := {name: capacity for name, capacity in capacities.items() if 0 < capacity < limit}:
             await self._claim_narrow(worker, narrow)
         more = len(claims.outputs) >= limit or len(claims.inputs) >= limit
         self._left = more or not share
@@ -183,28 +185,28 @@ class Claimer:
         if self._left:
             self._wakeups.hint.set()
 
-    async def _claim_narrow(self, worker: int, rooms: dict[str, int]) -> None:
-        """Claim for queues with little room. Mostly nothing is due, and one look for all of them tells so."""
-        least = min(rooms.values())
-        claims = await self._store.claim(worker, self._places(rooms), [], least)
+    async def _claim_narrow(self, worker: int, capacities: dict[str, int]) -> None:
+        """Claim for queues with little capacity. Mostly nothing is due, and one look for all of them tells so."""
+        least = min(capacities.values())
+        claims = await self._store.claim(worker, self._places(capacities), [], least)
         self.take(claims)
         if len(claims.outputs) < least:
             self._next_is_due(claims)
             return
-        for name in rooms:
-            room = min(self._dispatcher.room(name), CLAIM_LIMIT)
-            if room > 0:
-                await self._claim_some(worker, name, room)
+        for name in capacities:
+            capacity = min(self._dispatcher.capacity(name), CLAIM_LIMIT)
+            if capacity > 0:
+                await self._claim_some(worker, name, capacity)
 
     def _places(self, queues: Iterable[str]) -> list[str]:
         places = self._registry.queues()
         return [place for queue in queues for place in places[queue]]
 
-    async def _claim_some(self, worker: int, queue: str, room: int) -> None:
-        """Claim no more of a queue than there is room for; whoever makes room hints that more can be claimed."""
-        claims = await self._store.claim(worker, self._places([queue]), [], room)
+    async def _claim_some(self, worker: int, queue: str, capacity: int) -> None:
+        """Claim no more of a queue than there is capacity for; whoever makes room hints that more can be claimed."""
+        claims = await self._store.claim(worker, self._places([queue]), [], capacity)
         self.take(claims)
-        if len(claims.outputs) < room:
+        if len(claims.outputs) < capacity:
             self._next_is_due(claims)
         else:
             self._dispatcher.leave_rest(queue)
@@ -226,7 +228,7 @@ class Claimer:
             elif isinstance(error, NewerTypeError):
                 self._leave_output(claim, error)
             else:
-                self._outcomes.bury(claim, "it cannot be read", error)
+                self._settlements.bury(claim, "it cannot be read", error)
         strange: set[Ref] = set()
         for row in claims.inputs:
             ref = Ref(row.workflow, row.instance)
@@ -258,7 +260,7 @@ class Claimer:
         self.strangers.tell(
             claim.type, f"this worker cannot read {claim.type}, which waits for one that can: {told_why(error)}"
         )
-        self._outcomes.leave(claim, error)
+        self._settlements.leave(claim, error)
 
 
 def read(codec: Codec, claim: OutputClaim) -> tuple[Any, OutputClaim, Exception | None]:

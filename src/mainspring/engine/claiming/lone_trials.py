@@ -61,7 +61,7 @@ class LoneTrials:
         self._registry = registry
         self._committer = committer
         self._dispatcher = dispatcher
-        self._outcomes = dispatcher.outcomes
+        self._settlements = dispatcher.settlements
         self._claimer = claimer
         self._strays = strays
         self._stepper = stepper
@@ -155,7 +155,7 @@ class LoneTrials:
     def _rest(self, resting: bool) -> None:
         self._dispatcher.resting = resting
         self._claimer.rest(resting)
-        self._dispatcher.runners.held.set()
+        self._dispatcher.runners.held_back_changed.set()
 
     def _begin(self, taken: Alone) -> None:
         """Carry it out, or give it up."""
@@ -189,15 +189,15 @@ class LoneTrials:
         error = WorkersLostError(f"{claim.type} ({claim.workflow}/{claim.instance}/{claim.output.version})", lost)
         log.error("%s", error)
         if isinstance(unreadable, NewerTypeError):
-            self._outcomes.leave(claim, unreadable)
+            self._settlements.leave(claim, unreadable)
         elif unreadable is not None:
-            self._outcomes.bury(claim, "it cannot be read", unreadable)
+            self._settlements.bury(claim, "it cannot be read", unreadable)
         elif claim.kind == "timer":
             self._suspend(fired(own, message, self._store.now_us()), error)
         elif claim.kind == "send":
-            self._outcomes.give_up(Job(own, message), error, REASON)
+            self._settlements.give_up(Job(own, message), error, REASON)
         else:
-            self._outcomes.bury(own, REASON, error)
+            self._settlements.bury(own, REASON, error)
 
     def _suspend(self, pending: Pending, error: WorkersLostError) -> None:
         pending.unreadable = error

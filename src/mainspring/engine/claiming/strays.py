@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from mainspring.engine.claiming.claimer import Claimer
-from mainspring.engine.committing.arrivals import Arrivals, Held
+from mainspring.engine.committing.arrivals import Arrivals, InHand
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.outputs.dispatcher import Dispatcher
@@ -46,7 +46,7 @@ class Strays:
         self._looked_during = (0, 0)
         self._held_nothing_at: tuple[int, int] | None = None
 
-    def in_hand(self, what: Held) -> bool:
+    def in_hand(self, what: InHand) -> bool:
         """Tell whether an output, or an input by its position, is in this worker's hands."""
         if isinstance(what, OutputKey):
             return what in self._outputs_in_hand()
@@ -95,7 +95,7 @@ class Strays:
             return  # it was relieved meanwhile, and all that was missing is forgotten
         self._held_nothing_at = taken if quiet and not outputs and not inputs else None
         self._looked_during = (self._committer.batches, self._claimer.rounds)
-        missing = set[Held]()
+        missing = set[InHand]()
         if over:
             missing = (outputs - outputs_in_hand | inputs.keys() - inputs_in_hand) - came
         lost = missing & self._arrivals.missing

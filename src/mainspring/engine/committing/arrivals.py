@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from mainspring.port.records import OutputKey
 
-Held: TypeAlias = OutputKey | int
+InHand: TypeAlias = OutputKey | int
 """An output, or an input by its position in the inbox."""
 
 
@@ -21,13 +21,13 @@ class Arrivals:
     """
 
     def __init__(self) -> None:
-        self.missing: set[Held] = set()
+        self.missing: set[InHand] = set()
         self.heeded = False
         """Whether anybody wants to hear what comes: mostly nothing is missing, and nobody looks."""
         # What came during the look that is under way; None where there is none.
-        self._during: set[Held] | None = None
+        self._during: set[InHand] | None = None
 
-    def came(self, what: Held) -> None:
+    def came(self, what: InHand) -> None:
         """Know that something came into hand."""
         self.missing.discard(what)
         if self._during is not None:
@@ -37,11 +37,11 @@ class Arrivals:
         """Note from now on what comes."""
         self._during, self.heeded = set(), True
 
-    def end_look(self) -> set[Held]:
+    def end_look(self) -> set[InHand]:
         """Return what came during the look."""
         during, self._during = self._during, None
         return during or set()
 
-    def miss(self, missing: set[Held]) -> None:
+    def miss(self, missing: set[InHand]) -> None:
         """Know what is missing, and nothing else."""
         self.missing, self.heeded = missing, bool(missing) or self._during is not None

@@ -18,7 +18,7 @@ from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.prefetch import Prefetch
 from mainspring.engine.inputs.pending import NEVER_US
 from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.sagas import Doomed, is_armed, undone_by
 from mainspring.engine.runtime import HANDLER_THREADS, Runtime, unbroken
 from mainspring.logs import logger
@@ -38,10 +38,10 @@ class Runner:
         handler: Handler,
         runtime: Runtime,
         now_us: Callable[[], int],
-        outcomes: Outcomes,
+        settlements: Settlements,
         resources: Mapping[str, Any],
         *,
-        on_room: Callable[[], None],
+        on_capacity: Callable[[], None],
         on_begin: Callable[[], None],
         on_gate: Callable[[], None],
     ) -> None:
@@ -49,7 +49,7 @@ class Runner:
         self._runtime = runtime
         self._observer = runtime.observer
         self._now_us = now_us
-        self._outcomes = outcomes
+        self._settlements = settlements
         self._resources = resources
         self._ready: deque[Job] = deque()
         self._pumping = False
@@ -67,7 +67,7 @@ class Runner:
         self.prefetch = Prefetch(self.concurrency * self._at_once, handler.options.rate)
         # Whether commands were left to others, and who wants to hear when there is room again.
         self.turned_away = False
-        self._on_room = on_room
+        self._on_capacity = on_capacity
         # Who wants to hear that something runs.
         self._on_begin = on_begin
 
@@ -109,7 +109,7 @@ class Runner:
 
     def _give_back(self, job: Job) -> None:
         """Let a command wait in the store as it came. Waiting costs no attempt."""
-        self._outcomes.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
+        self._settlements.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
 
     def stop_overdue(self, now_us: int) -> None:
         """End attempts that are over their time."""
@@ -126,7 +126,7 @@ class Runner:
         """Drop the commands of a cancelled instance, up to one of its versions, and tell those that run."""
         for job in [job for job in self._ready if _is_doomed(job, ref, which, up_to)]:
             self._ready.remove(job)
-            self._outcomes.dropped(self.handler, job)
+            self._settlements.dropped(self.handler, job)
         for task, jobs in list(self.running.items()):
             if len(jobs) == 1 and _is_doomed(jobs[0], ref, which, up_to) and task not in self._cancelled:
                 self._cancelled.add(task)
@@ -149,7 +149,7 @@ class Runner:
         went_on, self.held = self.held and not held, held
         if went_on:
             self.turned_away = True  # nothing was claimed for it meanwhile
-            self._has_room()
+            self._has_capacity()
             self._wake()
 
     def _wake(self) -> None:
@@ -223,7 +223,7 @@ class Runner:
                 self._failed(job, self.gate.refusal(job.claim.attempts))
             else:
                 self._ready.append(job)
-        self._has_room()
+        self._has_capacity()
 
     def _wake_in(self, wait_us: int) -> None:
         async def later() -> None:
@@ -277,18 +277,18 @@ class Runner:
             if self.gate.state.probing and self.gate.ended(era):
                 self._rest_is_over()
                 self._wake()
-            self._has_room()
+            self._has_capacity()
 
-    def _has_room(self) -> None:
+    def _has_capacity(self) -> None:
         # Half of it, so that not every command that ends costs a claim.
         if self.turned_away and 2 * self.in_hand <= self.prefetch.most:
             self.turned_away = False
-            self._on_room()
+            self._on_capacity()
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
         """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
-            self._outcomes.dropped(self.handler, jobs[0])
+            self._settlements.dropped(self.handler, jobs[0])
         elif task in self._overdue:
             limit = self.handler.options.transaction or self.handler.options.timeout
             self._report_failure(jobs, TimeoutError(f"{self.handler.name} took longer than {limit}"))
@@ -300,7 +300,7 @@ class Runner:
     async def _answered(self, task: asyncio.Task[Any], job: Job) -> bool:
         """Tell whether a command has its end without a call: its result is remembered, or cannot be looked up."""
         try:
-            known, result = await self._outcomes.remembered(self.handler, job)
+            known, result = await self._settlements.remembered(self.handler, job)
         except asyncio.CancelledError:
             if task.cancelling():
                 raise
@@ -346,7 +346,7 @@ class Runner:
         )
 
     async def _call_in_transaction(self, job: Job) -> None:
-        loan = await self._outcomes.lend(self.handler)
+        loan = await self._settlements.lend(self.handler)
         try:
             self._begin(job, self._now_us(), loan.connection)
             result = await self.handler.call(job.message, job.context)
@@ -354,7 +354,7 @@ class Runner:
             job.deadline_us = NEVER_US
             duration_us = self._now_us() - job.started_us
             self._went_well(job)
-            await unbroken(self._outcomes.succeeded_in(loan, self.handler, job, result, duration_us))
+            await unbroken(self._settlements.succeeded_in(loan, self.handler, job, result, duration_us))
         finally:
             await unbroken(loan.roll_back())
 
@@ -418,17 +418,17 @@ class Runner:
 
     def _succeeded(self, job: Job, result: Any, duration_us: int) -> None:
         try:
-            self._outcomes.succeeded(self.handler, job, result, duration_us)
+            self._settlements.succeeded(self.handler, job, result, duration_us)
         except Exception as error:  # noqa: BLE001  a result may be anything, and so may go wrong in any way
             self._failed(job, error)
 
     def _failed(self, job: Job, error: Exception) -> None:
         try:
-            self._outcomes.failed(self.handler, job, error)
+            self._settlements.failed(self.handler, job, error)
         except Exception:
             log.exception("%s failed, and its error cannot be recorded", job.id)
             plain = RuntimeError(f"{type(error).__name__}, which cannot be shown")
-            self._outcomes.failed(self.handler, job, plain)
+            self._settlements.failed(self.handler, job, plain)
 
 
 def _places(handler: Handler, runtime: Runtime) -> int:

@@ -11,7 +11,7 @@ from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.handlers.runner import Runner
 from mainspring.engine.inputs.pending import NEVER_US
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.sagas import Doomed
 from mainspring.engine.runtime import Runtime
 from mainspring.port.records import OutputKey, Ref
@@ -22,12 +22,12 @@ class Runners:
     """Makes runners on first use, by the queues that they carry out, and tells all of them what concerns all."""
 
     def __init__(
-        self, store: Store, runtime: Runtime, wakeups: Wakeups, outcomes: Outcomes, resources: Mapping[str, Any]
+        self, store: Store, runtime: Runtime, wakeups: Wakeups, settlements: Settlements, resources: Mapping[str, Any]
     ) -> None:
         self._store = store
         self._runtime = runtime
         self._wakeups = wakeups
-        self._outcomes = outcomes
+        self._settlements = settlements
         self.resources = resources
         self.by_queue: dict[str, Runner] = {}
         # The queues of which nothing new is begun, in all workers.
@@ -35,7 +35,7 @@ class Runners:
         # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
         self.busy = asyncio.Event()
         # Set when what is held back has changed; whoever tells of it clears it.
-        self.held = asyncio.Event()
+        self.held_back_changed = asyncio.Event()
         runtime.hung.subscribe(self._hung_changed)
 
     def __iter__(self) -> Iterator[Runner]:
@@ -49,11 +49,11 @@ class Runners:
                 handler,
                 self._runtime,
                 self._store.now_us,
-                self._outcomes,
+                self._settlements,
                 self.resources,
-                on_room=lambda: self._wakeups.due_at(0),
+                on_capacity=lambda: self._wakeups.due_at(0),
                 on_begin=self.busy.set,
-                on_gate=self.held.set,
+                on_gate=self.held_back_changed.set,
             )
             runner.paused = queue in self.paused
             self.by_queue[queue] = runner
@@ -94,4 +94,4 @@ class Runners:
     def _hung_changed(self) -> None:
         for runner in self:
             runner.hold(self._runtime.hung.holds(runner.handler.name))
-        self.held.set()
+        self.held_back_changed.set()

@@ -40,7 +40,7 @@ class Intake(Envelopes):
         self._at_the_door: deque[asyncio.Future[None]] = deque()
         self._awaited: set[Answer] = set()
 
-    async def room(self) -> None:
+    async def take_place(self) -> None:
         """Take a place for one more input in flight. Those who wait for one get it in the order of their coming."""
         if self._in_flight < INPUTS_IN_FLIGHT:
             self._in_flight += 1
@@ -69,7 +69,7 @@ class Intake(Envelopes):
 
     async def answered(self, pending: Pending) -> ReceiptStatus:
         """Submit an input and wait until it is durable. Return what became of it."""
-        await self.room()
+        await self.take_place()
         return await self._answer(self._enter(pending))
 
     async def all_answered(self, pendings: Sequence[Pending]) -> None:
@@ -102,7 +102,7 @@ class Intake(Envelopes):
                 if self._in_flight < INPUTS_IN_FLIGHT:
                     self._in_flight += 1
                 else:
-                    await self.room()
+                    await self.take_place()
                 entered.append(self._enter(pending))
                 if number % INPUTS_PER_TURN == 0:
                     await self.rest()

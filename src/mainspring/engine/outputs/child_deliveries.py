@@ -18,7 +18,7 @@ from mainspring.engine.inputs.pending import Inputs, Pending, input_of, read_con
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.fan_out import chunks, joined
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.children import open_children, outcome, parent_at, parent_of
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.event_details import Ending, read_detail
@@ -59,7 +59,7 @@ class ChildDeliveries:
         runtime: Runtime,
         committer: Committer,
         inputs: Inputs,
-        outcomes: Outcomes,
+        settlements: Settlements,
         runners: Runners,
         operations: Operations,
     ) -> None:
@@ -68,7 +68,7 @@ class ChildDeliveries:
         self._runtime = runtime
         self._committer = committer
         self._inputs = inputs
-        self._outcomes = outcomes
+        self._settlements = settlements
         self._runners = runners
         self._operations = operations
         self.in_hand: set[OutputKey] = set()
@@ -98,7 +98,7 @@ class ChildDeliveries:
         elif handler is not None:
             self._refuse(claim, f"{claim.type} is carried out by the handler {handler.name}: Send it instead")
         else:
-            self._outcomes.retry(claim, claim.attempts, SECOND_US, f"nobody here takes {claim.type}")
+            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here takes {claim.type}")
 
     def _refuse(self, claim: OutputClaim, reason: str) -> None:
         failed = ChildFailed(claim.type, "refused", reason)
@@ -121,7 +121,7 @@ class ChildDeliveries:
             rows.append(
                 replace(piece.input_row(claimed=True), message_id=f"{MARK}{own}/{number}" if number else MARK + own)
             )
-        self._outcomes.settle(claim, tuple(rows))
+        self._settlements.settle(claim, tuple(rows))
 
     # ---- ends
 
@@ -145,17 +145,17 @@ class ChildDeliveries:
             else:
                 self._tell_parent(claim, end)
         except NewerTypeError as error:
-            self._outcomes.leave(claim, error)
+            self._settlements.leave(claim, error)
         except Exception as error:  # noqa: BLE001  nobody awaits this task: an end that it dropped would be lost
             where = f"{claim.workflow}/{claim.instance}"
             log.warning("the end of %s is not told yet, will be tried again: %s", where, error)
-            self._outcomes.retry(claim, claim.attempts + 1, SECOND_US, error_text(error))
+            self._settlements.retry(claim, claim.attempts + 1, SECOND_US, error_text(error))
         finally:
             self.in_hand.discard(claim.output)
 
     def _tell_parent(self, claim: OutputClaim, end: Ending) -> None:
         if end.parent is None:
-            self._outcomes.settle(claim)
+            self._settlements.settle(claim)
         elif self._is_known(claim, end.parent):
             self._inputs.submit(self._outcome(claim, end.parent, _said(claim, end)))
 
@@ -163,7 +163,7 @@ class ChildDeliveries:
         """Tell whether the parent's workflow is known here; if not, leave the end to a worker that knows it."""
         known = parent_at(parent).ref.workflow in self._registry.workflows
         if not known:
-            self._outcomes.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
+            self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
         return known
 
     def _outcome(self, claim: OutputClaim, parent: str, said: ChildCompleted | ChildFailed | Encoded) -> Pending:
@@ -205,7 +205,7 @@ class ChildDeliveries:
         log.error("the results of %s cannot be told to %s: %s", claim.instance, parent, Quoted(text))
         pending = self._outcome(claim, parent, ChildFailed(claim.instance, "failed", text))
         pending.gives_up = f"the results of its fan-out cannot be told: {text}"
-        pending.dead_letter = self._outcomes.letter(claim, "its results cannot be told to its parent", text)
+        pending.dead_letter = self._settlements.letter(claim, "its results cannot be told to its parent", text)
         return pending
 
     # ---- children of an instance that has ended

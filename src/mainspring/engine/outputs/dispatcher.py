@@ -18,8 +18,8 @@ from mainspring.engine.inputs.pending import Inputs, Pending, input_of
 from mainspring.engine.operations.operations import Operations
 from mainspring.engine.outputs.child_deliveries import ChildDeliveries
 from mainspring.engine.outputs.job import MICROSECONDS, Job, fired
-from mainspring.engine.outputs.outcomes import Outcomes
 from mainspring.engine.outputs.replies import Replies
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.outputs.subscriptions import Subscriptions
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.recording.sagas import undone_by
@@ -49,7 +49,7 @@ class Dispatcher:
         wakeups: Wakeups,
         arrivals: Arrivals,
         inputs: Inputs,
-        outcomes: Outcomes,
+        settlements: Settlements,
         runners: Runners,
         operations: Operations,
     ) -> None:
@@ -61,12 +61,12 @@ class Dispatcher:
         self._wakeups = wakeups
         self._arrivals = arrivals
         self._inputs = inputs
-        self.outcomes = outcomes
+        self.settlements = settlements
         self.runners = runners
         self.operations = operations
-        self.replies = Replies(store, registry, committer, runtime, inputs, outcomes, runners)
-        self.subscriptions = Subscriptions(store, registry, runtime, inputs, outcomes, runners)
-        self.children = ChildDeliveries(store, registry, runtime, committer, inputs, outcomes, runners, operations)
+        self.replies = Replies(store, registry, committer, runtime, inputs, settlements, runners)
+        self.subscriptions = Subscriptions(store, registry, runtime, inputs, settlements, runners)
+        self.children = ChildDeliveries(store, registry, runtime, committer, inputs, settlements, runners, operations)
         self.pools: frozenset[str] | None = None
         # By destinations: the queue, or an empty text where it is not for this worker.
         self._queue_at: dict[str, str] = {}
@@ -100,7 +100,7 @@ class Dispatcher:
             own = claim if claim.output.instance == key else replace(claim, output=OutputKey(key, claim.output.version))
             self.begin(own, message)
 
-    def room(self, destination: str) -> int:
+    def capacity(self, destination: str) -> int:
         """Return how many outputs for this destination may come into this worker's hands."""
         if self.closing or self.resting:
             return 0
@@ -114,11 +114,11 @@ class Dispatcher:
         if handler is None:
             return OUTPUTS_IN_HAND - self._promised[queue] - self.subscriptions.waiting
         runner = self.runners.by_queue.get(queue) or self.runners.of(handler, queue)
-        room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand
-        if room <= 0:
+        capacity = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand
+        if capacity <= 0:
             runner.turned_away = True
         # What would only wait here goes to others.
-        return 0 if runner.held else room
+        return 0 if runner.held else capacity
 
     def leave_rest(self, queue: str) -> None:
         """Know that there may be more than there was room for: it is claimed when there is room again."""
@@ -140,7 +140,7 @@ class Dispatcher:
             self._begin(claim, message)
         except Exception as error:
             log.exception("%s/%s/%d cannot be carried out", claim.workflow, claim.instance, claim.output.version)
-            self.outcomes.bury(claim, "it cannot be carried out", error)
+            self.settlements.bury(claim, "it cannot be carried out", error)
 
     def _begin(self, claim: OutputClaim, message: Any) -> None:
         match claim.kind:
@@ -197,7 +197,7 @@ class Dispatcher:
         if takers:
             self._to_workflow(claim, message, takers[0])
         else:
-            self.outcomes.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
+            self.settlements.retry(claim, claim.attempts, MICROSECONDS, f"nobody here takes {claim.type}")
 
     def _timer(self, claim: OutputClaim, message: Any) -> Pending:
         if self._observer is not None:
@@ -208,10 +208,10 @@ class Dispatcher:
         try:
             id = route(entry.workflow, message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
-            self.outcomes.bury(claim, f"{entry.name} could not route it", error)
+            self.settlements.bury(claim, f"{entry.name} could not route it", error)
             return
         if id is None:
-            self.outcomes.bury(claim, f"{entry.name} does not want it: its route returned None", None)
+            self.settlements.bury(claim, f"{entry.name} does not want it: its route returned None", None)
             return
         pending = input_of(claim, message, Ref(entry.name, id), Kind.COMMAND, self._store.now_us())
         undoes = undone_by(claim)
@@ -219,6 +219,6 @@ class Dispatcher:
             self._inputs.submit(pending)
         else:
             # It is undone when the other instance has it: both in the commit that sends the next compensation.
-            done = self.outcomes.result(Job(claim, message), Undone(), 1, 0)
+            done = self.settlements.result(Job(claim, message), Undone(), 1, 0)
             done.accepts = (pending.input_row(),)
             self._inputs.submit(done)

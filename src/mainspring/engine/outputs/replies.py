@@ -14,7 +14,7 @@ from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.pending import Inputs, encode_context, input_of, instance_id, read_context
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.outputs.job import Job
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -58,7 +58,7 @@ class Replies:
         committer: Committer,
         runtime: Runtime,
         inputs: Inputs,
-        outcomes: Outcomes,
+        settlements: Settlements,
         runners: Runners,
     ) -> None:
         self._store = store
@@ -66,7 +66,7 @@ class Replies:
         self._committer = committer
         self._runtime = runtime
         self._inputs = inputs
-        self._outcomes = outcomes
+        self._settlements = settlements
         self._runners = runners
         self._waiting: dict[tuple[Ref, str], list[asyncio.Future[Any]]] = {}
         # Replies whose addressee is being looked up.
@@ -135,12 +135,12 @@ class Replies:
             self._to_endpoint(claim, message, address)
         elif scheme != "instance":
             named = read_detail(claim.detail).to
-            self._outcomes.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
+            self._settlements.bury(claim, f"there is nobody to reply to: {named} is no input that somebody sent", None)
         elif target.workflow in self._registry.workflows:
             ref = Ref(target.workflow, target.id)
             self._inputs.submit(input_of(claim, message, ref, Kind.REPLY, self._store.now_us()))
         else:
-            self._outcomes.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
+            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows {target.workflow}")
 
     def _to_caller(self, claim: OutputClaim, message: Any, request: str) -> None:
         expires_us = self._store.now_us() + REPLY_KEPT_US
@@ -161,7 +161,7 @@ class Replies:
         name = address.split(":")[1]
         handler = self._registry.reply_handlers.get(name)
         if handler is None:
-            self._outcomes.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
+            self._settlements.retry(claim, claim.attempts, PAUSE_US, f"nobody here knows the endpoint {name}")
             return
         context = replace(read_context(claim.context), reply_to=address)
         job = Job(replace(claim, context=encode_context(context)), message)

@@ -15,7 +15,7 @@ from mainspring.engine.handlers.handler import Context, Handler
 from mainspring.engine.handlers.runners import Runners
 from mainspring.engine.inputs.pending import NEVER_US, Inputs, input_of
 from mainspring.engine.outputs.job import MICROSECONDS, Job, as_exception, envelope_of
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
@@ -50,14 +50,20 @@ class Subscriptions:
     """
 
     def __init__(
-        self, store: Store, registry: Registry, runtime: Runtime, inputs: Inputs, outcomes: Outcomes, runners: Runners
+        self,
+        store: Store,
+        registry: Registry,
+        runtime: Runtime,
+        inputs: Inputs,
+        settlements: Settlements,
+        runners: Runners,
     ) -> None:
         self._store = store
         self._registry = registry
         self._runtime = runtime
         self._observer = runtime.observer
         self._inputs = inputs
-        self._outcomes = outcomes
+        self._settlements = settlements
         self._runners = runners
         self._waiting: deque[Publication] = deque()
         self._running: dict[asyncio.Task[None], Publication] = {}
@@ -107,7 +113,7 @@ class Subscriptions:
         try:
             targets = self._targets(message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
-            self._outcomes.bury(claim, "a workflow could not route it", error)
+            self._settlements.bury(claim, "a workflow could not route it", error)
             return
         subscribers = self._registry.subscribers.get(type_of(cast("Any", type(message))).name, [])
         if subscribers:
@@ -138,7 +144,7 @@ class Subscriptions:
     def _settle(self, claim: OutputClaim, message: Any, targets: list[Ref], told: tuple[Remembered, ...]) -> None:
         now_us = self._store.now_us()
         inputs = [input_of(claim, message, ref, Kind.EVENT, now_us) for ref in targets]
-        self._outcomes.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
+        self._settlements.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
 
     async def _tell(self, publication: Publication) -> None:
         """Call the subscribers. Whatever happens, the message is settled, tried again or buried."""
@@ -155,14 +161,14 @@ class Subscriptions:
                     failures.append((handler, error))
             if held:
                 attempts = job.claim.attempts + bool(failures)
-                self._outcomes.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
+                self._settlements.retry(job.claim, attempts, HELD_US, f"too many calls of {held} hang", began_us)
             elif failures:
                 self._again_or_bury(job.claim, failures, began_us)
             else:
                 self._settle(job.claim, job.message, publication.targets, ())
         except Exception as error:
             log.exception("%s cannot be brought to its subscribers", job.id)
-            self._outcomes.bury(job.claim, "it cannot be brought to its subscribers", error)
+            self._settlements.bury(job.claim, "it cannot be brought to its subscribers", error)
 
     async def _tell_one(self, handler: Handler, publication: Publication) -> Exception | None:
         """Tell one subscriber, unless it knows already. Return why it could not be told."""
@@ -175,7 +181,7 @@ class Subscriptions:
             call = self._call(handler, publication)
             await (call if self._observer is None else self._observed(handler, publication.job, call))
             if several:
-                await self._outcomes.remember(self._told(key))
+                await self._settlements.remember(self._told(key))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
@@ -202,12 +208,12 @@ class Subscriptions:
         for handler, error in failures:
             if handler.options.retry.wants_another(error, attempts):
                 delay_us = handler.options.retry.wait_us(error, attempts, self._runtime.random())
-                self._outcomes.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
+                self._settlements.retry(claim, attempts, delay_us, f"{handler.name}: {error_text(error)}", began_us)
                 return
         last, error = failures[0]
-        self._outcomes.tried(claim, attempts, began_us, f"{last.name}: {error_text(error)}")
+        self._settlements.tried(claim, attempts, began_us, f"{last.name}: {error_text(error)}")
         names = ", ".join(handler.name for handler, _ in failures)
-        self._outcomes.bury(claim, f"{names} gave up", failures[0][1])
+        self._settlements.bury(claim, f"{names} gave up", failures[0][1])
 
     async def _call(self, handler: Handler, publication: Publication) -> None:
         """Call a subscriber; one that is over its time ends with a TimeoutError."""

@@ -12,7 +12,7 @@ from mainspring.engine.committing.wakeups import Wakeups
 from mainspring.engine.inputs.pending import Pending, encode_context, instance_id
 from mainspring.engine.inputs.refusals import not_answered
 from mainspring.engine.outputs.job import Job
-from mainspring.engine.outputs.outcomes import Outcomes
+from mainspring.engine.outputs.settlements import Settlements
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import DuplicateIdError, NotFromOutsideError
 from mainspring.logs import logger
@@ -28,11 +28,11 @@ log = logger("mainspring.engine")
 class Duplicates:
     """Sees to inputs that the store has refused because it knows their ids."""
 
-    def __init__(self, units: Units, committer: Committer, wakeups: Wakeups, outcomes: Outcomes) -> None:
+    def __init__(self, units: Units, committer: Committer, wakeups: Wakeups, settlements: Settlements) -> None:
         self._units = units
         self._committer = committer
         self._wakeups = wakeups
-        self._outcomes = outcomes
+        self._settlements = settlements
 
     def take(self, pending: Pending, same: bool) -> None:
         """Take an input away that came before, and tell who sent it."""
@@ -69,7 +69,7 @@ class Duplicates:
         letter, job = _letter(pending), _job(pending)
         log.error("%s: %s %s is a dead letter: %s", pending.ref, pending.type, pending.id, CLASH)
         if job is not None:
-            self._outcomes.refuse(job, letter)
+            self._settlements.refuse(job, letter)
         elif pending.context.parent is not None:
             unit = replace(self._units.refused(pending, CLASH), dead_letters=(letter,))
             self._committer.persist(unit, lambda _: self._wakeups.due_at(0))

@@ -132,11 +132,11 @@ class StepRows:
 class StepUnits:
     """Makes the units of steps. Each moves its lane at once: the next step builds on it, committed or not."""
 
-    def __init__(self, store: Store, registry: Registry, room: Callable[[str], int]) -> None:
+    def __init__(self, store: Store, registry: Registry, capacity: Callable[[str], int]) -> None:
         self._store = store
         self._registry = registry
         # How many outputs for a destination may come into this worker's hands.
-        self._room = room
+        self._capacity = capacity
 
     def stepped(
         self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
@@ -255,7 +255,7 @@ class StepUnits:
         ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
         if ended is None:
             return
-        row, output = ended[0], replace(ended[1], claimed=self._room(ended[1].destination) > 0)
+        row, output = ended[0], replace(ended[1], claimed=self._capacity(ended[1].destination) > 0)
         written.rows[-1] = row
         written.outputs.append(output)
         if output.claimed:
@@ -264,7 +264,7 @@ class StepUnits:
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
         """Return what is to be carried out of an event; None for a reply that nobody waits for."""
-        room = self._room
+        capacity = self._capacity
         match event:
             case Sent():
                 queue = row.type or ""
@@ -272,10 +272,10 @@ class StepUnits:
                 handler = self._registry.handlers.get(queue)
                 priority = 0 if handler is None else handler.options.priority
                 key = None if cast("Any", event).compensate is None else ARMED
-                return OutputRow(row.version, "send", destination, 0, None, key, priority, room(destination) > 0)
+                return OutputRow(row.version, "send", destination, 0, None, key, priority, capacity(destination) > 0)
             case Published():
                 destination = placed(f"publish:{row.type}", row.type_version)
-                return OutputRow(row.version, "publish", destination, claimed=room(destination) > 0)
+                return OutputRow(row.version, "publish", destination, claimed=capacity(destination) > 0)
             case Replied():
                 reply_to = read_detail(row.detail).reply_to
                 if reply_to is None:
@@ -283,7 +283,7 @@ class StepUnits:
                 # A queue that workers who know the workflow that asked look at.
                 scheme, _, rest = reply_to.partition(":")
                 destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
-                return OutputRow(row.version, "reply", destination, claimed=room(destination) > 0)
+                return OutputRow(row.version, "reply", destination, claimed=capacity(destination) > 0)
             case Scheduled(after=after, at=at, key=key):
                 after_us = 0 if after is None else after // MICROSECOND
                 at_us = None if at is None else time_us_of(at)
@@ -291,7 +291,7 @@ class StepUnits:
             case ChildStarted() | FannedOut():
                 lane.children = True
                 destination = command(row)
-                return OutputRow(row.version, "child", destination, claimed=room(destination) > 0)
+                return OutputRow(row.version, "child", destination, claimed=capacity(destination) > 0)
             case _:
                 raise TypeError(f"{type(event).__name__} is not carried out")
 

@@ -103,9 +103,9 @@ class Stepper:
         self._ends = ends
         # Results are inputs: whoever carries outputs out is made with the way back to here.
         self.dispatcher = outputs(self)
-        self._steps = StepUnits(store, registry, self.dispatcher.room)
+        self._steps = StepUnits(store, registry, self.dispatcher.capacity)
         self._units = Units(store, registry)
-        self._duplicates = Duplicates(self._units, committer, wakeups, self.dispatcher.outcomes)
+        self._duplicates = Duplicates(self._units, committer, wakeups, self.dispatcher.settlements)
         self._inbox = Inbox(self._units, self._duplicates, committer, runtime, wakeups, self)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
         # The workflows of which nothing is stepped now.

@@ -1,4 +1,4 @@
-"""Outcomes: how outputs end. Each end is one commit, or an input whose step settles its output."""
+"""Settlements: how outputs end. Each end is one commit, or an input whose step settles its output."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from mainspring.port.store import Store
 log = logger("mainspring.engine")
 
 
-class Outcomes:
+class Settlements:
     """Records how outputs end: carried out, to be tried again, given up or buried."""
 
     def __init__(
