@@ -14,8 +14,9 @@ STATION = re.compile(r"^\| (?P<number>\d+) \| .* \| (?P<where>.*) \| .* \|$", re
 MODULE = re.compile(r"\]\(\.\./\.\./src/mainspring/(?P<path>[a-z_/]+)\.py\)")
 # What is asked from everywhere, and is no place that a message comes to.
 EVERYWHERE = {"engine.runtime", "engine.registry", "engine.inputs.pending"}
-# Calls between rooms: more of them, and a reader would have to jump again.
-MOST_BETWEEN_ROOMS = 51
+# Calls between rooms, and between modules: more of them, and a reader would have to jump again.
+MOST_BETWEEN_ROOMS = 49
+MOST_BETWEEN_MODULES = 78
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,7 @@ def test_every_room_that_a_message_comes_to_is_on_the_page(crossings: list[Cross
 def test_a_message_crosses_few_boundaries(crossings: list[Crossing]) -> None:
     between = [crossing for crossing in crossings if room(crossing.caller) != room(crossing.module)]
     assert len(between) <= MOST_BETWEEN_ROOMS, "\n".join(map(str, between))
+    assert len(crossings) <= MOST_BETWEEN_MODULES, "\n".join(map(str, crossings))
 
 
 def test_the_page_shows_its_picture() -> None:
