@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from msgspec import Struct
+
 from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
 from mainspring.port.records import ARMED, DeadLetter, EventRow, InputRow, OutputRow, Remembered, Retry, Snapshot, Unit
@@ -15,37 +17,23 @@ from mainspring.stores.commit.facts import Known, OutputFact, Spot
 K = TypeVar("K", bound=Known)
 
 
-class Born:
+class Born(Struct, gc=False):
     """A new output, or one that is tried again before anybody has seen it.
 
-    >>> Born(7, OutputRow(3, "send", "Charge"), 0, None).kind
-    'send'
+    >>> Born(7, 3, "send", "Charge", due_us=0, priority=0).attempts
+    0
     """
 
-    __slots__ = (
-        "attempts",
-        "destination",
-        "due_us",
-        "error",
-        "instance",
-        "key",
-        "kind",
-        "owner",
-        "priority",
-        "version",
-    )
-
-    def __init__(self, instance: int, row: OutputRow, due_us: int, owner: int | None) -> None:
-        self.instance = instance
-        self.version = row.version
-        self.kind = row.kind
-        self.destination = row.destination
-        self.due_us = due_us
-        self.priority = row.priority
-        self.key = row.key
-        self.owner = owner
-        self.attempts = 0
-        self.error: str | None = None
+    instance: int
+    version: int
+    kind: str
+    destination: str
+    due_us: int
+    priority: int
+    key: str | None = None
+    owner: int | None = None
+    attempts: int = 0
+    error: str | None = None
 
 
 class Changes(Generic[K]):
@@ -64,8 +52,9 @@ class Changes(Generic[K]):
         self.begun: list[K] = []
         self.moved: list[K] = []
         self.renewed: list[K] = []
-        self.events: list[tuple[int, EventRow]] = []
-        """Each with its instance's key."""
+        self.events: list[EventRow] = []
+        self.event_keys: list[int] = []
+        """For each event its instance's key; a list of its own, so that there is no pair for each of them."""
         self.outputs: dict[Spot, Born] = {}
         self.settled: set[Spot] = set()
         self.retried: dict[Spot, tuple[int, int, str | None]] = {}
@@ -99,7 +88,8 @@ class Changes(Generic[K]):
     def record(self, key: int, row: OutputRow, owner: int | None) -> None:
         """Add an output."""
         due_us = self.now_us + row.after_us if row.at_us is None else row.at_us
-        self.outputs[key, row.version] = Born(key, row, due_us, owner)
+        version = row.version
+        self.outputs[key, version] = Born(key, version, row.kind, row.destination, due_us, row.priority, row.key, owner)
         if owner is None:
             self._tell(due_us)
 

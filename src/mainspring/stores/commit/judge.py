@@ -7,19 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mainspring.port.digests import same_message
 from mainspring.port.loans import bare_acceptance
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import Committed, Conflict, Duplicate, EventRow, InputRow, Outcome, Unit
 from mainspring.port.tasks import Refused
-from mainspring.stores.commit.changes import Changes
-from mainspring.stores.commit.facts import Facts, Known, Message, Name, Spot
+from mainspring.stores.commit.changes import Born, Changes
+from mainspring.stores.commit.facts import NONE, Facts, Known, Message, Name, Spot
 from mainspring.stores.commit.questions import Questions
 
 K = TypeVar("K", bound=Known)
-NONE: Final[AbstractSet[Any]] = frozenset()
 
 
 class Judge(Generic[K]):
@@ -62,7 +61,7 @@ class Judge(Generic[K]):
             for retry in unit.retries:
                 if not self._owns(worker, (retry.output.instance, retry.output.version)):
                     return Conflict("lost")
-        takes = unit.takes
+        takes = unit.takes if unit.consumes is not None or unit.releases else None
         if takes is not None and not self._waits(known, takes):
             return Conflict("inbox")
         if unit.expected_version is not None and (
@@ -171,12 +170,15 @@ class Judge(Generic[K]):
         # A worker that is not registered any more holds nothing: nobody would ever take it away again.
         owner = worker if worker in self._facts.workers else None
         claimable = self._claimable(worker, unit) if unit.accepts else NONE
-        born = [changes.settle((output.instance, output.version)) for output in unit.settles]
+        born: Sequence[Born | None] = ()
+        if unit.settles:
+            born = [changes.settle((output.instance, output.version)) for output in unit.settles]
         if unit.consumes is not None:
             changes.consume(known, unit.consumes)
         if unit.releases:
             changes.release(known, unit.releases, worker)
-        changes.attempts += unit.attempts
+        if unit.attempts:
+            changes.attempts += unit.attempts
         for retry in unit.retries:
             changes.retry(retry)
         if unit.cancels or unit.cancel_all:
@@ -244,17 +246,18 @@ class Judge(Generic[K]):
             changes.trim(known.key, unit)
 
     def _append(self, unit: Unit, known: K) -> None:
-        key, version, rows = known.key, known.version, self._changes.events
+        version, rows = known.version, self._changes.events
         for event in unit.events:
             version += 1
             if event.version != version:
                 raise ValueError(f"the event for version {version} of {known.workflow}/{known.id} says {event.version}")
-            rows.append((key, event))
+            rows.append(event)
             if event.message_id is not None:
                 self._taken[known.name, event.message_id] = event
             if event.context is not None:
                 known.context_version = version
         if version != known.version:
+            self._changes.event_keys += (known.key,) * len(unit.events)
             known.version = version
             known.place = len(rows)
 

@@ -18,7 +18,7 @@ class Questions(Generic[K]):
     True
     """
 
-    def __init__(self, units: Sequence[Owned], make: Callable[[str, str], K]) -> None:
+    def __init__(self, units: Sequence[Owned], make: Callable[[str, str, Name], K]) -> None:
         self._make = make
         self.instances: dict[Name, K] = {}
         self.known: list[K] = []
@@ -63,7 +63,7 @@ class Questions(Generic[K]):
             name = (unit.workflow, unit.instance)
             known = instances.get(name)
             if known is None:
-                known = instances[name] = self._make(*name)
+                known = instances[name] = self._make(unit.workflow, unit.instance, name)
             known_ones.append(known)
             if unit.dedupe is not None:
                 self.inputs.append((known, unit.dedupe))
@@ -96,7 +96,7 @@ class Questions(Generic[K]):
             target = (row.workflow, row.instance)
             receiver = self.instances.get(target)
             if receiver is None:
-                receiver = self.instances[target] = self._make(*target)
+                receiver = self.instances[target] = self._make(row.workflow, row.instance, target)
             self.inputs.append((receiver, row.message_id))
             self.accepts += 1
             if row.claimed:

@@ -35,14 +35,15 @@ NAME_CHARACTERS: Final = 120
 _bytes_of = msgpack.Encoder().encode
 
 
-def event_values(instance: int, event: EventRow) -> tuple[Any, ...]:
+def event_values(instance: int, event: EventRow) -> list[Any]:
     """Return the row of an event.
 
     >>> event_values(7, EventRow(1, "Began", 0))[:3]
-    (7, 1, 'Began')
+    [7, 1, 'Began']
     """
-    values = (instance, *astuple(event))
-    return (*values, crc32(_bytes_of(values)))
+    values = [instance, *astuple(event)]
+    values.append(crc32(_bytes_of(values)))
+    return values
 
 
 def read_event(row: Sequence[Any]) -> EventRow:

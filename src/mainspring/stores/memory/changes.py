@@ -111,7 +111,7 @@ def _write_instances(tables: Tables, changes: Changes[Known]) -> None:
             told = {"definition_version": known.definition_version, "context": known.context}
             instance.row = replace(instance.row, **told)
             tables.tasks.renew(Ref(*known.name), known.context)
-    for key, event in changes.events:
+    for key, event in zip(changes.event_keys, changes.events, strict=True):
         instance = tables.keyed(key)
         instance.events[event.version] = event
         tables.events_fed += 1

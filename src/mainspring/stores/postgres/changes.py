@@ -133,7 +133,7 @@ class Writing:
             await transaction.rows("renew_instances", *columns(list(renewed.values())))
         outputs = [_output_row(born) for born in changes.outputs.values()]
         ended = [(known.key, known.workflow) for known in (*changes.begun, *changes.moved) if known.status in ENDED]
-        rows = [event_values(*event) for event in changes.events]
+        rows = list(map(event_values, changes.event_keys, changes.events))
         events = packed(rows)
         if len(events) > JSON_BYTES:
             await self._append_in_parts(rows)
@@ -152,7 +152,7 @@ class Writing:
         )
         _expect(settled, len(changes.settled))
 
-    async def _append_in_parts(self, events: Sequence[tuple[Any, ...]]) -> None:
+    async def _append_in_parts(self, events: Sequence[Sequence[Any]]) -> None:
         begin = size = 0
         for end, row in enumerate(events, 1):
             size += sum(len(value) for value in row if isinstance(value, bytes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mainspring.stores.commit.facts import Facts, Known, OutputFact
+from mainspring.stores.commit.facts import Facts, Known, Name, OutputFact
 from mainspring.stores.commit.questions import Questions
 from mainspring.stores.postgres.dialect import DIALECT
 from mainspring.stores.postgres.faults import Surprise
@@ -23,14 +23,14 @@ BURYING: Final = -2
 class PostgresKnown(Known):
     """What is known of an instance, with what only this store asks for."""
 
-    position: int = 0
-    # The key of the row that stands for an instance which has not begun, while inputs wait for it.
-    awaited: int = 0
-    suspended: bool = False
+    __slots__ = ("awaited", "position", "suspended")
 
-    def __init__(self, workflow: str, id: str) -> None:
-        super().__init__(workflow, id)
-        self.name: bytes = name_of(workflow, id)
+    def __init__(self, workflow: str, id: str, _pair: Name) -> None:
+        super().__init__(workflow, id, name_of(workflow, id))
+        self.position = 0
+        # The key of the row that stands for an instance which has not begun, while inputs wait for it.
+        self.awaited = 0
+        self.suspended = False
 
 
 class PostgresFacts(Facts):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -42,7 +44,7 @@ def write(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFac
     """Write it all, in the order that `Changes` asks for."""
     _take_away(connection, changes, facts)
     _write_instances(connection, changes)
-    _EVENTS.insert(connection, _flat(event_values(*event) for event in changes.events))
+    _EVENTS.insert(connection, _flat(map(event_values, changes.event_keys, changes.events)))
     _OUTPUTS.insert(connection, _flat(map(_output_row, changes.outputs.values())))
     _write_inputs(connection, changes, facts)
     _DEAD_LETTERS.insert(connection, _flat(dead_letter_values(*letter) for letter in changes.dead_letters))
@@ -149,9 +151,9 @@ def _write_instances(connection: apsw.Connection, changes: Changes[Known]) -> No
 
 
 def _output_row(o: Born) -> tuple[Any, ...]:
-    spot = (o.instance, o.version)
-    checksum = output_checksum(*spot, o.kind, o.destination, o.due_us, o.priority, o.key, o.attempts)
-    return (*spot, o.kind, o.destination, o.due_us, o.priority, o.key, o.owner, o.attempts, o.error, checksum)
+    i, v, kind, destination, due_us, priority, key, owner, attempts, error = astuple(o)
+    checksum = output_checksum(i, v, kind, destination, due_us, priority, key, attempts)
+    return (i, v, kind, destination, due_us, priority, key, owner, attempts, error, checksum)
 
 
 def _retried_row(spot: Spot, retry: tuple[int, int, str | None], fact: OutputFact) -> tuple[Any, ...]:
@@ -168,8 +170,5 @@ def _position(accepted: tuple[int, Any, Any]) -> int:
     return accepted[0]
 
 
-def _flat(rows: Any) -> list[Any]:
-    flat: list[Any] = []
-    for row in rows:
-        flat += row
-    return flat
+def _flat(rows: Iterable[Sequence[Any]]) -> list[Any]:
+    return list(chain.from_iterable(rows))

@@ -62,7 +62,7 @@ class SqliteFacts(Facts):
             if unit.key and unit.expected_version is not None and not known.key:
                 known.key, known.version = unit.key, unit.expected_version
                 keyed.setdefault(unit.key, known)
-        said = [(key, known.version, *known.name) for key, known in keyed.items()]
+        said = [(key, known.version, known.workflow, known.id) for key, known in keyed.items()]
         taken = [(known.key, id) for known, id in q.inputs if known.key and keyed[known.key] is known]
         workers = {worker for worker, _ in q.units}
         lists = (sorted(workers), said, list(q.outputs), taken)
