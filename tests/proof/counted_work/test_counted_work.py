@@ -20,7 +20,8 @@ from bench.workflows import order
 from mainspring import Mainspring
 from mainspring.engine.claiming import claimer as claims
 from mainspring.engine.runtime import Runtime
-from mainspring.port.records import Unit
+from mainspring.port.records import Outcome, Unit
+from mainspring.stores.memory.store import MemoryStore
 from mainspring.stores.postgres.session import Session
 from mainspring.stores.sqlite import changes
 from mainspring.stores.sqlite.commit import commit_units
@@ -220,6 +221,27 @@ def test_what_an_order_costs_the_engine_in_calls() -> None:
             assert within(sum(own.values()) / MANY, 292)
 
     asyncio.run(main())
+
+
+def test_what_an_order_has_the_engine_hold_in_containers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While its step is committed: what is under way is what a collection walks over, and what brings the next one."""
+    held: list[tuple[int, int]] = []
+    commit = MemoryStore.commit
+
+    async def counted(self: MemoryStore, worker: int, units: list[Unit]) -> list[Outcome]:
+        held.append((len(units), containers()))
+        return await commit(self, worker, units)
+
+    async def main() -> None:
+        async with warm("memory://") as app:
+            monkeypatch.setattr(MemoryStore, "commit", counted)
+            orders = [order(number) for number in range(1, MANY + 1)]
+            with no_collections():
+                await app.send_many(orders)
+
+    asyncio.run(main())
+    units, count = max(held)
+    assert within(count / units, 32.7)
 
 
 def test_what_an_order_alone_costs_the_event_loop_in_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:

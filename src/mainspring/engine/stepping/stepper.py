@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -375,36 +376,46 @@ class Stepper:
         lane.under_way += 1
         if outputs:
             self.dispatcher.promise(outputs, 1)
+        if pending.requires is not None:
+            unit = replace(unit, requires=pending.requires)
+        # No closure, which would be a cell for each of these: many are under way, and a collection walks over them all.
+        self._committer.add(unit, partial(self._came_back, lane, pending, unit, status, outputs, fault))
 
-        def came_back(outcome: Outcome | Exception) -> None:
-            lane.under_way -= 1
-            if outputs:
-                # First: whatever goes wrong below, nothing stays promised that nobody carries out.
-                self.dispatcher.promise(outputs, -1)
-            if self._observer is not None:
-                self._observer.taken(pending, unit, outcome, status, fault)
-            if type(outcome) is Committed:
-                if fault is not None:
-                    what = (
-                        "%s is suspended: %s failed in it"
-                        if status == "suspended"
-                        else "%s: %s failed, and is a dead letter"
-                    )
-                    log.error(what, pending.ref, pending.type, exc_info=fault, extra=about_input(pending))
-                if pending.answer is not None:
-                    pending.answer.resolve(status)
-                self._committed(lane, unit, outcome, outputs)
-                if status == "suspended":
-                    self._ends.tell(lane.ref, End("suspended", lane.error))
-            else:
-                self._refused(lane, pending, outcome)
-            if not lane.under_way:
-                self._settle(lane)
-            elif lane.queue and lane.loaded:
-                self.advance(lane)
-
-        requires = pending.requires
-        self._committer.add(unit if requires is None else replace(unit, requires=requires), came_back)
+    def _came_back(
+        self,
+        lane: Lane,
+        pending: Pending,
+        unit: Unit,
+        status: ReceiptStatus,
+        outputs: list[tuple[OutputClaim, Any]] | None,
+        fault: Exception | None,
+        outcome: Outcome | Exception,
+    ) -> None:
+        lane.under_way -= 1
+        if outputs:
+            # First: whatever goes wrong below, nothing stays promised that nobody carries out.
+            self.dispatcher.promise(outputs, -1)
+        if self._observer is not None:
+            self._observer.taken(pending, unit, outcome, status, fault)
+        if type(outcome) is Committed:
+            if fault is not None:
+                what = (
+                    "%s is suspended: %s failed in it"
+                    if status == "suspended"
+                    else "%s: %s failed, and is a dead letter"
+                )
+                log.error(what, pending.ref, pending.type, exc_info=fault, extra=about_input(pending))
+            if pending.answer is not None:
+                pending.answer.resolve(status)
+            self._committed(lane, unit, outcome, outputs)
+            if status == "suspended":
+                self._ends.tell(lane.ref, End("suspended", lane.error))
+        else:
+            self._refused(lane, pending, outcome)
+        if not lane.under_way:
+            self._settle(lane)
+        elif lane.queue and lane.loaded:
+            self.advance(lane)
 
     def _committed(
         self, lane: Lane, unit: Unit, outcome: Committed, outputs: list[tuple[OutputClaim, Any]] | None
