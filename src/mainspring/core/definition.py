@@ -64,7 +64,7 @@ class Definition(Struct, frozen=True):
 def definition_of(cls: type[Workflow[Any, Any, Any]]) -> Definition:
     """Return the definition of a workflow class, read and checked on first use."""
     try:
-        return vars(cls)[_KEPT_AS]
+        return cls.__dict__[_KEPT_AS]
     except KeyError:
         # With the class, and not in a cache, which would keep every class for ever: an app makes some for itself.
         setattr(cls, _KEPT_AS, definition := _read(cls))
