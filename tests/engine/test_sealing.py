@@ -1,8 +1,10 @@
 """Bodies compressed and encrypted on their way to the store (C12), and erased with their key."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -14,13 +16,23 @@ from mainspring.port.records import Ref
 from mainspring.sealing import About, Compressed, Encrypted, FileKeys, Seal, StaticKeys
 from mainspring.stores.memory import MemoryStore
 from mainspring.testing.samples import Counted
-from tests.engine.jobs import Done, Job, Start, Work
+from tests.engine.coordination.meters import Install, Read, StateMeter, metering
+from tests.engine.jobs import Done, Job, Start, Work, job
 from tests.support.postgres.server import Unavailable, postgres_url
 from tests.support.running import run
 from tests.support.waiting import until
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
-MakeSealedApp = Callable[[Seal | list[Seal] | None], Mainspring]
+
+
+class MakeSealedApp(Protocol):
+    def __call__(
+        self, seal: Seal | list[Seal] | None, handle: Callable[[Work], Awaitable[Done]] = ..., /
+    ) -> Mainspring: ...
+
+
+async def work(command: Work) -> Done:
+    return Done(command.id, command.part)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -33,15 +45,8 @@ def make_sealed_app(request: pytest.FixtureRequest, tmp_path: Path) -> MakeSeale
             pytest.skip(str(reason))
     shared = MemoryStore(SystemClock()) if request.param == "memory" else None
 
-    def make(seal: Seal | list[Seal] | None) -> Mainspring:
-        app = Mainspring(url, seal=seal, store=shared, runtime=Runtime())
-        app.add(Job())
-
-        @app.handler
-        async def work(command: Work) -> Done:
-            return Done(command.id, command.part)
-
-        return app
+    def make(seal: Seal | list[Seal] | None, handle: Callable[[Work], Awaitable[Done]] = work, /) -> Mainspring:
+        return job(Mainspring(url, seal=seal, store=shared, runtime=Runtime()), handle)
 
     return make
 
@@ -178,6 +183,87 @@ def test_an_instance_that_was_suspended_before_its_data_were_erased_goes_on_from
             receipt = await app.send(Done("ann", 0))
             assert receipt.status == "suspended"
             assert "erased" in str((await app.instance(Job, "ann").row()).error)
+
+    run(main)
+
+
+def test_a_worker_that_has_an_instance_in_memory_writes_nothing_of_it_once_its_data_are_erased(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys, operator = FileKeys(tmp_path / "keys"), FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with make_sealed_app([Compressed(), seal]) as app:
+            await app.send(Start("ann", times=0))
+            length = len(await app.instance(Job, "ann").stream())
+            # Another process destroys it, and somebody looks before the worker meets it again.
+            operator.destroy("ann")
+            await app.engine.store.load([Ref("Job", "ann")])
+            receipt = await app.send(Done("ann", 0))
+            assert receipt.status == "suspended"
+            assert "erased" in str((await app.instance(Job, "ann").row()).error)
+            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            assert {row.type for row in rows[:length] if row.type} == {"erased:Start"}
+            # An operator can still end it.
+            await app.instance(Job, "ann").terminate("her data are erased")
+            assert (await app.instance(Job, "ann").row()).status == "terminated"
+
+    run(main)
+
+
+def test_a_state_that_is_all_that_is_kept_is_not_written_again_once_it_is_erased(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance)
+
+    async def main() -> None:
+        async with metering(make_sealed_app(seal), StateMeter()) as app:
+            await app.send(Install("ann"))
+            await app.send(Read("ann", 3))
+            keys.destroy("ann")
+            receipt = await app.send(Read("ann", 1))
+            assert receipt.status == "suspended"
+            with pytest.raises(ErasedError):
+                await app.instance(StateMeter, "ann").state()
+
+    run(main)
+
+
+def test_the_result_of_a_command_that_was_erased_meanwhile_is_not_kept(
+    make_sealed_app: MakeSealedApp, tmp_path: Path
+) -> None:
+    keys = FileKeys(tmp_path / "keys")
+    seal = Encrypted(keys, subject=lambda about, _: about.instance.removesuffix(" again"))
+    began, goes_on, carried_out = asyncio.Event(), asyncio.Event(), list[str]()
+
+    async def main() -> None:
+        app = make_sealed_app(seal, handle)
+        async with app:
+            await app.send(Start("ann"))
+            await began.wait()
+            keys.destroy("ann")
+            # Who comes back meanwhile is served, and no command of hers is carried out twice.
+            goes_on.set()
+            await (await app.send(Start("ann again", times=3))).result()
+            assert carried_out == ["ann", *["ann again"] * 3]
+            # Nobody heard of the result. What was asked for is given back as lost, and found to be erased.
+            rows = await app.engine.store.stream(Ref("Job", "ann"), 0, 100)
+            assert [row.type for row in rows] == [None, "erased:Start", "erased:Work"]
+            assert not await app.engine.store.inbox(Ref("Job", "ann"), 10)
+            await until(lambda: erased_letter(app))
+            assert carried_out == ["ann", *["ann again"] * 3]
+
+    async def handle(command: Work) -> Done:
+        carried_out.append(command.id)
+        began.set()
+        await goes_on.wait()
+        return Done(command.id, command.part)
+
+    async def erased_letter(app: Mainspring) -> bool:
+        await app.engine.strays.look()
+        return [letter.type for letter in await app.dead_letters()] == ["erased:Work"]
 
     run(main)
 

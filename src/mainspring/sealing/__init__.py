@@ -12,6 +12,18 @@ another one, is still read, and a seal can be put on a database that is in use.
 from mainspring.sealing.compressed import Compressed
 from mainspring.sealing.encrypted import Encrypted
 from mainspring.sealing.keys import FileKeys, Key, Keys, StaticKeys
-from mainspring.sealing.seals import ERASED, About, Seal, Seals
+from mainspring.sealing.seals import ERASED, About, RenewingSeal, Seal, Seals
 
-__all__ = ["ERASED", "About", "Compressed", "Encrypted", "FileKeys", "Key", "Keys", "Seal", "Seals", "StaticKeys"]
+__all__ = [
+    "ERASED",
+    "About",
+    "Compressed",
+    "Encrypted",
+    "FileKeys",
+    "Key",
+    "Keys",
+    "RenewingSeal",
+    "Seal",
+    "Seals",
+    "StaticKeys",
+]

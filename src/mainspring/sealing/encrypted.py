@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -13,6 +14,8 @@ from mainspring.sealing.keys import Keys
 from mainspring.sealing.seals import ERASED, About
 
 KEYS_CACHED: Final = 10_000
+RENEWALS_KEPT: Final = 100_000
+"""Of so many renewed keys it is known when they were met. One that was forgotten is met anew, which costs a reading."""
 _MARK: Final = b"\x02"
 _NONCE_BYTES: Final = 12
 
@@ -46,12 +49,25 @@ class Encrypted:
         self._invalid = InvalidTag
         self._cipher: Callable[[bytes], Any] = lru_cache(KEYS_CACHED)(AESGCM)
         self._nonce_key = lru_cache(KEYS_CACHED)(_nonce_key)
+        self._renewed: OrderedDict[str, int] = OrderedDict()
+        self.renewals = 0
 
     def close(self, body: bytes, about: About) -> bytes:
         key = self._keys.current(None if self._subject is None else self._subject(about, body))
+        if key.renewed and key.id not in self._renewed:
+            self._meet(key.id)
         id, bound = key.id.encode(), _bound(about)
         nonce = hmac.digest(self._nonce_key(key.secret), bound + body, "sha256")[:_NONCE_BYTES]
         return b"".join((_MARK, bytes((len(id),)), id, nonce, self._cipher(key.secret).encrypt(nonce, body, bound)))
+
+    def _meet(self, id: str) -> None:
+        self.renewals += 1
+        self._renewed[id] = self.renewals
+        if len(self._renewed) > RENEWALS_KEPT:
+            self._renewed.popitem(last=False)
+
+    def renewal_of(self, stored: bytes) -> int:
+        return self._renewed.get(_parts(stored)[0], 0)
 
     def open(self, stored: bytes, about: About) -> bytes:
         if not stored.startswith(_MARK):

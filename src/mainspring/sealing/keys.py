@@ -22,12 +22,16 @@ _ENDING: Final = ".key"
 class Key(Struct, frozen=True):
     """A key and its id, which is stored with what it seals.
 
+    `renewed` says that an earlier key of the same subject was destroyed: workers may still have in memory what that one
+    sealed, and it must not be written again under this one.
+
     >>> Key("2026", bytes(32)).id
     '2026'
     """
 
     id: str
     secret: bytes
+    renewed: bool = False
 
 
 class Keys(Protocol):
@@ -87,6 +91,7 @@ class FileKeys:
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
+        self._folder = str(self._directory)
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._salt = self._secret(".salt")
@@ -104,18 +109,19 @@ class FileKeys:
 
     def _newest(self, name: str) -> Key:
         generation = 1
-        while (self._directory / f"{name}-{generation}.gone").exists():
+        while self._is_gone(f"{name}-{generation}"):
             generation += 1
         id = f"{name}-{generation}"
         secret = self._known.get(id)
         if secret is None or not self._path(id).exists():
             secret = self._keep(id, self._secret(f"{id}{_ENDING}"))
-        return Key(id, secret)
+        return Key(id, secret, renewed=generation > 1)
 
     def find(self, id: str) -> bytes | None:
         path = self._path(id)
-        # Whether it is still there is asked each time: another process may have destroyed it.
-        if not path.exists():
+        # Whether it is still there is asked each time: another process may have destroyed it. Its mark comes first:
+        # from then on another key is written with, and what is opened now must not be taken for what that one sealed.
+        if self._is_gone(id) or not path.exists():
             self._known.pop(id, None)
             return None
         secret = self._known.get(id)
@@ -148,6 +154,9 @@ class FileKeys:
 
     def _name(self, subject: str) -> str:
         return hashlib.blake2b(subject.encode(), key=self._salt, digest_size=16).hexdigest()
+
+    def _is_gone(self, id: str) -> bool:
+        return os.path.exists(f"{self._folder}/{id}.gone")  # noqa: PTH110  asked for every body: a Path costs more
 
     def _path(self, id: str) -> Path:
         if not id.replace("-", "").isalnum():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -42,6 +42,22 @@ class Seal(Protocol):
         ...
 
 
+@runtime_checkable
+class RenewingSeal(Protocol):
+    """A seal that knows which keys took the place of destroyed ones, and counts them as it meets them.
+
+    A store then writes nothing from a worker's memory of what was erased. Where a seal does not say it, an instance has
+    to be suspended before its key is destroyed.
+    """
+
+    renewals: int
+    """How many such keys it has closed bodies with so far."""
+
+    def renewal_of(self, stored: bytes) -> int:
+        """Return the number under which the key of what it has just closed was met, or 0 if that is none of these."""
+        ...
+
+
 def is_secret(seal: Seal) -> bool:
     """Tell whether what a seal makes can be read by nobody without its keys; of one that does not say, so it is.
 
@@ -63,15 +79,15 @@ class Seals:
     """
 
     def __init__(self, seals: Sequence[Seal]) -> None:
-        self._seals = tuple(seals)
-        self.secret = any(map(is_secret, self._seals))
+        self.seals = tuple(seals)
+        self.secret = any(map(is_secret, self.seals))
 
     def close(self, body: bytes, about: About) -> bytes:
-        for seal in self._seals:
+        for seal in self.seals:
             body = seal.close(body, about)
         return body
 
     def open(self, stored: bytes, about: About) -> bytes:
-        for seal in reversed(self._seals):
+        for seal in reversed(self.seals):
             stored = seal.open(stored, about)
         return stored

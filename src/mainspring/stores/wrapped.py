@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mainspring.port.attempts import Attempt
 from mainspring.port.attributes import AttributeRow
+from mainspring.port.eras import era_of
 from mainspring.port.loans import Loan
 from mainspring.port.projections import Advance, Behind, Checkpoint, Document
 from mainspring.port.purges import Purgeable, PurgeCursor, Purged, PurgePage
@@ -46,6 +47,7 @@ class WrappedStore:
         self._store = store
         # It is asked several times a step: without a call of its own between.
         self.now_us = store.now_us
+        self.era = era_of(store)
 
     def __str__(self) -> str:
         return str(self._store)

@@ -35,7 +35,7 @@ class KnownInstance:
     started one. `abandoned` are the versions that do not count any more, because the instance was reset or began anew.
     `ledger` is that of a saga, valid at its own version only; where it `wants_ledger`, the whole stream is loaded.
     `elsewhere` says why only other processes can step the instance: newer code has written what this one does not know.
-    `trims` says that its history is not kept.
+    `trims` says that its history is not kept. `era` is the store's when it was read, None if nothing was.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class KnownInstance:
         "context",
         "elsewhere",
         "entry",
+        "era",
         "error",
         "fold_error",
         "key",
@@ -91,10 +92,12 @@ class KnownInstance:
         self.children = False
         self.elsewhere: Elsewhere | None = None
         self.trims = False
+        self.era: int | None = None
 
-    def assume_new(self) -> None:
+    def assume_new(self, era: int) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""
         self.forget()
+        self.era = era
         self.loaded = True
 
     def leave(self, why: str) -> None:

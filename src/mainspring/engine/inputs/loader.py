@@ -27,6 +27,7 @@ from mainspring.engine.registry import WorkflowEntry
 from mainspring.engine.runtime import Runtime
 from mainspring.errors import NewerTypeError, SlowStepError, StoreError, WorkersLostError
 from mainspring.logs import logger
+from mainspring.port.eras import era_of
 from mainspring.port.records import InstanceRow, Loaded, Ref
 from mainspring.port.store import Store
 
@@ -48,6 +49,7 @@ class Loader:
 
     def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None], lull: Lull) -> None:
         self._store = store
+        self._era = era_of(store)
         self._runtime = runtime
         self._ready = ready
         self._lull = lull
@@ -121,6 +123,7 @@ class Loader:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
             lanes = [lane for lane in lanes if not await self._was_lost(lane)]
+            era = self._era()
             read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
             for lane, loaded in zip(lanes, read, strict=True):
                 if loaded is not None and not loaded.row.version:
@@ -147,7 +150,7 @@ class Loader:
                 if lane.ref in long:
                     self._load_apart(lane)
             for lane, loaded, ledger in found:
-                self._fill(lane, loaded, ledger)
+                self._fill(lane, loaded, ledger, era)
 
     async def _was_lost(self, lane: Lane) -> bool:
         """Suspend an instance whose input was given up, without its history: that may be what took the workers down."""
@@ -160,6 +163,7 @@ class Loader:
 
     async def _load_long(self, lane: Lane) -> None:
         try:
+            era = self._era()
             # Once more: it may have moved while it waited for its turn.
             loaded, folded = (await self._store.load([lane.ref], EVENTS_AT_ONCE))[0], None
             entry = pinned(lane.entry, loaded)
@@ -174,10 +178,7 @@ class Loader:
             else:
                 await self._give_up(lane, error)
         else:
-            if folded is None:
-                self._fill(lane, loaded, ledger)
-            else:
-                self._fill(lane, loaded, ledger, folded)
+            self._fill(lane, loaded, ledger, era, folded)
 
     async def _ledger(self, lane: Lane, loaded: Loaded | None) -> Ledger | None:
         if loaded is None or not (lane.wants_ledger or loaded.row.status == "compensating"):
@@ -228,9 +229,11 @@ class Loader:
                 pending.answer.fail(error)
         lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.patient)
 
-    def _fill(self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, folded: Folded | None = None) -> None:
+    def _fill(
+        self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, era: int, folded: Folded | None = None
+    ) -> None:
         lane.forget()
-        lane.ledger = ledger
+        lane.ledger, lane.era = ledger, era
         if loaded is not None:
             row = loaded.row
             lane.key, lane.version, lane.context = row.key, row.version, row.context

@@ -190,6 +190,7 @@ class StepUnits:
             tasks=_task_work(lane, pending, written) if lane.asked or written.opens else None,
             attributes=attributes,
             trims=lane.trims,
+            era=lane.era,
         )
         return unit, written.claims
 

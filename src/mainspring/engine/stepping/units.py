@@ -139,6 +139,7 @@ class Units:
             discards=pending.discards,
             accepts=pending.accepts,
             tasks=_answer(pending),
+            era=lane.era,
         )
 
 

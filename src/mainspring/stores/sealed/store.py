@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from mainspring.port.projections import Advance, Document
 from mainspring.port.records import (
     NO_LEAVES,
     Claims,
+    Conflict,
     DeadLetter,
     Duplicate,
     EventRow,
@@ -39,7 +41,10 @@ from mainspring.port.suspects import Alone, Suspect
 from mainspring.port.tasks import Hand, Refused, TaskFilter, TaskRow, TaskSpot
 from mainspring.sealing.seals import About, Seal
 from mainspring.stores.sealed.bodies import Bodies, about_of, sealed_input, unsealed
+from mainspring.stores.sealed.renewals import Renewals
 from mainspring.stores.wrapped import WrappedStore
+
+T = TypeVar("T", Outcome, Outcome | Exception)
 
 
 def sealed(store: Store, seal: Seal) -> Store:
@@ -59,7 +64,9 @@ class SealedStore(WrappedStore):
     def __init__(self, store: Store, seal: Seal) -> None:
         super().__init__(store)
         self._seal = seal
-        self._bodies = Bodies(seal)
+        self._renewals = Renewals(seal)
+        self._bodies = Bodies(self._renewals)
+        self.era = self._renewals.era
 
     async def open(self) -> None:
         if self._bodies.secret:
@@ -85,30 +92,68 @@ class SealedStore(WrappedStore):
         return outcomes
 
     async def _committed(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        """Commit what can be sealed: whose subject or key fails is at fault alone."""
+        """Commit what can be sealed: whose subject or key fails is at fault alone, and what was erased in conflict."""
         closed: list[Unit] = []
-        faults: dict[int, Exception] = {}
-        void: set[Ref] = set()
+        eras: list[int] = []
+        kept: dict[int, Outcome | Exception] = {}
+        void: dict[Ref, Outcome | Exception] = {}
         for place, unit in enumerate(units):
             ref = Ref(unit.workflow, unit.instance)
+            eras.append(self.era())
             if unit.expected_version is not None and ref in void:
-                faults[place] = StoreError(str(ref), "could not be sealed before", "See the error before this one.")
+                kept[place] = void[ref]
                 continue
-            try:
-                closed.append(self._bodies.close_unit(unit))
-            except Exception as error:  # noqa: BLE001  an author's subject may fail in any way
-                faults[place] = unsealed(ref, error)
-                void.add(ref)
-        if not faults:
-            return await self._store.commit(worker, closed)
+            sealed = self._sealed(unit)
+            if isinstance(sealed, Unit):
+                closed.append(sealed)
+                continue
+            kept[place] = sealed
+            if isinstance(sealed, Exception):
+                void[ref] = StoreError(str(ref), "could not be sealed before", "See the error before this one.")
+            elif unit.expected_version is not None:
+                void[ref] = Conflict("version")
+        if not kept:
+            return self._noted(units, await self._store.commit(worker, closed), eras)
         try:
             rest = iter(await self._store.commit(worker, closed) if closed else [])
         except FaultyUnitError as error:
             rest = iter(error.outcomes)
-        raise FaultyUnitError(str(self), [faults[n] if n in faults else next(rest) for n in range(len(units))])
+        outcomes = self._noted(units, [kept[n] if n in kept else next(rest) for n in range(len(units))], eras)
+        told = [outcome for outcome in outcomes if not isinstance(outcome, Exception)]
+        if len(told) < len(outcomes):
+            raise FaultyUnitError(str(self), outcomes)
+        return told
+
+    def _sealed(self, unit: Unit) -> Unit | Conflict | Exception:
+        try:
+            return self.closed(unit)
+        except Exception as error:  # noqa: BLE001  an author's subject may fail in any way
+            return unsealed(Ref(unit.workflow, unit.instance), error)
+
+    def closed(self, unit: Unit) -> Unit | Conflict:
+        """Return a unit as it is stored, or a conflict if it was made of what is erased by now.
+
+        It is closed first: a key that is destroyed meanwhile has closed it, and erased it, or is seen to be renewed.
+        """
+        era = self._renewals.begin()
+        closed = self._bodies.close_unit(unit)
+        return self._renewals.refusal(unit, era) or closed
+
+    def note(self, unit: Unit, outcome: Outcome | Exception, era: int) -> None:
+        """Note what came of a unit that was closed in an era."""
+        self._renewals.committed(unit, outcome, era)
+
+    def _noted(self, units: Sequence[Unit], outcomes: list[T], eras: Sequence[int]) -> list[T]:
+        if self.era():
+            for unit, outcome, era in zip(units, outcomes, eras, strict=True):
+                self.note(unit, outcome, era)
+        return outcomes
 
     async def advance(self, move: Advance) -> bool:
+        self._renewals.begin()
         documents = tuple(self._bodies.close(each, About("", each.key)) for each in move.documents)
+        if self._renewals.is_stale(move):
+            return False  # it is folded anew
         # A projection is nobody's: what an event of somebody's made it say could not be erased with them.
         error = kind_in(move.error) or "not told" if self._bodies.secret and move.error else move.error
         changed = documents or error != move.error
@@ -148,6 +193,7 @@ class SealedStore(WrappedStore):
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
+        self._renewals.take(claims.outputs, claims.inputs)
         outputs, inputs = self._bodies.open_each(claims.outputs), self._bodies.open_each(claims.inputs)
         return Claims(outputs, inputs, claims.next_due_us, claims.posted)
 
@@ -155,6 +201,9 @@ class SealedStore(WrappedStore):
         taken = await self._store.claim_alone(worker, suspect)
         if taken is None:
             return None
+        self._renewals.take(
+            [] if taken.output is None else [taken.output], [] if taken.input is None else [taken.input]
+        )
         outputs = self._bodies.open_each([taken.output]) if taken.output is not None else [None]
         inputs = self._bodies.open_each([taken.input]) if taken.input is not None else [None]
         return Alone(taken.lost, outputs[0], inputs[0])
@@ -191,6 +240,8 @@ class SealedStore(WrappedStore):
         return opened
 
     async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
+        if generation is not None:
+            self._renewals.folds(projection, generation)
         found = await self._store.documents(projection, keys, generation)
         return [self._bodies.open(each, About("", each.key)) for each in found]
 
@@ -261,7 +312,13 @@ class _SealedLoan:
         return await self._loan.advance(move)
 
     async def commit(self, unit: Unit) -> Outcome:
-        return await self._loan.commit(Bodies(self._seal).close_unit(unit))
+        era, closed = self._store.era(), self._store.closed(unit)
+        if isinstance(closed, Conflict):
+            await self._loan.roll_back()
+            return closed
+        outcome = await self._loan.commit(closed)
+        self._store.note(unit, outcome, era)
+        return outcome
 
     async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
         outcomes = await self._loan.accept([sealed_input(row, self._seal) for row in rows], requires)
