@@ -13,11 +13,18 @@ from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import is_local_module_file
 
 from tests.support.examples import limit_examples
+from tests.support.folders import in_memory, pytest_runtest_makereport, tmp_path
 from tests.support.ordering import dealt
+
+__all__ = ["pytest_runtest_makereport", "tmp_path"]
 
 # Tests start hundreds of processes: where this is set, each of them, and each run, would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Thousands of tests write a database: on a disk, waiting for it to be written would be a fifth of their work.
+if (memory := in_memory()) is not None:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 # A test that is slow on a busy machine has not failed. Each run tries the same examples, so that a change is not blamed
 # for what it has no part in; a soak tries others: --hypothesis-profile others.

@@ -303,9 +303,9 @@ def test_the_core_is_measured() -> None:
 
 
 def test_the_command_prints_one_line_of_json_for_each_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    disk: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["bench", "limit", "--n", "20", "--repeat", "1", "--json", "--dir", str(tmp_path)]
+    command = ["bench", "limit", "--n", "20", "--repeat", "1", "--json", "--dir", str(disk)]
     monkeypatch.setattr(sys, "argv", command)
     sigterm = signal.getsignal(signal.SIGTERM)
 
@@ -320,7 +320,7 @@ def test_the_command_prints_one_line_of_json_for_each_result(
     assert (printed["bench"], printed["n"], printed["repeats"]) == ("limit", 20, 1)
     assert machine().keys() <= printed.keys()
     assert told.err == ""
-    assert list(tmp_path.iterdir()) == []
+    assert list(disk.iterdir()) == []
 
 
 def test_a_result_has_medians_and_every_round(capsys: pytest.CaptureFixture[str]) -> None:

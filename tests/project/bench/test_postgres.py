@@ -126,11 +126,11 @@ def test_the_comparison_has_one_and_two_workers_on_postgres(tmp_path: Path, monk
 
 
 def test_the_command_measures_a_server_that_is_named_and_leaves_nothing_there(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: str, disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    settings = Settings(str(tmp_path), "postgres", server=server)
+    settings = Settings(str(disk), "postgres", server=server)
     before = asyncio.run(counted(settings))
-    command = ["bench", "limit", "--store", "postgres", "--url", server, "--dir", str(tmp_path)]
+    command = ["bench", "limit", "--store", "postgres", "--url", server, "--dir", str(disk)]
     monkeypatch.setattr(sys, "argv", [*command, "--n", "20", "--repeat", "1", "--json"])
     sigterm = signal.getsignal(signal.SIGTERM)
 

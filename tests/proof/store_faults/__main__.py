@@ -19,7 +19,7 @@ from tests.proof.store_faults.calls import Fault
 from tests.proof.store_faults.life import LEVELS
 from tests.proof.store_faults.plants import PLANTS
 from tests.proof.store_faults.runner import PATIENCE_SECONDS, FaultRunner
-from tests.support.postgres.server import MEMORY, in_memory
+from tests.support.folders import MEMORY, in_memory
 
 EVERY: Final = 50
 WRONG_CHARACTERS: Final = 2_000

@@ -27,15 +27,13 @@ from uuid import uuid4
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
+from tests.support.folders import in_memory
 from tests.support.ports import free_port
 from tests.support.postgres.known_types import remember_types
 
 VARIABLE: Final = "MAINSPRING_TEST_POSTGRES"
 INSTALLS: Final = {16: "pginstall", 18: "pginstall18"}
 START_SECONDS: Final = 60
-MEMORY: Final = Path("/dev/shm")  # noqa: S108  directories of one's own are made in it
-MEMORY_BYTES: Final = 4 * 1024**3
-"""As much must be free where files are kept in memory: each worker of a test run has a server there."""
 _RUN: Final = uuid4().hex[:8]
 
 _schemas: set[str] = set()
@@ -80,11 +78,6 @@ def shared_server(version: int = 18) -> Server:
     server.start()
     remember_types(server.url)
     return server
-
-
-def in_memory(memory: Path = MEMORY) -> Path | None:
-    """Return where files cost nothing, if there is such a place and room in it."""
-    return memory if memory.is_dir() and shutil.disk_usage(memory).free >= MEMORY_BYTES else None
 
 
 def _drop_schemas(server: str) -> None:
