@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Final
 
 from mainspring.stores.sql.statements import read
 
 _SCHEMA: Final = "mainspring."
 _DIGEST_BYTES: Final = 16
+# A process has the schema of its application, and mostly no other.
+_SCHEMAS_KEPT: Final = 8
 
 
 FILES: Final = ("queries.sql", "search.sql", "tasks.sql", "posted.sql")
@@ -35,6 +39,7 @@ def within(schema: str, text: str) -> str:
     return text.replace(_SCHEMA, f"{quoted(schema)}.")
 
 
+@lru_cache(_SCHEMAS_KEPT)
 def statements(schema: str) -> Mapping[str, str]:
     """Return all statements by name, for a schema.
 
@@ -43,10 +48,9 @@ def statements(schema: str) -> Mapping[str, str]:
     """
     # A name is found inside a string too (nextval), where a single quote would end it.
     inside = schema.replace("'", "''")
-    return {
-        name: text.replace("'mainspring.", f"'{quoted(inside)}.").replace(_SCHEMA, f"{quoted(schema)}.")
-        for name, text in QUERIES.items()
-    }
+    ours, within_text = f"{quoted(schema)}.", f"'{quoted(inside)}."
+    written = {name: text.replace("'mainspring.", within_text).replace(_SCHEMA, ours) for name, text in QUERIES.items()}
+    return MappingProxyType(written)  # all stores of a schema have the same
 
 
 def name_of(workflow: str, id: str) -> bytes:
