@@ -62,13 +62,13 @@ def _late(verb: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
         if _inside.get() or isinstance(store, SimulatedStore):
             return await verb(store, *given, **named)
         if before:
-            await asyncio.sleep(_delay())
+            await asyncio.sleep(_delay())  # to be late is all that is wanted here
         token = _inside.set(True)
         try:
             return await verb(store, *given, **named)
         finally:
             _inside.reset(token)
-            await asyncio.sleep(_delay())
+            await asyncio.sleep(_delay())  # as above
 
     return late
 
@@ -120,5 +120,5 @@ def _process_events(loop: Any, events: list[Any]) -> None:
             held.pop(key.fd, None)
             taken.append(event)
     if events and not taken:
-        time.sleep(0.0005)
+        time.sleep(0.0005)  # else the loop would turn without rest until the first is let through
     _process(loop, taken)

@@ -94,7 +94,7 @@ class KnownInstance:
         self.trims = False
         self.era: int | None = None
 
-    def assume_new(self, era: int) -> None:
+    def assume_new(self, era: int | None) -> None:
         """Take it that there is no such instance yet: the commit will tell if that is wrong."""
         self.forget()
         self.era = era

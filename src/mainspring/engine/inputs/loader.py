@@ -49,7 +49,7 @@ class Loader:
 
     def __init__(self, store: Store, runtime: Runtime, ready: Callable[[Lane], None], lull: Lull) -> None:
         self._store = store
-        self._era = era_of(store)
+        self.era = era_of(store)
         self._runtime = runtime
         self._ready = ready
         self._lull = lull
@@ -123,7 +123,7 @@ class Loader:
         """Load lanes together; where that fails because of one of them, one by one."""
         try:
             lanes = [lane for lane in lanes if not await self._was_lost(lane)]
-            era = self._era()
+            era = self.era() if self.era else None
             read = await self._store.load([lane.ref for lane in lanes], EVENTS_AT_ONCE)
             for lane, loaded in zip(lanes, read, strict=True):
                 if loaded is not None and not loaded.row.version:
@@ -163,7 +163,7 @@ class Loader:
 
     async def _load_long(self, lane: Lane) -> None:
         try:
-            era = self._era()
+            era = self.era() if self.era else None
             # Once more: it may have moved while it waited for its turn.
             loaded, folded = (await self._store.load([lane.ref], EVENTS_AT_ONCE))[0], None
             entry = pinned(lane.entry, loaded)
@@ -230,7 +230,7 @@ class Loader:
         lane.queue = deque(pending for pending in lane.queue if pending.answer is None or pending.patient)
 
     def _fill(
-        self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, era: int, folded: Folded | None = None
+        self, lane: Lane, loaded: Loaded | None, ledger: Ledger | None, era: int | None, folded: Folded | None = None
     ) -> None:
         lane.forget()
         lane.ledger, lane.era = ledger, era

@@ -51,7 +51,6 @@ from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import InstancePurgedError, NewerTypeError
 from mainspring.logs import logger
-from mainspring.port.eras import era_of
 from mainspring.port.preconditions import Unmet
 from mainspring.port.records import (
     ENDED,
@@ -93,7 +92,6 @@ class Stepper:
         outputs: Callable[[Inputs], Dispatcher],
     ) -> None:
         self._store = store
-        self._era = era_of(store)
         self._registry = registry
         self._committer = committer
         self._runtime = runtime
@@ -176,7 +174,7 @@ class Stepper:
         known = lane.wants_ledger or first.position is not None or first.requires is not None
         if known or type(first.message) not in lane.entry.definition.begins:
             return False
-        lane.assume_new(self._era())
+        lane.assume_new(self._loader.era() if self._loader.era else None)
         return True
 
     def _take(self, lane: Lane, pending: Pending) -> None:

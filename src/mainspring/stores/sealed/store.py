@@ -64,9 +64,9 @@ class SealedStore(WrappedStore):
     def __init__(self, store: Store, seal: Seal) -> None:
         super().__init__(store)
         self._seal = seal
-        self._renewals = Renewals(seal)
-        self._bodies = Bodies(self._renewals)
-        self.era = self._renewals.era
+        self.renewals = Renewals(seal)
+        self._bodies = Bodies(self.renewals)
+        self.era = self.renewals.era
 
     async def open(self) -> None:
         if self._bodies.secret:
@@ -99,7 +99,7 @@ class SealedStore(WrappedStore):
         void: dict[Ref, Outcome | Exception] = {}
         for place, unit in enumerate(units):
             ref = Ref(unit.workflow, unit.instance)
-            eras.append(self.era())
+            eras.append(self.renewals.era())
             if unit.expected_version is not None and ref in void:
                 kept[place] = void[ref]
                 continue
@@ -135,24 +135,24 @@ class SealedStore(WrappedStore):
 
         It is closed first: a key that is destroyed meanwhile has closed it, and erased it, or is seen to be renewed.
         """
-        era = self._renewals.begin()
+        era = self.renewals.begin()
         closed = self._bodies.close_unit(unit)
-        return self._renewals.refusal(unit, era) or closed
+        return self.renewals.refusal(unit, era) or closed
 
     def note(self, unit: Unit, outcome: Outcome | Exception, era: int) -> None:
         """Note what came of a unit that was closed in an era."""
-        self._renewals.committed(unit, outcome, era)
+        self.renewals.committed(unit, outcome, era)
 
     def _noted(self, units: Sequence[Unit], outcomes: list[T], eras: Sequence[int]) -> list[T]:
-        if self.era():
+        if self.renewals.era():
             for unit, outcome, era in zip(units, outcomes, eras, strict=True):
                 self.note(unit, outcome, era)
         return outcomes
 
     async def advance(self, move: Advance) -> bool:
-        self._renewals.begin()
+        self.renewals.begin()
         documents = tuple(self._bodies.close(each, About("", each.key)) for each in move.documents)
-        if self._renewals.is_stale(move):
+        if self.renewals.is_stale(move):
             return False  # it is folded anew
         # A projection is nobody's: what an event of somebody's made it say could not be erased with them.
         error = kind_in(move.error) or "not told" if self._bodies.secret and move.error else move.error
@@ -193,7 +193,7 @@ class SealedStore(WrappedStore):
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
         claims = await self._store.claim(worker, destinations, workflows, limit, leaves)
-        self._renewals.take(claims.outputs, claims.inputs)
+        self.renewals.take(claims.outputs, claims.inputs)
         outputs, inputs = self._bodies.open_each(claims.outputs), self._bodies.open_each(claims.inputs)
         return Claims(outputs, inputs, claims.next_due_us, claims.posted)
 
@@ -201,7 +201,7 @@ class SealedStore(WrappedStore):
         taken = await self._store.claim_alone(worker, suspect)
         if taken is None:
             return None
-        self._renewals.take(
+        self.renewals.take(
             [] if taken.output is None else [taken.output], [] if taken.input is None else [taken.input]
         )
         outputs = self._bodies.open_each([taken.output]) if taken.output is not None else [None]
@@ -241,7 +241,7 @@ class SealedStore(WrappedStore):
 
     async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:
         if generation is not None:
-            self._renewals.folds(projection, generation)
+            self.renewals.folds(projection, generation)
         found = await self._store.documents(projection, keys, generation)
         return [self._bodies.open(each, About("", each.key)) for each in found]
 
@@ -312,7 +312,7 @@ class _SealedLoan:
         return await self._loan.advance(move)
 
     async def commit(self, unit: Unit) -> Outcome:
-        era, closed = self._store.era(), self._store.closed(unit)
+        era, closed = self._store.renewals.era(), self._store.closed(unit)
         if isinstance(closed, Conflict):
             await self._loan.roll_back()
             return closed
