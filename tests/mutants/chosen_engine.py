@@ -77,10 +77,10 @@ ENGINE: Final = (
         _KEYWORD,
     ),
     Mistake(
-        "outputs that are promised to a handler are not counted against its room",
+        "outputs that are promised to a handler are not counted against its capacity",
         "engine/outputs/dispatcher.py",
-        "room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand",
-        "room = min(OUTPUTS_IN_HAND, runner.prefetch.most) - runner.in_hand",
+        "capacity = min(OUTPUTS_IN_HAND, runner.prefetch.most) - self._promised[queue] - runner.in_hand",
+        "capacity = min(OUTPUTS_IN_HAND, runner.prefetch.most) - runner.in_hand",
         ("tests/engine/test_bounds.py",),
         _KEYWORD,
     ),

@@ -31,6 +31,7 @@ PART: Final = 0.12
 """How many are late."""
 MOST_SECONDS: Final = 0.03
 
+_SELECTING: Final = selector_events.BaseSelectorEventLoop
 _inside: ContextVar[bool] = ContextVar("inside", default=False)
 """Set while a store calls verbs of its own: between those it may rest on nobody coming in between."""
 _chance = random.Random()  # noqa: S311  delays, no secret
@@ -58,8 +59,9 @@ def _late(verb: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
 
     @wraps(verb)
     async def late(store: Any, *given: Any, **named: Any) -> Any:
-        # A simulation moves its clock when nothing is left to do, and answers at once.
-        if _inside.get() or isinstance(store, SimulatedStore):
+        # A simulation moves its clock when nothing is left to do, or has a loop of its own: all is late by its word.
+        simulated = isinstance(store, SimulatedStore) or not isinstance(asyncio.get_running_loop(), _SELECTING)
+        if _inside.get() or simulated:
             return await verb(store, *given, **named)
         if before:
             await asyncio.sleep(_delay())  # to be late is all that is wanted here

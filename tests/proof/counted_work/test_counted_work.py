@@ -244,6 +244,7 @@ def test_what_an_order_has_the_engine_hold_in_containers(monkeypatch: pytest.Mon
     assert within(count / units, 32.7)
 
 
+@pytest.mark.skipif(bool(os.environ.get(delays.SEED)), reason="what comes late is a callback more")
 def test_what_an_order_alone_costs_the_event_loop_in_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that waits for nobody is hardly more than its way through the loop."""
     callbacks = 0

@@ -302,7 +302,7 @@ def last_step_compensated_only(patch: pytest.MonkeyPatch) -> None:
 
 @plant("a parent does not hear of its child's end")
 def end_not_told(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ChildDeliveries, "_tell_parent", lambda self, claim, end: self._outcomes.settle(claim))
+    patch.setattr(ChildDeliveries, "_tell_parent", lambda self, claim, end: self._settlements.settle(claim))
 
 
 @plant("a fan-out is joined before its last part is done")

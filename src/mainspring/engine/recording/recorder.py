@@ -90,7 +90,7 @@ class Recorder:
     ) -> list[EventRow]:
         """Return the rows of a step's events, of which the first one stands behind the version `after`.
 
-        `began_in` is the context in which the instance began. Of an input no more is kept than it `trims`.
+        `began_in` is the context in which the instance began; `trims` says that of an input only its identity is kept.
         """
         rows: list[EventRow] = []
         version = cause = after
