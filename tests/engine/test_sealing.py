@@ -327,6 +327,7 @@ def test_a_key_that_is_being_destroyed_is_gone_already(tmp_path: Path) -> None:
     old = FileKeys(tmp_path).current("ann")
     # As `destroy` leaves it between two of its steps, should the power go.
     (tmp_path / f"{old.id}.gone").touch()
+    assert FileKeys(tmp_path).find(old.id) is None
     (tmp_path / f"{old.id}.key").write_bytes(bytes(32))
     keys = FileKeys(tmp_path)
     assert keys.find(old.id) is None
