@@ -186,7 +186,7 @@ class Written:
             names = (order_id(number), f"{number:032x}")
             instances.append(_with(self._instance(names), self._key_at, key))
             for event in self._events:
-                events.append(event_values(key, EventRow(*event(names))))
+                events.append(tuple(event_values(key, EventRow(*event(names)))))
         others = [
             Table(table, columns, [_with(values, columns.index("instance"), key) for key in keys])
             for table, (columns, values) in self._others.items()

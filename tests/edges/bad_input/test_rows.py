@@ -15,7 +15,7 @@ import pytest
 
 from mainspring import Mainspring
 from mainspring.core import events
-from mainspring.engine.recording import recorder
+from mainspring.engine.recording import event_rows
 from mainspring.errors import DamagedRecordError, MainspringError, NewerTypeError, UnknownTypeError, WiringError
 from mainspring.port.records import Committed, DeadLetter, EventRow, InputRow, OutputRow, Ref, Snapshot, Unit
 from tests.edges.bad_input.conftest import Office, url_of
@@ -374,5 +374,5 @@ def test_every_event_is_either_folded_or_stands_beside() -> None:
         for name, value in vars(events).items()
         if isinstance(value, type) and hasattr(value, "folded") and not name.startswith("_")
     }
-    known = recorder._FOLDED | recorder._BESIDE  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  what is to be checked
+    known = event_rows._FOLDED | event_rows._BESIDE  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  what is to be checked
     assert every - known <= {"Recorded"}

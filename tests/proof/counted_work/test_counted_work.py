@@ -6,6 +6,7 @@ reason is set anew, and the reason belongs into the commit; one that is undercut
 
 import asyncio
 import gc
+import os
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
@@ -28,6 +29,7 @@ from mainspring.stores.sqlite.commit import commit_units
 from mainspring.stores.sqlite.writer import Transaction
 from mainspring.testing.store_contract.rig import send, step
 from tests.proof.counted_work.calls import counted_calls
+from tests.steady import delays
 from tests.stores.sqlite_support import opened
 from tests.support.postgres.server import Unavailable, postgres_url
 

@@ -102,7 +102,7 @@ def cache_not_dropped_on_conflict(patch: pytest.MonkeyPatch) -> None:
             stale[id(lane)] = lane.state
         settle(self, lane)
 
-    def keep(self: Any, lane: Lane, loaded: Any, ledger: Any) -> None:
+    def keep(self: Any, lane: Lane, *read: Any) -> None:
         state = stale.pop(id(lane), None)
         finish = self._finish
 
@@ -112,7 +112,7 @@ def cache_not_dropped_on_conflict(patch: pytest.MonkeyPatch) -> None:
             finish(lane)
 
         self._finish = finished
-        fill(self, lane, loaded, ledger)
+        fill(self, lane, *read)
         self._finish = finish
 
     patch.setattr(Stepper, "_settle", remember)

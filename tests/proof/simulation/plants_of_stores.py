@@ -80,7 +80,8 @@ def version_not_checked(patch: pytest.MonkeyPatch) -> None:
         return None if isinstance(found, Conflict) and found.reason == "version" else found
 
     def wherever(self: Judge[Any], unit: Unit, known: Any) -> None:
-        self._changes.events += [(known.key, event) for event in unit.events]
+        self._changes.events += unit.events
+        self._changes.event_keys += [known.key] * len(unit.events)
         known.version += len(unit.events)
 
     patch.setattr(Judge, "_refusal", blind)
@@ -193,9 +194,9 @@ def timer_early_by_one_tick(patch: pytest.MonkeyPatch) -> None:
 def due_by_the_workers_clock(patch: pytest.MonkeyPatch) -> None:
     output = StepUnits._output
 
-    def by_own_clock(self: StepUnits, lane: Any, event: Any, row: Any) -> OutputRow:
+    def by_own_clock(self: StepUnits, lane: Any, event: Any, row: Any) -> OutputRow | None:
         made = output(self, lane, event, row)
-        if made.kind != "timer" or made.at_us is not None:
+        if made is None or made.kind != "timer" or made.at_us is not None:
             return made
         store: Any = self._store
         return replace(made, after_us=0, at_us=store.node.app._runtime.clock.now_us() + made.after_us)

@@ -27,43 +27,52 @@ class Renewals:
     """
 
     def __init__(self, seal: Seal) -> None:
-        self._seal = seal
         self.secret = is_secret(seal)
+        # They are called for every body: without a call of its own between, where that can be.
+        self._close, self.open = seal.close, seal.open
         seals = seal.seals if isinstance(seal, Seals) else (seal,)
-        self._seals = [(each, each if isinstance(each, RenewingSeal) else None) for each in seals]
+        self._seals = [(each, each if isinstance(each, RenewingSeal) else None) for each in reversed(seals)]
         self._renewing = [renewing for _, renewing in self._seals if renewing is not None]
+        self._one = self._renewing[0] if len(self._renewing) == 1 else None
         # What is in this worker's hands: outputs, and inputs by their positions.
         self._held: dict[OutputKey | int, int] = {}
         self._folding: dict[tuple[str, int], int] = {}
         self._newest = 0
+        self.began = 0
+        """The era in which the last unit was closed."""
 
     def era(self) -> int:
         """Return how many renewed keys were met so far."""
-        return sum(seal.renewals for seal in self._renewing)
+        return self._one.renewals if self._one is not None else sum(seal.renewals for seal in self._renewing)
 
     # ---- a seal
 
     def close(self, body: bytes, about: About) -> bytes:
-        if not self._renewing:
-            return self._seal.close(body, about)
-        for seal, renewing in self._seals:
-            body = seal.close(body, about)
-            if renewing is not None and renewing.renewals and (number := renewing.renewal_of(body)):
-                # Where several seals have keys, it is taken to be as new as can be: that costs a reading at most.
-                self._newest = max(self._newest, self.era() - renewing.renewals + number)
-        return body
+        stored = self._close(body, about)
+        if era := self.era():
+            self._look(stored, about, era)
+        return stored
 
-    def open(self, stored: bytes, about: About) -> bytes:
-        return self._seal.open(stored, about)
+    def _look(self, stored: bytes, about: About, era: int) -> None:
+        """Find out under which keys something was closed, from the outermost seal inwards."""
+        left = len(self._renewing)
+        for seal, renewing in self._seals:
+            if renewing is not None:
+                left -= 1
+                if number := renewing.renewal_of(stored):
+                    # Where several have keys, it is taken to be as new as can be: that costs a reading at most.
+                    self._newest = max(self._newest, era - renewing.renewals + number)
+            if not left:
+                return
+            stored = seal.open(stored, about)
 
     # ---- what must not be written
 
-    def begin(self) -> int:
-        """Begin to close a unit or a move, and return the era."""
-        self._newest = 0
-        return self.era()
+    def begin(self) -> None:
+        """Begin to close a unit or a move."""
+        self._newest, self.began = 0, self.era()
 
-    def refusal(self, unit: Unit, era: int) -> Conflict | None:
+    def refusal(self, unit: Unit) -> Conflict | None:
         """Return why a unit is refused that was closed just now, if it is: it was made of what may be erased."""
         newest = self._newest
         if not newest:
@@ -73,7 +82,7 @@ class Renewals:
         # An operator takes an input that no worker holds: that one has just been looked at.
         if unit.era is not None and unit.takes is not None and newest > self._held.get(unit.takes, 0):
             return Conflict("inbox")
-        if unit.expected_version is not None and newest > (era if unit.era is None else unit.era):
+        if unit.expected_version is not None and newest > (self.began if unit.era is None else unit.era):
             return Conflict("version")
         return None
 

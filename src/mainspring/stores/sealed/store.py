@@ -99,11 +99,12 @@ class SealedStore(WrappedStore):
         void: dict[Ref, Outcome | Exception] = {}
         for place, unit in enumerate(units):
             ref = Ref(unit.workflow, unit.instance)
-            eras.append(self.renewals.era())
             if unit.expected_version is not None and ref in void:
                 kept[place] = void[ref]
+                eras.append(0)
                 continue
             sealed = self._sealed(unit)
+            eras.append(self.renewals.began)
             if isinstance(sealed, Unit):
                 closed.append(sealed)
                 continue
@@ -135,9 +136,9 @@ class SealedStore(WrappedStore):
 
         It is closed first: a key that is destroyed meanwhile has closed it, and erased it, or is seen to be renewed.
         """
-        era = self.renewals.begin()
+        self.renewals.begin()
         closed = self._bodies.close_unit(unit)
-        return self.renewals.refusal(unit, era) or closed
+        return self.renewals.refusal(unit) or closed
 
     def note(self, unit: Unit, outcome: Outcome | Exception, era: int) -> None:
         """Note what came of a unit that was closed in an era."""
@@ -201,9 +202,7 @@ class SealedStore(WrappedStore):
         taken = await self._store.claim_alone(worker, suspect)
         if taken is None:
             return None
-        self.renewals.take(
-            [] if taken.output is None else [taken.output], [] if taken.input is None else [taken.input]
-        )
+        self.renewals.take([] if taken.output is None else [taken.output], [] if taken.input is None else [taken.input])
         outputs = self._bodies.open_each([taken.output]) if taken.output is not None else [None]
         inputs = self._bodies.open_each([taken.input]) if taken.input is not None else [None]
         return Alone(taken.lost, outputs[0], inputs[0])
