@@ -38,6 +38,8 @@ LONGEST_ANSWER_SECONDS: Final = 60.0
 class FaultyStore:
     """The store port, as one process sees it."""
 
+    era = None  # nothing is erased from it
+
     def __init__(self, node: Node) -> None:
         self.node = node
         self._world = node.world
