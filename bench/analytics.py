@@ -12,9 +12,9 @@ from bench.fill import finished
 from bench.measure import Figures, Meter, rss_mb
 from bench.settings import Settings
 from bench.stored import stored_bytes
-from mainspring.analysis.figures import Figures as Counted
-from mainspring.analysis.figures import figures_of
-from mainspring.analysis.helpers import Sharing
+from mainspring.analysis.figures.figures import Figures as Counted
+from mainspring.analysis.figures.figures import figures_of
+from mainspring.analysis.processes import Sharing
 from mainspring.port.records import InstanceFilter, Ref
 
 EVENTS_PER_S = 300_000

@@ -9,9 +9,9 @@ from bench import apps
 from bench.measure import Figures, Meter, rss_mb
 from bench.settings import Settings
 from bench.w1 import EVENTS, start_and_finish
-from mainspring.analysis.checking import check
-from mainspring.analysis.helpers import Sharing
-from mainspring.analysis.what_if import Report
+from mainspring.analysis.processes import Sharing
+from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.report import Report
 
 PROCESSES = 2
 EVENTS_PER_CPU_S = 50_000

@@ -287,11 +287,14 @@ LABELS: Final[dict[Holding, str]] = {
 
 # ---- what is written to files, by the module that does it
 FILES: Final[dict[str, tuple[str, Holding]]] = {
-    "analysis/export.py": ("an export, and its part file until it is whole", EXPORTED),
+    "analysis/export/export.py": ("an export, and its part file until it is whole", EXPORTED),
     "analysis/files.py": ("diagrams and documentation, and their part files", WRITTEN),
-    "analysis/ocel.py": ("objects of an export to OCEL, in the folder for temporary files until it ends", NAMES),
-    "analysis/old_code.py": ("older code, in the folder for temporary files until `what-if --against` ends", NAMES),
-    "analysis/old_process.py": (
+    "analysis/export/ocel.py": ("objects of an export to OCEL, in the folder for temporary files until it ends", NAMES),
+    "analysis/what_if/old_code.py": (
+        "older code, in the folder for temporary files until `what-if --against` ends",
+        NAMES,
+    ),
+    "analysis/what_if/old_process.py": (
         "no file: states that older code comes to, through a pipe to the `what-if` that asked",
         Holding("content", "opened", "not redacted: whoever runs it has the database"),
     ),

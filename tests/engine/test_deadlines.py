@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from mainspring import CancelSchedule, Compensate, DeadlinePassed, Decisions, Received, Schedule
-from mainspring.analysis.as_test import as_test
-from mainspring.analysis.checking import check
-from mainspring.analysis.counterfactual import counterfactual
-from mainspring.analysis.retelling import Edit
-from mainspring.analysis.travel import Moment, travel
+from mainspring.analysis.replay.as_test import as_test
+from mainspring.analysis.replay.counterfactual import counterfactual
+from mainspring.analysis.replay.retelling import Edit
+from mainspring.analysis.replay.travel import Moment, travel
+from mainspring.analysis.what_if.check import check
 from mainspring.app.instance import Instance
 from mainspring.core.events import Kept
 from mainspring.engine.inputs.branches import live

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mainspring import Breaker, Event, Fail, Mainspring, Send, SendFailed, Workflow
-from mainspring.analysis.held import held_back
-from mainspring.analysis.reasons import reasons_of
+from mainspring.analysis.stuck.held import held_back
+from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.engine.fleet.standing import Standing, read
 from mainspring.errors import DoNotRetryError, InstanceFailedError
 from mainspring.port.records import Ref

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Event, Mainspring, Retry, Send, SendFailed, Workflow
-from mainspring.analysis.held import held_back
+from mainspring.analysis.stuck.held import held_back
 from mainspring.engine.handlers.hung_calls import HUNG_CALLS, Hung
 from mainspring.engine.handlers.threads import Threads
 from mainspring.engine.runtime import HANDLER_THREADS

@@ -16,9 +16,9 @@ from mainspring import (
     StartChild,
     Workflow,
 )
-from mainspring.analysis.awaited import awaited_of
-from mainspring.analysis.held import held_among
-from mainspring.analysis.reasons import reasons_of
+from mainspring.analysis.stuck.awaited import awaited_of
+from mainspring.analysis.stuck.held import held_among
+from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.core.events import Kept
 from mainspring.port.records import Ref
 from tests.support.apps import MakeApp

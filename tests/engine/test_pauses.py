@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, message
-from mainspring.analysis.held import held_among, not_going_on
-from mainspring.analysis.reasons import reasons_of
+from mainspring.analysis.stuck.held import held_among, not_going_on
+from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.engine.claiming.lone_trials import LOOKS
 from mainspring.engine.operations.known_pauses import LOOK_SECONDS, pauses_of
 from mainspring.errors import NoSuchNameError, StoreUnreachableError, WaitTimeoutError

@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.held import held_among
-from mainspring.analysis.reasons import reasons_of
-from mainspring.analysis.unread import told
+from mainspring.analysis.stuck.held import held_among
+from mainspring.analysis.stuck.reasons import reasons_of
+from mainspring.analysis.stuck.unread import told
 from mainspring.engine.fleet import knowledge, standing
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.standing import Left, Standing

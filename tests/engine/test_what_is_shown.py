@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, FanOut, Mainspring, Workflow
-from mainspring.analysis.awaited import awaited_of
-from mainspring.analysis.reasons import reasons_of
+from mainspring.analysis.stuck.awaited import awaited_of
+from mainspring.analysis.stuck.reasons import reasons_of
 from mainspring.core.failures import ChildFailed
 from mainspring.errors import InstanceFailedError
 from mainspring.port.records import Ref

@@ -103,7 +103,7 @@ WEB: Final = (
     ),
     Mistake(
         "where a search ends tells what it looked into",
-        "analysis/viewing.py",
+        "analysis/export/viewed_store.py",
         "rows, behind = await self._store.search(_any_error(where), limit, after, newest)",
         "rows, behind = await self._store.search(where, limit, after, newest)",
         ("tests/proof/secrets/test_shown_bytes.py::test_no_search_spells_out_what_is_not_shown",),

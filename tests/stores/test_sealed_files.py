@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.analysis.stream_file import read_file
+from mainspring.analysis.export.stream_file import read_file
 from mainspring.errors import DamagedRecordError, OperationError
 from mainspring.port.records import EventRow, Ref
 from mainspring.sealing import Compressed, Encrypted, Seal, StaticKeys

@@ -1,91 +1,79 @@
-"""Words that every kind of picture has in common: cut to a length, with counts and times, and as names of nodes."""
+"""Durations, bytes and shares as people read them in a table.
+
+Texts inside XML and HTML: whatever names, docstrings and messages hold, it stays a text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from html import escape as _escape
 from typing import Final
 
-from mainspring.analysis.diagram import Node
-
-_UNITS: Final = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"), (0.001, "ms"))
-_WIDE: Final = frozenset("mwMW@%…—→×")
-_NARROW: Final = frozenset("ijl.,:;'|!()[]{} fIrt·-/\\\"")
+_SPANS: Final = (("days", 86_400.0, 3 * 86_400.0), ("h", 3_600.0, 2 * 3_600.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0))
+_SIZES: Final = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
-def cut(text: str, most_characters: int) -> str:
-    """Return a text in one line, cut to a length.
+def lasting(seconds: float | None) -> str:
+    """Return a duration in one unit, with three digits.
 
-    >>> cut("amount > limit", 9)
-    'amount >…'
+    >>> [lasting(seconds) for seconds in (0, 0.0123, 1.5, 90, 5_400, 200_000, 400_000)]
+    ['0 s', '12.3 ms', '1.5 s', '90 s', '90 min', '55.6 h', '4.63 days']
     """
-    line = " ".join(text.split())
-    return line if len(line) <= most_characters else f"{line[: most_characters - 1]}…"
-
-
-def span_of(seconds: float) -> str:
-    """Return a length of time in its largest unit.
-
-    >>> span_of(90), span_of(0.25), span_of(0), span_of(172_800)
-    ('1.5 min', '250 ms', '0 s', '2 d')
-    """
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{_rounded(seconds / size)} {unit}"
-    return "0 s" if seconds <= 0 else f"{_rounded(seconds * 1_000)} ms"
-
-
-def _rounded(number: float) -> str:
-    return f"{number:.1f}".removesuffix(".0") if number < 10 else f"{number:,.0f}"
-
-
-def dwell_of(node: Node) -> str:
-    """Return how often a state was visited, how many are in it now, and how long it takes.
-
-    >>> dwell_of(Node("Waiting", visits=1_204, now=3, dwell_seconds=90))
-    '1,204 visits · 3 now · median 1.5 min'
-    """
-    if node.visits is None:
+    if seconds is None:
         return ""
-    parts = [f"{node.visits:,} {'visit' if node.visits == 1 else 'visits'}"]
-    if node.now:
-        parts.append(f"{node.now:,} now")
-    if node.dwell_seconds is not None:
-        parts.append(f"median {span_of(node.dwell_seconds)}")
-    return " · ".join(parts)
+    if not seconds:
+        return "0 s"
+    for unit, size, least in _SPANS:
+        if seconds >= least:
+            return f"{_digits(seconds / size)} {unit}"
+    return f"{_digits(seconds * 1e3)} ms"
 
 
-def names_of(nodes: Iterable[Node], reserved: Collection[str]) -> dict[str, str]:
-    """Return a plain name for each node, by which it is known in a text: its own where that can be.
+def sized(count: int) -> str:
+    """Return a number of bytes.
 
-    >>> names_of([Node("Paid"), Node("shop.Paid"), Node("end")], {"end"})
-    {'Paid': 'Paid', 'shop.Paid': 'shop_Paid', 'end': 'end_'}
+    >>> sized(900), sized(1_234_000)
+    ('900 bytes', '1.23 MB')
     """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for node in nodes:
-        plain = re.sub(r"\W", "_", node.name, flags=re.ASCII).strip("_") or "state"
-        plain = f"s{plain}" if plain[0].isdigit() else plain
-        while plain in taken or plain.lower() in reserved:
-            plain = f"{plain}_"
-        taken.add(plain)
-        names[node.name] = plain
-    return names
+    for unit, size in _SIZES:
+        if count >= size:
+            return f"{_digits(count / size)} {unit}"
+    return f"{count} bytes"
 
 
-def width_of(text: str, size: float, *, bold: bool = False) -> float:
-    """Return how wide a text is at most, in pixels, in a usual sans-serif font. Rather too wide than too narrow.
+def percent(share: float | None) -> str:
+    """Return a share of a whole; the small ones are not told as none.
 
-    >>> width_of("ill", 10) < width_of("MMM", 10)
-    True
+    >>> percent(0.25), percent(0.00001), percent(0), percent(None)
+    ('25.0 %', '<0.1 %', '0 %', '')
     """
-    ems = sum(_ems(character) for character in text)
-    return ems * size * (1.08 if bold else 1.0)
+    if share is None:
+        return ""
+    if not share:
+        return "0 %"
+    return f"{share:.1%}".replace("%", " %") if share >= 0.001 else "<0.1 %"
 
 
-def _ems(character: str) -> float:
-    if character in _NARROW:
-        return 0.4
-    if character in _WIDE or ord(character) > 0x2E7F:
-        return 1.0
-    return 0.74 if character.isupper() else 0.6
+def _digits(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+_ILLEGAL: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def legal(text: str) -> str:
+    r"""Return a text in which U+FFFD stands for every character that no XML document may hold.
+
+    >>> legal("bell: \x07")
+    'bell: �'
+    """
+    return _ILLEGAL.sub("\ufffd", text)
+
+
+def escape(text: str) -> str:
+    r"""Return a text for the inside of an element, or of an attribute in quotes.
+
+    >>> escape("a < b \x1b")
+    'a &lt; b �'
+    """
+    return _escape(legal(text))

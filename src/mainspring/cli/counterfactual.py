@@ -8,8 +8,8 @@ from typing import Any, Final
 import click
 from msgspec import Raw
 
-from mainspring.analysis.changes import change_document, change_lines, state_change
-from mainspring.analysis.counterfactual import (
+from mainspring.analysis.replay.changes import change_document, change_lines, state_change
+from mainspring.analysis.replay.counterfactual import (
     DAY_US,
     DAYS_AHEAD,
     EVENTS_MOST,
@@ -17,8 +17,8 @@ from mainspring.analysis.counterfactual import (
     check_edit,
     silent_commands,
 )
-from mainspring.analysis.counterfactual import counterfactual as other_story
-from mainspring.analysis.retelling import Edit
+from mainspring.analysis.replay.counterfactual import counterfactual as other_story
+from mainspring.analysis.replay.retelling import Edit
 from mainspring.app import Mainspring
 from mainspring.cli.failures import MisuseError, RefusedError
 from mainspring.cli.loading import with_app

@@ -9,12 +9,12 @@ from typing import Final, Literal, TypeAlias
 import click
 from msgspec import json
 
-from mainspring.analysis.diagram import Diagram, diagram_of
-from mainspring.analysis.dot import to_dot
-from mainspring.analysis.drawing import machine_of, mined_of
+from mainspring.analysis.diagram.diagram import Diagram, diagram_of
+from mainspring.analysis.diagram.dot import to_dot
+from mainspring.analysis.diagram.mermaid import to_mermaid
+from mainspring.analysis.diagram.mining import machine_of, mined_of
+from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.files import write_whole
-from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.svg import to_svg
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import MisuseError, NotFoundError, writing

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from mainspring.analysis.diagram import diagram_of
+from mainspring.analysis.diagram.diagram import diagram_of
+from mainspring.analysis.diagram.mining import machine_of, mined_of
 from mainspring.analysis.documentation.files import Format, write_pages
 from mainspring.analysis.documentation.pages import index_of, page_of
 from mainspring.analysis.documentation.stories import stories_of
 from mainspring.analysis.documentation.subject import Subject, subject_of
-from mainspring.analysis.drawing import machine_of, mined_of
 from mainspring.app import Mainspring
 from mainspring.cli.failures import MisuseError, writing
 from mainspring.cli.loading import load_app, with_app

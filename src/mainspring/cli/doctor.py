@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct, field
 
-from mainspring.analysis import suspected, unread
-from mainspring.analysis.held import FIX, held_back
+from mainspring.analysis.stuck import held, unread
+from mainspring.analysis.stuck.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
 from mainspring.app.documents import instance_document
@@ -181,8 +181,8 @@ async def _look(health: Health, app: Mainspring) -> None:
     health.findings = [one for one in health.findings if not _is_of_pauses(one, paused)]
     health.findings += queue_findings(health.stats, health.now_us, paused=waits, parked=parked)
     health.findings += [problem(what, FIX) for what in (await held_back(store)).values()]
-    lost = [text for texts in (await suspected.suspected(store)).values() for text in texts]
-    health.findings += [problem(text, suspected.FIX) for text in lost[:SHOWN]]
+    lost = [text for texts in (await held.suspected(store)).values() for text in texts]
+    health.findings += [problem(text, held.SUSPECTED_FIX) for text in lost[:SHOWN]]
     strange = await unread_of(store)
     health.findings += [problem(unread.told(one, health.now_us), unread.FIX) for one in strange]
     health.findings += await _orphans(app)

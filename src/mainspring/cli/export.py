@@ -9,9 +9,9 @@ from typing import Final, get_args
 import click
 from msgspec import structs
 
-from mainspring.analysis.export import LEFT_OUT_NAMED, Exported, Format
-from mainspring.analysis.export import export as write_export
-from mainspring.analysis.redaction import Redaction
+from mainspring.analysis.export.export import LEFT_OUT_NAMED, Exported, Format
+from mainspring.analysis.export.export import export as write_export
+from mainspring.analysis.export.redaction import Redaction
 from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.cli.failures import REFUSED, MisuseError

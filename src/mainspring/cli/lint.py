@@ -9,7 +9,7 @@ import click
 
 from mainspring.analysis.lint import Finding, Report
 from mainspring.analysis.lint import lint as lint_app
-from mainspring.analysis.model import Place
+from mainspring.analysis.reading.model import Place
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app
 from mainspring.cli.options import app_argument, app_option, examples, json_option

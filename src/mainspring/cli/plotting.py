@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from mainspring.analysis.figures import Figures
-from mainspring.analysis.plots import page_of, plots_of
+from mainspring.analysis.figures.charts import page_of, plots_of
+from mainspring.analysis.figures.figures import Figures
 from mainspring.cli.failures import MisuseError
 from mainspring.cli.output import counted
 

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 import click
 from msgspec import Raw
 
-from mainspring.analysis.cases import Branch
-from mainspring.analysis.changes import change_document, change_lines
-from mainspring.analysis.explain import Explanation, because
-from mainspring.analysis.explain import explain as explained
-from mainspring.analysis.travel import Happened, Moment, Stopped, travel
+from mainspring.analysis.replay.branches import Branch
+from mainspring.analysis.replay.changes import change_document, change_lines
+from mainspring.analysis.replay.explain import Explanation, because
+from mainspring.analysis.replay.explain import explain as explained
+from mainspring.analysis.replay.travel import Happened, Moment, Stopped, travel
 from mainspring.app import Mainspring
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import find, ref_of, with_app

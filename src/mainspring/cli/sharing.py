@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-from mainspring.analysis.helpers import Sharing
+from mainspring.analysis.processes import Sharing
 from mainspring.app import Mainspring
 from mainspring.cli.loading import load_app
 

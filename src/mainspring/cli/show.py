@@ -8,8 +8,8 @@ from typing import Any
 import click
 from msgspec import Struct
 
-from mainspring.analysis.awaited import Awaited, awaited_of
-from mainspring.analysis.held import held_among
+from mainspring.analysis.stuck.awaited import Awaited, awaited_of
+from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
 from mainspring.app.documents import (

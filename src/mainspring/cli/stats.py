@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from mainspring.analysis.figures import (
+from mainspring.analysis.figures.figures import (
     VARIANTS_SHOWN,
     CommandFigures,
     Figures,
@@ -19,11 +19,11 @@ from mainspring.analysis.figures import (
     figures_of,
     moved_within,
 )
-from mainspring.analysis.helpers import Sharing
-from mainspring.analysis.quantities import lasting, percent, sized
-from mainspring.analysis.samples import RELATIVE_ERROR, Spread
-from mainspring.analysis.timeline import ENDS, Throughput
-from mainspring.analysis.variants import VariantsFound
+from mainspring.analysis.figures.samples import RELATIVE_ERROR, Spread
+from mainspring.analysis.figures.timeline import ENDS, Throughput
+from mainspring.analysis.figures.variants import VariantsFound
+from mainspring.analysis.processes import Sharing
+from mainspring.analysis.texts import lasting, percent, sized
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of, microseconds
 from mainspring.cli.failures import MisuseError

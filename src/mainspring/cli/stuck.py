@@ -8,10 +8,10 @@ from typing import Final
 import click
 from msgspec.structs import replace
 
-from mainspring.analysis.held import not_going_on
-from mainspring.analysis.quantities import lasting
-from mainspring.analysis.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
-from mainspring.analysis.tally import LONGEST_KEPT
+from mainspring.analysis.figures.tally import LONGEST_KEPT
+from mainspring.analysis.stuck.held import not_going_on
+from mainspring.analysis.stuck.stuck import SHOWN, Stuck, StuckFound, bounds_of, stuck_of
+from mainspring.analysis.texts import lasting
 from mainspring.app import Mainspring
 from mainspring.app.search import filter_of
 from mainspring.cli.failures import REFUSED

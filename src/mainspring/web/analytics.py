@@ -7,11 +7,11 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Query, Response
 from msgspec.structs import replace
 
-from mainspring.analysis.checking import check_sample
-from mainspring.analysis.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
-from mainspring.analysis.held import not_going_on
-from mainspring.analysis.stuck import SHOWN, StuckFound, bounds_of, stuck_of
-from mainspring.analysis.what_if import EXAMPLES, Report
+from mainspring.analysis.figures.figures import VARIANTS_SHOWN, Figures, figures_of, moved_within
+from mainspring.analysis.stuck.held import not_going_on
+from mainspring.analysis.stuck.stuck import SHOWN, StuckFound, bounds_of, stuck_of
+from mainspring.analysis.what_if.check import check_sample
+from mainspring.analysis.what_if.report import EXAMPLES, Report
 from mainspring.app.search import microseconds, read_condition
 from mainspring.web.problems import responses
 from mainspring.web.searching import Attribute, Searched, Since, Until

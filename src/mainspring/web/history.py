@@ -11,12 +11,12 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from mainspring.analysis.as_test import PAST_MOST, as_test, file_name
-from mainspring.analysis.links import EVENTS_LOOKED_AT, Link, links_of
-from mainspring.analysis.redaction import MARKER
-from mainspring.analysis.stream_file import StreamWriter
+from mainspring.analysis.export.redaction import MARKER
+from mainspring.analysis.export.stream_file import StreamWriter
+from mainspring.analysis.replay.as_test import PAST_MOST, as_test, file_name
+from mainspring.analysis.replay.travel import Moment, Stopped, travel
 from mainspring.analysis.streams import DAMAGED, PURGED
-from mainspring.analysis.travel import Moment, Stopped, travel
+from mainspring.analysis.stuck.links import EVENTS_LOOKED_AT, Link, links_of
 from mainspring.app.given import checked_place
 from mainspring.app.instance import asked_before, log_before_its_stream, log_of_attempts
 from mainspring.app.states import entry_of

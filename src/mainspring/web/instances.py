@@ -8,8 +8,8 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.awaited import awaited_of
-from mainspring.analysis.held import held_among
+from mainspring.analysis.stuck.awaited import awaited_of
+from mainspring.analysis.stuck.held import held_among
 from mainspring.app import Mainspring
 from mainspring.app.documents import event_document, input_document, instance_document, output_document
 from mainspring.app.given import LARGEST, checked_place

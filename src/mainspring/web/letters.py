@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import Raw, json
 
-from mainspring.analysis.redaction import MARKER
+from mainspring.analysis.export.redaction import MARKER
 from mainspring.app.documents import letter_document
 from mainspring.app.given import checked_place
 from mainspring.app.undelivered import undelivered_in

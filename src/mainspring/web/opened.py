@@ -10,9 +10,9 @@ from typing import Any, Final
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from mainspring.analysis.cases import Branch
-from mainspring.analysis.changes import state_change
-from mainspring.analysis.places import shortened
+from mainspring.analysis.reading.model import shortened
+from mainspring.analysis.replay.branches import Branch
+from mainspring.analysis.replay.changes import state_change
 from mainspring.app.documents import event_document
 from mainspring.core.changes import NOTHING
 from mainspring.core.events import StreamEvent

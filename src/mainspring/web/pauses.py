@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.viewing import paused
+from mainspring.analysis.export.viewed_store import paused
 from mainspring.app.pauses import with_waiting
 from mainspring.web import models
 from mainspring.web.instances import REASON_CHARACTERS

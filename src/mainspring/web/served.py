@@ -11,9 +11,9 @@ from fastapi.params import Depends as Dependency
 from fastapi.routing import APIRoute
 from msgspec import DecodeError, Raw, Struct, json
 
-from mainspring.analysis.model import Machine
-from mainspring.analysis.redaction import MARKER, Redaction
-from mainspring.analysis.viewing import viewed
+from mainspring.analysis.export.redaction import MARKER, Redaction
+from mainspring.analysis.export.viewed_store import viewed
+from mainspring.analysis.reading.model import Machine
 from mainspring.app import Mainspring
 from mainspring.app.search import Search, filter_of
 from mainspring.codec.strict import scan

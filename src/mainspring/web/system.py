@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from mainspring.analysis.held import told_by
+from mainspring.analysis.stuck.held import told_by
 from mainspring.app.documents import stats_document
 from mainspring.app.observing import exposition
 from mainspring.app.schedules import MOST_NEXT

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from msgspec import to_builtins
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.redaction import MARKER
+from mainspring.analysis.export.redaction import MARKER
 from mainspring.app.forms import Form
 from mainspring.app.task_views import Task, TaskOutcome
 from mainspring.app.tasks import MOST_PICKED

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query, Response
 from msgspec import Struct, json
 from pydantic import ConfigDict, Field
 
-from mainspring.analysis.changes import state_change
-from mainspring.analysis.counterfactual import (
+from mainspring.analysis.replay.changes import state_change
+from mainspring.analysis.replay.counterfactual import (
     DAY_US,
     DAYS_AHEAD,
     EVENTS_MOST,
@@ -20,9 +20,9 @@ from mainspring.analysis.counterfactual import (
     counterfactual,
     silent_commands,
 )
-from mainspring.analysis.explain import Explanation, explain
-from mainspring.analysis.retelling import Edit
-from mainspring.analysis.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, Stopped, stream_turns
+from mainspring.analysis.replay.explain import Explanation, explain
+from mainspring.analysis.replay.retelling import Edit
+from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, Stopped, stream_turns
 from mainspring.app.documents import event_document
 from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message

@@ -9,16 +9,15 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import APIRouter, Path, Query, Response
 from msgspec import Struct
 
-from mainspring.analysis.diagram import Diagram, diagram_of
+from mainspring.analysis.diagram.diagram import Diagram, diagram_of
+from mainspring.analysis.diagram.dot import to_dot
+from mainspring.analysis.diagram.layout import Layout
+from mainspring.analysis.diagram.mermaid import to_mermaid
+from mainspring.analysis.diagram.mining import machine_of, mined_of
+from mainspring.analysis.diagram.svg import layout_of, to_svg
 from mainspring.analysis.documentation.subject import Subject, subject_of
-from mainspring.analysis.dot import to_dot
-from mainspring.analysis.drawing import machine_of, mined_of
-from mainspring.analysis.layout.graph import Layout
 from mainspring.analysis.lint import Finding, lint
-from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.model import Machine
-from mainspring.analysis.places import shortened
-from mainspring.analysis.svg import layout_of, to_svg
+from mainspring.analysis.reading.model import Machine, shortened
 from mainspring.app.search import filter_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
 from mainspring.web import models

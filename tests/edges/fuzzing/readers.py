@@ -13,8 +13,8 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from mainspring import Mainspring
-from mainspring.analysis.file_check import check_file
-from mainspring.analysis.stream_file import read_file
+from mainspring.analysis.export.stream_file import read_file
+from mainspring.analysis.what_if.file_check import check_file
 from mainspring.app.arrivals import Arrivals
 from mainspring.app.histories import held, read_histories
 from mainspring.app.search import read_condition, read_moment

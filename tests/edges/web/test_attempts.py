@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from mainspring import Context, Mainspring
-from mainspring.analysis.redaction import Redaction
-from mainspring.analysis.viewing import viewed
+from mainspring.analysis.export.redaction import Redaction
+from mainspring.analysis.export.viewed_store import viewed
 from mainspring.port.attempts import Attempt
 from mainspring.port.records import EventRow, Ref, Unit
 from mainspring.stores.memory import MemoryStore

@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 from msgspec import json
 
-from mainspring.analysis.figures import Figures
-from mainspring.analysis.rows import OutlinePage
-from mainspring.analysis.stuck import StuckFound
-from mainspring.analysis.what_if import Report
+from mainspring.analysis.figures.figures import Figures
+from mainspring.analysis.outlines import OutlinePage
+from mainspring.analysis.stuck.stuck import StuckFound
+from mainspring.analysis.what_if.report import Report
 from mainspring.port.store import Store
 from mainspring.web import models
 from mainspring.web.api import api
@@ -86,7 +86,7 @@ def test_instances_whose_rows_have_the_time_of_another_clock_are_counted_too(
         [row] = (await client.get("/api/instances")).json()["items"]
         # By the clock of its events they may have happened since; by that of its row it has not moved since.
         moved = datetime.fromisoformat(row["updated"])
-        monkeypatch.setattr("mainspring.analysis.account.Account.take", counted := Taken())
+        monkeypatch.setattr("mainspring.analysis.figures.account.Account.take", counted := Taken())
         since = quote((moved + timedelta(seconds=1)).isoformat())
         await client.get(f"/api/analytics?since={since}")
         assert counted.instances == ["c-1"]

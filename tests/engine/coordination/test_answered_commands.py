@@ -26,12 +26,12 @@ from mainspring import (
     StartChild,
     Workflow,
 )
-from mainspring.analysis.as_test import as_test
-from mainspring.analysis.checking import check
-from mainspring.analysis.counterfactual import counterfactual
-from mainspring.analysis.redaction import MARKER, Redaction
-from mainspring.analysis.retelling import Edit
-from mainspring.analysis.travel import Moment, travel
+from mainspring.analysis.export.redaction import MARKER, Redaction
+from mainspring.analysis.replay.as_test import as_test
+from mainspring.analysis.replay.counterfactual import counterfactual
+from mainspring.analysis.replay.retelling import Edit
+from mainspring.analysis.replay.travel import Moment, travel
+from mainspring.analysis.what_if.check import check
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
 from mainspring.port.records import EventRow, Ref

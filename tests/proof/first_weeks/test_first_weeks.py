@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.held import held_back
+from mainspring.analysis.stuck.held import held_back
 from mainspring.engine.claiming.lone_trials import MAX_LOST
 from mainspring.errors import InstanceFailedError, TaskRefusedError
 from mainspring.port.records import Status, Unit

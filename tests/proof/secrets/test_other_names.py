@@ -14,8 +14,8 @@ import pytest
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from mainspring import Ask, Decisions, Event, Mainspring, Received, Send, Workflow
-from mainspring.analysis.export import export
-from mainspring.analysis.redaction import Redaction
+from mainspring.analysis.export.export import export
+from mainspring.analysis.export.redaction import Redaction
 from mainspring.app.undelivered import keep_undelivered
 from mainspring.errors import SettingError
 from mainspring.port.records import InstanceFilter

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.export import export
+from mainspring.analysis.export.export import export
 from mainspring.app.letters import Letter
 from mainspring.app.observing import exposition
 from mainspring.port.records import ENDED, InstanceFilter, Ref

@@ -14,8 +14,8 @@ import pytest
 from fastapi import FastAPI
 
 from mainspring import Fail, Mainspring, Received
-from mainspring.analysis.export import export
-from mainspring.analysis.redaction import Redaction
+from mainspring.analysis.export.export import export
+from mainspring.analysis.export.redaction import Redaction
 from mainspring.errors import (
     AttributeValueError,
     EncodeError,

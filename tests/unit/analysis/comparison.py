@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mainspring.analysis.figures import Figures, WorkflowFigures
-from mainspring.analysis.samples import RELATIVE_ERROR, Spread
+from mainspring.analysis.figures.figures import Figures, WorkflowFigures
+from mainspring.analysis.figures.samples import RELATIVE_ERROR, Spread
 from tests.unit.analysis.plain_figures import Naive, percentile
 
 

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 
 from mainspring import Mainspring
-from mainspring.analysis.figures import Figures, figures_of
-from mainspring.analysis.helpers import Sharing
+from mainspring.analysis.figures.figures import Figures, figures_of
+from mainspring.analysis.processes import Sharing
 from mainspring.engine.runtime import SystemClock
 from mainspring.port.records import InstanceFilter
 from mainspring.stores.sqlite.store import SqliteStore

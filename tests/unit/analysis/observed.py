@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mainspring import Workflow
-from mainspring.analysis.model import COMPENSATED, Machine, Output, Transition
+from mainspring.analysis.reading.model import COMPENSATED, Machine, Output, Transition
 from mainspring.core import events
 from mainspring.core.decisions import task_timer_key
 from mainspring.core.fold import fold

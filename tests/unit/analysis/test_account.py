@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.account import Account
-from mainspring.analysis.figures import WorkflowFigures, figures_of, workflow_figures
-from mainspring.analysis.rows import OutlinePage
-from mainspring.analysis.tally import WorkflowTally
-from mainspring.analysis.variants import CUT, PATH_STEPS
+from mainspring.analysis.figures.account import Account
+from mainspring.analysis.figures.figures import WorkflowFigures, figures_of, workflow_figures
+from mainspring.analysis.figures.tally import WorkflowTally
+from mainspring.analysis.figures.variants import CUT, PATH_STEPS
+from mainspring.analysis.outlines import OutlinePage
 from mainspring.port.records import InstanceFilter, InstanceRow, Outline, OutlineSpot
 from mainspring.sealing import Encrypted, StaticKeys
 from mainspring.testing.samples import Count, Counter

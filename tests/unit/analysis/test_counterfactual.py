@@ -23,8 +23,8 @@ from examples.order_processing.workflow import (
     ShippingOverdue,
 )
 from mainspring import Kind, Mainspring
-from mainspring.analysis.counterfactual import Counterfactual, counterfactual
-from mainspring.analysis.retelling import Edit
+from mainspring.analysis.replay.counterfactual import Counterfactual, counterfactual
+from mainspring.analysis.replay.retelling import Edit
 from mainspring.core.events import Failed, Received, Scheduled
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.streams import whole_stream

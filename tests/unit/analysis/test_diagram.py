@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mainspring.analysis.diagram import Arrow, Diagram, Step, diagram_of
-from mainspring.analysis.mining import BEGIN, Mined, MinedState, MinedStep
-from mainspring.analysis.model import (
+from mainspring.analysis.diagram.diagram import Arrow, Diagram, Step, diagram_of
+from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedState, MinedStep
+from mainspring.analysis.reading.model import (
     ANY_STATE,
     Gap,
     Machine,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.analysis.diagram import Diagram, diagram_of
-from mainspring.analysis.drawing import machine_of, mined_of
-from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.svg import to_svg
+from mainspring.analysis.diagram.diagram import Diagram, diagram_of
+from mainspring.analysis.diagram.mermaid import to_mermaid
+from mainspring.analysis.diagram.mining import machine_of, mined_of
+from mainspring.analysis.diagram.svg import to_svg
 from tests.edges.cli.conftest import Ran, call
 from tests.edges.cli.test_command_line import section
 from tests.unit.analysis.approved import approved

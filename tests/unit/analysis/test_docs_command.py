@@ -10,12 +10,12 @@ import apsw
 import pytest
 
 from examples.order_processing.workflow import OrderProcessing
-from mainspring.analysis.diagram import diagram_of
+from mainspring.analysis.diagram.diagram import diagram_of
 from mainspring.analysis.documentation.pages import page_of
 from mainspring.analysis.documentation.subject import Subject
 from mainspring.analysis.files import write_whole
-from mainspring.analysis.model import Machine
-from mainspring.analysis.reading import read_machine
+from mainspring.analysis.reading.machine import read_machine
+from mainspring.analysis.reading.model import Machine
 from tests.edges.cli.conftest import Ran, call
 from tests.unit.analysis.approved import approved
 from tests.unit.analysis.example_apps import WORKFLOWS

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring, Workflow
-from mainspring.analysis import tracing
-from mainspring.analysis.cases import branches_taken
-from mainspring.analysis.counterfactual import counterfactual
-from mainspring.analysis.explain import Explanation, because, explain
-from mainspring.analysis.retelling import Edit
-from mainspring.analysis.tracing import Trace
-from mainspring.analysis.travel import Moment, travel
+from mainspring.analysis.replay import branches
+from mainspring.analysis.replay.branches import Trace, branches_taken
+from mainspring.analysis.replay.counterfactual import counterfactual
+from mainspring.analysis.replay.explain import Explanation, because, explain
+from mainspring.analysis.replay.retelling import Edit
+from mainspring.analysis.replay.travel import Moment, travel
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
@@ -106,7 +105,7 @@ def test_what_has_no_source_is_left_out() -> None:
 
 
 def test_a_loop_that_runs_for_long_is_cut_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracing, "INSTRUCTIONS_TRACED", 1_000)
+    monkeypatch.setattr(branches, "INSTRUCTIONS_TRACED", 1_000)
 
     def loop() -> int:
         total = 0

@@ -16,14 +16,14 @@ import msgspec
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.activities import Activities
-from mainspring.analysis.checking import check
-from mainspring.analysis.export import Exported, export
-from mainspring.analysis.file_check import check_file
-from mainspring.analysis.ocel import OcelWriter
-from mainspring.analysis.redaction import MARKER, Outgoing, Redaction
-from mainspring.analysis.stream_file import StreamWriter
+from mainspring.analysis.export.export import Exported, export
+from mainspring.analysis.export.ocel import OcelWriter
+from mainspring.analysis.export.redaction import MARKER, Outgoing, Redaction
+from mainspring.analysis.export.stream_file import StreamWriter
+from mainspring.analysis.export.xes import Activities
 from mainspring.analysis.streams import DAMAGED
+from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.file_check import check_file
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.recording.event_details import Detail, Packed, encode_detail
 from mainspring.engine.recording.fan_out_parts import Parts

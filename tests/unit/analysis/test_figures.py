@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mainspring.analysis import counting, samples, variants
-from mainspring.analysis.figures import Figures, figures_of
-from mainspring.analysis.helpers import Sharing, shared
-from mainspring.analysis.mining import Mined, Miner, mine
+from mainspring.analysis.diagram.miner import Mined, Miner
+from mainspring.analysis.diagram.mining import mine
+from mainspring.analysis.figures import account, samples, variants
+from mainspring.analysis.figures.figures import Figures, figures_of
+from mainspring.analysis.processes import Sharing, shared
 from mainspring.app import Mainspring
 from mainspring.engine.runtime import SystemClock
 from mainspring.errors import OperationError
@@ -115,8 +116,8 @@ def test_with_too_many_paths_the_rest_is_counted_and_the_doubt_is_stated(
 def test_several_processes_find_what_one_finds(
     database: Path, figures: Figures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", 300)
-    monkeypatch.setattr(counting, "PAGES_ALONE", 1)
+    monkeypatch.setattr(account, "INSTANCES_PER_PAGE", 300)
+    monkeypatch.setattr(account, "PAGES_ALONE", 1)
     told: list[int] = []
 
     async def ask() -> Figures:
@@ -131,13 +132,13 @@ def test_several_processes_find_what_one_finds(
 
 @pytest.mark.parametrize("per_page", [7, 100, 999, 5_000])
 def test_stretches_hold_every_instance_once(database: Path, monkeypatch: pytest.MonkeyPatch, per_page: int) -> None:
-    monkeypatch.setattr(counting, "INSTANCES_PER_PAGE", per_page)
+    monkeypatch.setattr(account, "INSTANCES_PER_PAGE", per_page)
 
     async def ask(first: int, most: int) -> list[int]:
         async with opened(database) as store:
             found: list[int] = []
-            async for stretch in counting.stretches(store, first, most):
-                async for page in counting.pages_within(store, InstanceFilter(workflow="Orders"), *stretch):
+            async for stretch in account.stretches(store, first, most):
+                async for page in account.pages_within(store, InstanceFilter(workflow="Orders"), *stretch):
                     found += [row.key for row in page]
             wanted = [row.key for row in await store.instances(InstanceFilter(workflow="Orders"), 10_000, first)]
             assert found == wanted

@@ -8,10 +8,8 @@ from itertools import combinations, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.analysis.layout.graph import Box, Layout, Line, PlacedBox, PlacedLine, Point
-from mainspring.analysis.layout.lay_out import lay_out
-from mainspring.analysis.layout.layers import Layers
-from mainspring.analysis.layout.ranks import leads_back, ranks_of
+from mainspring.analysis.diagram.layers import Box, Layers, Line, leads_back, ranks_of
+from mainspring.analysis.diagram.layout import Layout, PlacedBox, PlacedLine, Point, lay_out
 
 Area = tuple[float, float, float, float]
 

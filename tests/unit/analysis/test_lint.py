@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 
 from mainspring.analysis.lint import RULES, Finding, Report, lint
 from mainspring.analysis.lint.check import once
-from mainspring.analysis.lint.findings import finding
-from mainspring.analysis.model import Place
+from mainspring.analysis.lint.rules import finding
+from mainspring.analysis.reading.model import Place
 from mainspring.cli.group import commands
 from tests.support.paths import ROOT
 from tests.unit.analysis.approved import approved

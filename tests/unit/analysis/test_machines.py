@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from examples.stories import Story
 from mainspring import Kind
-from mainspring.analysis.model import Transition
-from mainspring.analysis.reading import read_machine
+from mainspring.analysis.reading.machine import read_machine
+from mainspring.analysis.reading.model import Transition
 from mainspring.testing import Rehearsal, fuzz
 from mainspring.testing.envelopes import envelope
 from tests.unit.analysis.example_apps import WORKFLOWS

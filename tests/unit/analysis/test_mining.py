@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
-from mainspring.analysis.mining import BEGIN, Mined, MinedStep, Miner, mine
-from mainspring.analysis.mining.walk import MOVES_KEPT, Walk
-from mainspring.analysis.model import COMPENSATED
+from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep, Miner
+from mainspring.analysis.diagram.mining import MOVES_KEPT, Walk, mine
+from mainspring.analysis.reading.model import COMPENSATED
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.errors import InstanceFailedError

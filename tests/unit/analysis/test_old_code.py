@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis import checking, old_code
-from mainspring.analysis.checking import check
-from mainspring.analysis.helpers import Sharing
-from mainspring.analysis.old_code import OldCode, OldStates
-from mainspring.analysis.what_if import Report
+from mainspring.analysis.processes import Sharing
+from mainspring.analysis.what_if import check as checking
+from mainspring.analysis.what_if import old_code
+from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.old_code import OldCode, OldStates
+from mainspring.analysis.what_if.report import Report
 from mainspring.errors import OperationError
 from tests.unit.analysis.quiet import quiet
 from tests.unit.analysis.refunds import Note, refunds, running

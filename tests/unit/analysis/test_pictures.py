@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mainspring.analysis.charts import Bar, bar_chart
-from mainspring.analysis.diagram import Arrow, Diagram, Node, Seen, Step
+from mainspring.analysis.diagram.diagram import Arrow, Diagram, Node, Seen, Step
+from mainspring.analysis.diagram.dot import to_dot
+from mainspring.analysis.diagram.mermaid import to_mermaid
+from mainspring.analysis.diagram.svg import LABELS_SHOWN, to_svg
 from mainspring.analysis.documentation.blocks import Heading, Page, Picture
 from mainspring.analysis.documentation.html import to_html
-from mainspring.analysis.dot import to_dot
-from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.svg import LABELS_SHOWN, to_svg
+from mainspring.analysis.figures.charts import Bar, bar_chart
 from tests.unit.analysis.mermaid_grammar import read_mermaid
 
 SVG = "{http://www.w3.org/2000/svg}"

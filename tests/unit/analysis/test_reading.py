@@ -25,10 +25,10 @@ from mainspring import (
     Sent,
     Workflow,
 )
-from mainspring.analysis.diagram import diagram_of
-from mainspring.analysis.mermaid import to_mermaid
-from mainspring.analysis.model import ANY_STATE, UNREAD_GUARD, Machine
-from mainspring.analysis.reading import read_machine
+from mainspring.analysis.diagram.diagram import diagram_of
+from mainspring.analysis.diagram.mermaid import to_mermaid
+from mainspring.analysis.reading.machine import read_machine
+from mainspring.analysis.reading.model import ANY_STATE, UNREAD_GUARD, Machine
 from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import CompleteWorkflow, HistoryCommand, HistoryEvent
 from tests.unit.analysis.one_machine_many_ways import (

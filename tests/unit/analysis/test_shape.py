@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from mainspring import Mainspring, message
-from mainspring.analysis.contrast import changes, state_changes
-from mainspring.analysis.findings import Stored
-from mainspring.analysis.shape import Shape, as_today
-from mainspring.analysis.walk import Walk
+from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.contrast import Shape, Stored, as_today, changes, state_changes
 from mainspring.codec import Codec
 from mainspring.core.events import Completed, Failed, Sent
 from mainspring.engine.recording.recorder import Recorder

@@ -14,9 +14,10 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-from mainspring.analysis import awaited, reasons, tally
-from mainspring.analysis.samples import Sample
-from mainspring.analysis.stuck import LEAST_STAYS, Stuck, StuckFound, fence_of, stuck_of
+from mainspring.analysis.figures import tally
+from mainspring.analysis.figures.samples import Sample
+from mainspring.analysis.stuck import awaited, reasons
+from mainspring.analysis.stuck.stuck import LEAST_STAYS, Stuck, StuckFound, fence_of, stuck_of
 from mainspring.port.records import (
     Committed,
     DeadLetter,

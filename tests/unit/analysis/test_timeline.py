@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from mainspring.analysis import timeline
-from mainspring.analysis.timeline import INTERVALS_SHOWN, Timeline, Width
+from mainspring.analysis.figures import timeline
+from mainspring.analysis.figures.timeline import INTERVALS_SHOWN, Timeline, Width
 
 MINUTE_US = 60_000_000
 BEGIN_US = round(datetime(2026, 1, 7, tzinfo=UTC).timestamp() * 1e6)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis import travel as module
-from mainspring.analysis.changes import CHANGES_KEPT, change_document, change_lines, state_change
-from mainspring.analysis.travel import Moment, Stopped, travel
+from mainspring.analysis.replay import travel as module
+from mainspring.analysis.replay.changes import CHANGES_KEPT, change_document, change_lines, state_change
+from mainspring.analysis.replay.travel import Moment, Stopped, travel
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.streams import whole_stream

@@ -14,11 +14,12 @@ import apsw
 import pytest
 
 from mainspring import Complete, Decisions, Event, Mainspring, Received, Workflow, message
-from mainspring.analysis import checking, walk
-from mainspring.analysis.checking import NOT_KEPT, check
-from mainspring.analysis.helpers import Sharing
+from mainspring.analysis.processes import Sharing
 from mainspring.analysis.streams import DAMAGED, PURGED
-from mainspring.analysis.what_if import Difference, Report
+from mainspring.analysis.what_if import check as checking
+from mainspring.analysis.what_if import comparison
+from mainspring.analysis.what_if.check import NOT_KEPT, check
+from mainspring.analysis.what_if.report import Difference, Report
 from mainspring.errors import OperationError
 from mainspring.port.records import InstanceFilter
 from mainspring.sealing import Encrypted, FileKeys
@@ -150,7 +151,7 @@ def test_behind_an_evolve_that_fails_nothing_is_claimed(url: str, monkeypatch: p
         "evolve raises ValueError on Received(Note) in InReview",
     )
     assert (difference.instances, difference.steps) == (1, 1)
-    assert difference.examples[0].lines[-1] == walk.STOPPED
+    assert difference.examples[0].lines[-1] == comparison.STOPPED
     assert report.compared.decisions == 8
 
 
@@ -472,7 +473,7 @@ def test_a_process_that_cannot_load_the_app_says_why(url: str, monkeypatch: pyte
 
 
 def test_kinds_of_difference_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mainspring.analysis.what_if.KINDS", 1)
+    monkeypatch.setattr("mainspring.analysis.what_if.report.KINDS", 1)
     monkeypatch.setattr(Refund, "limit", 200)
     monkeypatch.setattr(Refund, "decide_raises", KeyError)
     monkeypatch.setattr(Refund, "closes", False)

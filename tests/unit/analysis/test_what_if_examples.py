@@ -9,10 +9,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mainspring.analysis.checking import check
-from mainspring.analysis.export import export
-from mainspring.analysis.redaction import Redaction
-from mainspring.analysis.what_if import Report
+from mainspring.analysis.export.export import export
+from mainspring.analysis.export.redaction import Redaction
+from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.report import Report
 from tests.edges.cli.conftest import call
 from tests.proof.golden.golden_app import Hands, shop
 from tests.proof.golden.restore import kept, restored

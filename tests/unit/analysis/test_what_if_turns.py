@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis import walk
-from mainspring.analysis.checking import check
-from mainspring.analysis.what_if import Report
+from mainspring.analysis.what_if import comparison
+from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.report import Report
 from tests.unit.analysis.refunds import Claim, Note, Refund, refunds, running
 
 
@@ -80,6 +80,6 @@ def test_a_reset_further_back_than_states_are_kept_is_told(url: str, monkeypatch
     running(refunds(url), reset, work=True)
     assert checked(url).unchecked == ()
 
-    monkeypatch.setattr(walk, "STATES_KEPT", 2)
+    monkeypatch.setattr(comparison, "STATES_KEPT", 2)
     (unchecked,) = checked(url).unchecked
     assert unchecked.why.startswith("it was reset to a version more than")

@@ -1,6 +1,6 @@
 """What a workflow hears of failures: one name for what went wrong, and stored as older releases wrote and read it."""
 
-from mainspring.analysis.redaction import MARKER, Redaction
+from mainspring.analysis.export.redaction import MARKER, Redaction
 from mainspring.codec import Codec
 from mainspring.core.failures import ChildFailed, SendFailed
 from mainspring.engine.recording.fan_out_parts import PartDone

@@ -3,7 +3,6 @@
 blocks     what a page is made of: headings, texts, tables, diagrams
 subject    all that is known of a workflow, in one place
 pages      the sections of a page, and the index
-messages   messages, states, and who carries what out
 stories    instances that ended, told as examples
 markdown   a page as Markdown, with Mermaid
 html       a page as HTML that needs nothing beside it

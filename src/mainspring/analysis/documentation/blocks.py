@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.analysis.diagram import Diagram
+from mainspring.analysis.diagram.diagram import Diagram
 
 
 class Code(Struct, frozen=True, tag=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.documentation.blocks import (
     INDEX,
     Block,
@@ -18,8 +19,7 @@ from mainspring.analysis.documentation.blocks import (
     Table,
     Text,
 )
-from mainspring.analysis.markup import escape
-from mainspring.analysis.svg import to_svg
+from mainspring.analysis.texts import escape
 
 ENDING: Final = ".html"
 MARK: Final = "<!-- Written by mainspring docs: changes made here are lost. -->"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mainspring.analysis.diagram import Diagram
+from mainspring.analysis.diagram.diagram import Diagram
+from mainspring.analysis.diagram.mermaid import to_mermaid
 from mainspring.analysis.documentation.blocks import Block, Cell, Code, Heading, Items, Link, Page, Picture, Table, Text
-from mainspring.analysis.mermaid import to_mermaid
 
 ENDING: Final = ".md"
 MARK: Final = "<!-- Written by `mainspring docs`: changes made here are lost. -->"

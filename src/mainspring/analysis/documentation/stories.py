@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from mainspring.analysis.texts import cut, span_of
+from mainspring.analysis.diagram.labels import cut, span_of
 from mainspring.app.search import found
 from mainspring.core.story import tell
 from mainspring.engine.inputs.branches import live

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from mainspring.analysis.diagram import Diagram
+from mainspring.analysis.diagram.diagram import Diagram
 from mainspring.analysis.documentation.stories import Told
-from mainspring.analysis.model import Machine
+from mainspring.analysis.reading.model import Machine
 from mainspring.app import Mainspring
 from mainspring.core.messages import type_of
 from mainspring.core.story import duration

@@ -7,17 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from mainspring.analysis.lint.cases import check_cases
-from mainspring.analysis.lint.findings import Finding, Report, finding
 from mainspring.analysis.lint.history import check_history
 from mainspring.analysis.lint.intended import sift
-from mainspring.analysis.lint.messages import check_messages
+from mainspring.analysis.lint.messages import check_messages, check_outside
 from mainspring.analysis.lint.outputs import check_outputs
-from mainspring.analysis.lint.outside import check_outside
+from mainspring.analysis.lint.rules import Finding, Report, finding
 from mainspring.analysis.lint.runs import MOST_SITUATIONS, Runs
-from mainspring.analysis.lint.states import check_states
+from mainspring.analysis.lint.states import check_cases, check_states
 from mainspring.analysis.lint.world import World
-from mainspring.analysis.model import Machine, Place
+from mainspring.analysis.reading.model import Machine, Place
 from mainspring.analysis.reading.steps import place_of
 from mainspring.app import Mainspring
 from mainspring.core.definition import definition_of

@@ -10,10 +10,9 @@ import inspect
 from collections.abc import Iterator
 from typing import Final
 
-from mainspring.analysis.lint.findings import Finding, finding
-from mainspring.analysis.lint.rules import RULES
+from mainspring.analysis.lint.rules import RULES, Finding, finding
 from mainspring.analysis.lint.world import World
-from mainspring.analysis.model import Machine, Place
+from mainspring.analysis.reading.model import Machine, Place
 from mainspring.analysis.reading.steps import place_of
 from mainspring.core.messages import type_of
 from mainspring.purity.names import Names

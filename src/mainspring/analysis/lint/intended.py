@@ -18,9 +18,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from mainspring.analysis.lint.findings import Finding, Intended, finding
-from mainspring.analysis.lint.rules import BY_NAME
-from mainspring.analysis.model import Place
+from mainspring.analysis.lint.rules import BY_NAME, Finding, Intended, finding
+from mainspring.analysis.reading.model import Place
 
 _COMMENT: Final = re.compile(r"#\s*mainspring:\s*intended\s+([\w-]+)\s*(?:\(([^)]*)\))?\s*[:,]?\s*(.*)")
 _ALMOST: Final = re.compile(r"#\s*mainspring:")

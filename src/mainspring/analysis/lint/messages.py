@@ -1,15 +1,21 @@
-"""Rules about messages that come: MS101 unhandled-message, MS102 second-beginning, MS103 unused-input."""
+"""Rules about messages that come: MS101 unhandled-message, MS102 second-beginning, MS103 unused-input.
+
+Rules about what comes from outside: MS104 answer-from-outside.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from mainspring.analysis.lint.findings import Finding, finding
+from mainspring.analysis.lint.rules import Finding, finding
 from mainspring.analysis.lint.runs import Coming, Runs, Situation, is_of
-from mainspring.analysis.model import Gap, Place
-from mainspring.core.definition import Definition
+from mainspring.analysis.reading.model import Gap, Machine, Place
+from mainspring.core.definition import Definition, definition_of
+from mainspring.core.messages import type_of
+from mainspring.core.workflow import Workflow
+from mainspring.purity.asking import answers_in
 
 _Met: TypeAlias = dict[tuple[str, str], tuple[Gap, Coming | None, Situation]]
 
@@ -102,3 +108,17 @@ def _second_beginnings(runs: Runs, met: _Met, place: Place) -> Iterator[Finding]
 
 def _under(gap: Gap) -> str:
     return f" when {gap.guard}" if gap.guard else ""
+
+
+_UNREAD: Final = "Name what it takes from outside in from_outside: until then only what begins an instance is taken."
+
+
+def check_outside(cls: type[Workflow[Any, Any, Any]], machine: Machine, decide: Place) -> Iterator[Finding]:
+    """Yield which answers to tasks may come past the task."""
+    allowed, answers = definition_of(cls).from_outside, answers_in(cls)
+    if answers is None and allowed is None:
+        what = f"which inputs of {machine.workflow} answer its tasks"
+        yield finding("MS901", machine.workflow, decide, what, fix=_UNREAD)
+    for name in sorted(type_of(each).name for each in (answers or frozenset()) & (allowed or frozenset())):
+        what = f"{name} answers a task of {machine.workflow}, and from_outside lets it come past the task"
+        yield finding("MS104", machine.workflow, machine.place or decide, what, name)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from mainspring.analysis.lint.findings import Finding, finding
+from mainspring.analysis.lint.rules import Finding, finding
 from mainspring.analysis.lint.runs import Runs, entry_place
-from mainspring.analysis.model import Output, Place, Transition
 from mainspring.analysis.reading.decisions import UNREAD
+from mainspring.analysis.reading.model import Output, Place, Transition
 
 
 def check_outputs(runs: Runs) -> Iterator[Finding]:

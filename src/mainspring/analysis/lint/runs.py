@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from mainspring.analysis.lint.world import World
-from mainspring.analysis.model import ANSWERS_NO_TASK, ANY_STATE, Gap, Machine, Output, Place, Transition
+from mainspring.analysis.reading.model import ANSWERS_NO_TASK, ANY_STATE, Gap, Machine, Output, Place, Transition
 from mainspring.core.decisions import task_timer_key
 
 MOST_SITUATIONS: Final = 3_000

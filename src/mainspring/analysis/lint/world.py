@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.analysis.model import Machine
-from mainspring.analysis.reading import read_machine
+from mainspring.analysis.reading.machine import read_machine
+from mainspring.analysis.reading.model import Machine
 from mainspring.analysis.reading.records import NO_DEFAULT, return_hint
 from mainspring.app import Mainspring
 from mainspring.core.messages import type_of

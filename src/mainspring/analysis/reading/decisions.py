@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Final
 
-from mainspring.analysis.model import Output, Place
+from mainspring.analysis.reading.model import Output, Place
 from mainspring.analysis.reading.objects import settle_class
 from mainspring.analysis.reading.questions import classes_of
 from mainspring.analysis.reading.reader import Reader

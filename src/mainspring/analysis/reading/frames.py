@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from mainspring.analysis.model import Place
+from mainspring.analysis.reading.model import Place
 from mainspring.analysis.reading.values import Value
 from mainspring.analysis.reading.ways import Way
 from mainspring.purity.names import Names

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mainspring.analysis.model import (
+from mainspring.analysis.reading.model import (
     ANY_STATE,
     COMPENSATED,
     UNREAD_GUARD,
@@ -24,7 +24,11 @@ from mainspring.analysis.model import (
     Unresolved,
     Way,
 )
-from mainspring.analysis.reading.guards import (
+from mainspring.analysis.reading.reader import Subject
+from mainspring.analysis.reading.records import Kind, defaults, field_names
+from mainspring.analysis.reading.steps import Led, Taken, place_of, read_fold, read_step
+from mainspring.analysis.reading.values import Known, Made, Symbol
+from mainspring.analysis.reading.ways import (
     Literal,
     Term,
     exclude_each_other,
@@ -32,11 +36,6 @@ from mainspring.analysis.reading.guards import (
     simplified,
     term_of,
 )
-from mainspring.analysis.reading.kinds import Kind
-from mainspring.analysis.reading.reader import Subject
-from mainspring.analysis.reading.records import defaults, field_names
-from mainspring.analysis.reading.steps import Led, Taken, place_of, read_fold, read_step
-from mainspring.analysis.reading.values import Known, Made, Symbol
 from mainspring.core import events
 from mainspring.core.workflow import Workflow
 from mainspring.styles import HistoryWorkflow, StateReturningWorkflow

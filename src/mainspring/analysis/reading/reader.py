@@ -11,11 +11,10 @@ from typing import Any, Final, get_args
 
 from msgspec import Struct
 
-from mainspring.analysis.model import Place
 from mainspring.analysis.reading import calls, expressions, objects, statements
 from mainspring.analysis.reading.frames import Frame, Returned
-from mainspring.analysis.reading.kinds import Kind, kinds_of
-from mainspring.analysis.reading.records import class_of, members, return_hint
+from mainspring.analysis.reading.model import Place
+from mainspring.analysis.reading.records import Kind, class_of, kinds_of, members, return_hint
 from mainspring.analysis.reading.values import Items, Known, Symbol, Value, text_of
 from mainspring.analysis.reading.ways import Way
 from mainspring.core.decisions import Decision

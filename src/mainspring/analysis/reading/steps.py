@@ -9,14 +9,13 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
-from mainspring.analysis.model import ANSWERS_NO_TASK, ANSWERS_TASK, Ends, Output, Place, Unresolved
 from mainspring.analysis.reading.decisions import UNREAD, events_of, is_decision, output_of
 from mainspring.analysis.reading.frames import Frame, RaisedError, Returned
-from mainspring.analysis.reading.kinds import Kind
+from mainspring.analysis.reading.model import ANSWERS_NO_TASK, ANSWERS_TASK, Ends, Output, Place, Unresolved
 from mainspring.analysis.reading.objects import settle_class
 from mainspring.analysis.reading.questions import equal, truth
 from mainspring.analysis.reading.reader import Reader, Subject
-from mainspring.analysis.reading.records import hints, members
+from mainspring.analysis.reading.records import Kind, hints, members
 from mainspring.analysis.reading.values import Items, Known, Made, Repeated, Symbol, Value, lifted, text_of
 from mainspring.analysis.reading.ways import Condition, TooManyWaysError, Way, ways
 from mainspring.core import deadlines, events

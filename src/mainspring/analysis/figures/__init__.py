@@ -1,0 +1,10 @@
+"""Figures of many instances, counted in one pass over the outlines of their streams.
+
+samples     many durations in little memory: percentiles, exact or within a stated error
+variants    the paths that instances took
+timeline    what began and what ended, by the minute, hour, day or week
+tally       counts and times of one workflow
+account     outlines to tallies, here or in several processes
+figures     what is told of workflows: figures_of
+charts      the same as pictures
+"""

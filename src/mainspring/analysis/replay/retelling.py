@@ -1,0 +1,345 @@
+"""A story told anew: one instance that takes what comes to it, from a change of its recorded story on."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Collection
+from datetime import timedelta
+from itertools import count
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from mainspring.analysis.replay.recollection import ANSWERABLE, OUTPUTS, Heard, Recollection
+from mainspring.core.changes import same
+from mainspring.core.decisions import task_timer_key
+from mainspring.core.events import (
+    ENDS,
+    Asked,
+    Began,
+    Compensated,
+    Compensating,
+    Reset,
+    ScheduleCancelled,
+    Scheduled,
+    Sent,
+    StreamEvent,
+    TaskClosed,
+)
+from mainspring.core.failures import SendFailed
+from mainspring.core.fold import fold
+from mainspring.core.messages import Envelope, InstanceId, Kind, output_id, type_of
+from mainspring.core.saga import Ledger, advanced
+from mainspring.core.step import Step, step
+from mainspring.core.story import Entry
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import shown, told
+from mainspring.port.records import Ref
+from mainspring.purity.guarding import guarded_workflow
+
+STEPS_MOST: Final = 10_000
+"""Inputs that a story may take after the change: one that answers itself would never end."""
+MICROSECOND: Final = timedelta(microseconds=1)
+
+What: TypeAlias = Literal["replace", "insert", "drop"]
+
+
+class Edit(Struct, frozen=True):
+    """What is changed: the input at a position is replaced by another message, or dropped, or one comes before it.
+
+    >>> Edit("drop", 4).message is None
+    True
+    """
+
+    what: What
+    position: int
+    message: Any = None
+
+
+class Untaken(Struct, frozen=True):
+    """An input that cannot be taken. `position` is where it was recorded; None if it is the one that was inserted.
+
+    >>> Untaken(9, "paid", "it had ended").reason
+    'it had ended'
+    """
+
+    position: int | None
+    message: Any
+    reason: str
+
+
+class _Coming(Struct, order=True):
+    """Something on its way to the instance: what is due first is taken first, and then what was recorded first."""
+
+    time_us: int
+    place: float
+    number: int
+    envelope: Any
+    timer: int | None = None
+    kept: bool = False
+    inserted: bool = False
+
+
+class Retelling:
+    """One instance that takes what comes, on the pure core."""
+
+    def __init__(
+        self, entry: WorkflowEntry, ref: Ref, memory: Recollection, until_us: int, silent: Collection[str]
+    ) -> None:
+        self._definition = entry.definition
+        self._workflow = guarded_workflow(entry.workflow)
+        self._ref = ref
+        self._memory = memory
+        self._until_us = until_us
+        self._silent = silent
+        self._queue: list[_Coming] = []
+        self._numbers = count()
+        self._now_us = 0
+        self._timers: dict[int, Entry] = {}
+        self._tasks: dict[str, Asked] = {}
+        self._ledger = Ledger()
+        self._ended = False
+        self._base = 0
+        self.state: Any = entry.workflow.initial_state
+        self.entries: list[Entry] = []
+        self.unanswered: list[Entry] = []
+        self.untaken: list[Untaken] = []
+        self.assumed: list[Entry] = []
+        self.error: str | None = None
+
+    @property
+    def version(self) -> int:
+        """The version of the last event."""
+        return self.entries[-1].position if self.entries else self._base
+
+    def waiting(self) -> list[Entry]:
+        """Return the timers that are not due yet."""
+        return list(self._timers.values())
+
+    # ---- the part that is as it was
+
+    def recall(self, entry: Entry) -> None:
+        """Take over a recorded event."""
+        self._now_us = self._memory.times_us[entry.position]
+        if isinstance(entry.event, Began):
+            self._base = entry.position - 1  # the input that begins it records that it began
+            return
+        if entry.event.folded:
+            events = [cast("Any", entry.event)] if self.entries else [Began(), cast("Any", entry.event)]
+            self.state = fold(self._workflow, self.state, events)
+        if isinstance(entry.event, Reset):
+            self._timers.clear()  # those that count were set anew right behind it
+        if entry.kind is Kind.TIMER and entry.cause is not None:
+            self._timers.pop(entry.cause, None)
+        self._ledger.take(entry.position, entry.event)
+        self._note(entry)
+        self.entries.append(entry)
+
+    def begin(self, edit: Edit) -> None:
+        """Let everything come that came from the change on, and that no output behind it asked for."""
+        for heard in self._memory.heard:
+            changed = heard.version == edit.position
+            if changed and edit.what == "drop":
+                self._timers.pop(heard.cause or 0, None)  # if it was a timer, it does not fire at all
+                continue
+            if heard.version < edit.position or heard.undone:
+                continue
+            if heard.cause is None or heard.cause < edit.position:
+                replaced = changed and edit.what == "replace"
+                envelope = replace(heard.envelope, message=edit.message) if replaced else heard.envelope
+                timer = heard.cause if envelope.kind is Kind.TIMER else None
+                self._await(heard.time_us, heard.version, envelope, timer, kept=heard.kept)
+        fired = {coming.timer for coming in self._queue}
+        for version, entry in self._timers.items():
+            if version not in fired:
+                self._set_timer(entry, _due_us(entry, self._memory.times_us[version]), math.inf)
+        if edit.what == "insert":
+            self._insert(edit)
+
+    def _insert(self, edit: Edit) -> None:
+        time_us = self._memory.times_us.get(edit.position, self._now_us)
+        envelope: Envelope[Any] = Envelope(edit.message, "inserted", moment(time_us), self._memory.correlation_id)
+        self._await(time_us, edit.position - 0.5, envelope, inserted=True)
+
+    # ---- the part that is told anew
+
+    def run(self) -> None:
+        """Take what comes until nothing comes any more."""
+        for _ in range(STEPS_MOST):
+            if not self._queue or self.error is not None:
+                return
+            coming = heapq.heappop(self._queue)
+            self._now_us = max(self._now_us, coming.time_us)
+            self._take(coming)
+        self.error = f"it has not ended after {STEPS_MOST:,} inputs"
+
+    def _take(self, coming: _Coming) -> None:
+        if coming.timer is not None and self._timers.pop(coming.timer, None) is None:
+            return  # it was cancelled
+        envelope = self._meant(coming)
+        begins = not self.entries or (self._ended and self._begins_anew(envelope))
+        if type(envelope.message) not in self._definition.inputs:
+            self._leave(coming, "it is no input of this workflow")
+        elif self._ended and not begins:
+            self._leave(coming, "the instance has ended by then")
+        elif begins and type(envelope.message) not in self._definition.begins:
+            self._leave(coming, "there is no instance, and it begins none")
+        elif envelope.kind is Kind.ANSWER and envelope.task not in self._tasks:
+            self._leave(coming, "nobody is asked for it by then")
+        else:
+            self._step(replace(envelope, time=moment(self._now_us)), begins)
+
+    def _meant(self, coming: _Coming) -> Envelope[Any]:
+        """Return the envelope of an input. An inserted one may be a timer that fires early, or answer a task."""
+        envelope: Envelope[Any] = coming.envelope
+        if not coming.inserted:
+            return envelope
+        for version, timer in self._timers.items():
+            if same(cast("Scheduled[Any]", timer.event).message, envelope.message):
+                del self._timers[version]
+                return replace(envelope, kind=Kind.TIMER)
+        name = type_of(cast("Any", type(envelope.message))).name
+        task = next((key for key, asked in self._tasks.items() if name in asked.answers), None)
+        return envelope if task is None else replace(envelope, kind=Kind.ANSWER, task=task)
+
+    def _begins_anew(self, envelope: Envelope[Any]) -> bool:
+        asked_for = envelope.kind not in (Kind.COMMAND, Kind.EVENT)
+        return self._definition.again == "anew" and not asked_for and type(envelope.message) in self._definition.begins
+
+    def _leave(self, coming: _Coming, reason: str) -> None:
+        if not coming.kept:
+            version = None if coming.inserted else int(coming.place)
+            self.untaken.append(Untaken(version, coming.envelope.message, reason))
+
+    def _step(self, envelope: Envelope[Any], begins: bool) -> None:
+        state = self._workflow.initial_state if begins else self.state
+        try:
+            taken = advanced(self._workflow, self._ledger, step(self._workflow, state, self.version, envelope, begins))
+        except Exception as error:  # noqa: BLE001  an author's decide or evolve may raise anything; it is the answer
+            self.error = f"{told(error)}, on {shown(envelope.message, 200)}"
+            return
+        self._ended = False
+        self._record(taken, envelope)
+        if any(isinstance(event, Compensating) for event in taken.events):
+            self._undo()
+
+    def _record(self, taken: Step[Any, Any, Any], envelope: Envelope[Any] | None = None) -> None:
+        self.state = taken.state
+        time = moment(self._now_us)
+        for version, event in enumerate(taken.events, taken.version - len(taken.events) + 1):
+            if envelope is not None and event.direction == "input":
+                entry = Entry(version, event, envelope.kind, envelope.id, time, envelope.actor)
+            else:
+                entry = Entry(version, event, time=time)
+            self.entries.append(entry)
+            self._note(entry)
+            self._ask(entry)
+
+    def _undo(self) -> None:
+        """Undo what was done, one compensation after the other, and go on with `then` if there is one."""
+        then = self._ledger.begun.then if self._ledger.begun is not None else None
+        while self._ledger.compensation is not None:
+            sent = self.entries[-1]
+            answers = self._memory.answers_to(sent.event)
+            result = next((heard.envelope.message for _, heard in answers or () if heard.undone), None)
+            if answers is None:
+                self.assumed.append(sent)
+            done: Compensated[Any] = Compensated(self._ledger.compensation, result)
+            self._record(advanced(self._workflow, self._ledger, self._folded(done)))
+        if then is not None:
+            id = output_id(InstanceId(self._ref.workflow, self._ref.id), self._ledger.begun_at)
+            envelope = Envelope(then, id, moment(self._now_us), self._memory.correlation_id)
+            self._await(self._now_us, self.version, envelope)
+
+    def _folded(self, event: Any) -> Step[Any, Any, Any]:
+        return Step([event], fold(self._workflow, self.state, [event]), self.version + 1)
+
+    # ---- what an event means for what comes
+
+    def _note(self, entry: Entry) -> None:
+        """Know which timers run and which tasks are open after an event."""
+        match entry.event:
+            case Scheduled():
+                self._timers[entry.position] = entry
+            case ScheduleCancelled(key):
+                self._cancel(key)
+            case Asked(key):
+                self._cancel(task_timer_key(key))
+                self._tasks[key] = entry.event
+            case TaskClosed(key):
+                self._cancel(task_timer_key(key))
+                self._tasks.pop(key, None)
+            case Compensating():
+                self._timers.clear()
+            case event if isinstance(event, ENDS):
+                self._ended = True
+                self._timers.clear()
+                self._tasks.clear()
+            case _:
+                pass
+
+    def _cancel(self, key: str) -> None:
+        kept = {v: entry for v, entry in self._timers.items() if cast("Scheduled[Any]", entry.event).key != key}
+        self._timers = kept
+
+    def _ask(self, entry: Entry) -> None:
+        """Let come what is answered to an output, as the recorded story knows it."""
+        event = entry.event
+        if isinstance(event, Scheduled):
+            due_us, place = _due_us(entry, self._now_us), math.inf
+            for after_us, heard in self._memory.answers_to(event) or ():
+                due_us, place = max(due_us, self._now_us + after_us), heard.version
+            self._set_timer(entry, due_us, place)
+            return
+        if not isinstance(event, OUTPUTS) or (isinstance(event, Sent) and event.undoes is not None):
+            return
+        answers = self._memory.answers_to(event)
+        if answers is None and isinstance(event, ANSWERABLE) and not self._is_silent(event):
+            self.unanswered.append(entry)
+        for after_us, heard in answers or ():
+            self._await(self._now_us + after_us, heard.version, self._renamed(heard, entry.position), kept=heard.kept)
+
+    def _is_silent(self, event: StreamEvent[Any, Any]) -> bool:
+        return isinstance(event, Sent) and type_of(cast("Any", type(event.message))).name in self._silent
+
+    def _renamed(self, heard: Heard, version: int) -> Envelope[Any]:
+        """Return an answer as one to the output at another version."""
+        old, new = f"{self._ref}/{heard.cause}", f"{self._ref}/{version}"
+        envelope, message = heard.envelope, heard.envelope.message
+        if isinstance(message, SendFailed):
+            message = dataclasses.replace(message, message_id=new)
+        id = f"{new}{envelope.id.removeprefix(old)}" if envelope.id.startswith(old) else envelope.id
+        return replace(envelope, message=message, id=id)
+
+    def _set_timer(self, entry: Entry, due_us: int, place: float) -> None:
+        """Let a timer fire when it is due, unless that time has not come yet."""
+        if due_us <= self._until_us:
+            message = cast("Scheduled[Any]", entry.event).message
+            id, correlation_id = f"{self._ref}/{entry.position}", self._memory.correlation_id
+            self._await(
+                due_us, place, Envelope(message, id, moment(due_us), correlation_id, Kind.TIMER), entry.position
+            )
+
+    def _await(
+        self,
+        time_us: int,
+        place: float,
+        envelope: Envelope[Any],
+        timer: int | None = None,
+        *,
+        kept: bool = False,
+        inserted: bool = False,
+    ) -> None:
+        coming = _Coming(time_us, place, next(self._numbers), envelope, timer, kept, inserted)
+        heapq.heappush(self._queue, coming)
+
+
+def _due_us(entry: Entry, set_us: int) -> int:
+    scheduled = cast("Scheduled[Any]", entry.event)
+    if scheduled.after is not None:
+        return set_us + scheduled.after // MICROSECOND
+    return set_us if scheduled.at is None else max(set_us, round(scheduled.at.timestamp() * 1_000_000))

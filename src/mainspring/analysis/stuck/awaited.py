@@ -1,0 +1,178 @@
+"""What an instance waits for beside its inbox, its outbox and its timers: children, fan-outs and people.
+
+These leave no row that waits, so they are read from its stream: what was begun and has no outcome yet. How many parts
+of a fan-out are done, the stream of its own instance tells.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec.structs import replace
+
+from mainspring.analysis.stuck.links import child_of
+from mainspring.core.messages import Kind
+from mainspring.engine.inputs.pending import moment
+from mainspring.engine.inputs.streams import rows_at
+from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.registry import Registry
+from mainspring.port.records import ENDED, FAN_OUT, EventRow, InstanceRow, Ref
+from mainspring.port.store import Store
+from mainspring.port.tasks import TaskRow
+
+EVENTS_PER_READ: Final = 20_000
+CHILDREN_TOLD: Final = 100
+FAN_OUTS_COUNTED: Final = 10
+TASKS_LOOKED_AT: Final = 20
+
+
+class OpenChild(Struct, frozen=True):
+    """A child or a fan-out that has not ended, and its `instance`. `done` of `total` parts are, where it is a fan-out.
+
+    >>> OpenChild(3, "ChildStarted", "BookLeg", 0).is_fan_out
+    False
+    """
+
+    position: int
+    event: str
+    type: str | None
+    began_us: int
+    done: int = 0
+    total: int | None = None
+    instance: str | None = None
+
+    @property
+    def is_fan_out(self) -> bool:
+        """Whether it has parts."""
+        return self.event == "FannedOut"
+
+    @property
+    def progress(self) -> str:
+        """How many of its parts are done.
+
+        >>> OpenChild(3, "FannedOut", None, 0, 7, 10).progress
+        '7 of 10 parts done'
+        """
+        return "" if self.total is None else f"{self.done:,} of {self.total:,} parts done"
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs."""
+        return {
+            "position": self.position,
+            "type": None if self.is_fan_out else self.type,
+            "began": moment(self.began_us),
+            "done": self.done if self.is_fan_out else None,
+            "total": self.total,
+            "instance": self.instance,
+        }
+
+
+class Awaited(Struct, frozen=True):
+    """Children and fan-outs without an outcome, the first hundred, and open tasks.
+
+    `since` is the position behind which they were looked for.
+
+    >>> Awaited([], []).tasks
+    []
+    """
+
+    children: list[OpenChild]
+    tasks: list[TaskRow]
+    since: int = 0
+
+    def documents(self) -> dict[str, Any]:
+        """Return them for programs."""
+        return {
+            "children": [child.document() for child in self.children],
+            "children_since": self.since,
+            "tasks": [str(task) for task in self.tasks],
+        }
+
+
+class _Total(Struct):
+    total: int
+
+
+async def awaited_of(
+    store: Store, row: InstanceRow, registry: Registry | None = None, events: int | None = None
+) -> Awaited:
+    """Return what an instance waits for beside what lies in its inbox and its outbox.
+
+    What has ended waits for nobody: its children are cancelled, or go on alone. Which instance a child is, the `route`
+    of the app's workflows says. So many of its last `events` are looked at; all, where nobody says.
+    """
+    if row.status in ENDED:
+        return Awaited([], [])
+    ref = Ref(row.workflow, row.id)
+    since = 0 if events is None else max(0, row.version - events)
+    children, asked = await _open(store, ref, row.key, since)
+    told = await _told(store, row, children[:CHILDREN_TOLD], registry)
+    tasks = [task for position in asked if (task := await store.task(ref, position)) is not None]
+    return Awaited(told, [task for task in tasks if task.status == "open"], since)
+
+
+async def _told(
+    store: Store, row: InstanceRow, children: Sequence[OpenChild], registry: Registry | None
+) -> list[OpenChild]:
+    """Return children with their instances, and the first fan-outs with how far they are."""
+    ref, known = Ref(row.workflow, row.id), None if registry is None else registry.workflows.get(row.workflow)
+    entry = None if known is None else known.at(row.definition_version)
+    counted = [child.position for child in children if child.is_fan_out][:FAN_OUTS_COUNTED]
+    begun = await rows_at(store, ref, (child.position for child in children))
+    told: list[OpenChild] = []
+    for child in children:
+        event = begun.get(child.position)
+        found = None if event is None or registry is None else child_of(registry, entry, ref, event)
+        whole = replace(child, instance=None if found is None else str(found))
+        told.append(
+            whole if event is None or child.position not in counted else await _counted(store, ref, whole, event)
+        )
+    return told
+
+
+async def _open(store: Store, ref: Ref, key: int, since: int) -> tuple[list[OpenChild], Sequence[int]]:
+    """Return which children and fan-outs have no outcome yet, and the positions of the last tasks that were asked.
+
+    The stream behind the position `since` is read, in pages: what it waits for may be as old as it is.
+    """
+    children: dict[int, OpenChild] = {}
+    asked: deque[int] = deque(maxlen=TASKS_LOOKED_AT)
+    while events := await store.outlines([(key, since)], EVENTS_PER_READ):
+        for _, position, event, time_us, type, kind, cause, *_ in events:
+            if event in ("ChildStarted", "FannedOut"):
+                children[position] = OpenChild(position, event, type, time_us)
+            elif event == "Asked":
+                asked.append(position)
+            elif event == "Began":
+                children.clear()  # one that begins anew waits for nobody yet
+            elif event == "Reset":
+                back_to = await _back_to(store, ref, position)
+                children = {begun: child for begun, child in children.items() if begun <= back_to}
+            elif kind is not None and cause is not None:
+                children.pop(cause, None)
+        since = events[-1][1]
+    return list(children.values()), asked
+
+
+async def _back_to(store: Store, ref: Ref, position: int) -> int:
+    """Return the position behind which nothing counts since a Reset."""
+    [reset] = await store.stream(ref, position - 1, 1)
+    return read_detail(reset.detail).version or 0
+
+
+async def _counted(store: Store, parent: Ref, child: OpenChild, begun: EventRow) -> OpenChild:
+    """Return a fan-out with how far it is: the instance that counts its parts bears the id of what began it."""
+    try:
+        total = json.decode(begun.body or b"", type=_Total).total
+    except (DecodeError, ValidationError):
+        return child  # a seal hides it, or it was trimmed
+    own = Ref(FAN_OUT, f"{parent}/{child.position}")
+    (loaded,) = await store.load([own], 0)
+    after, answered = 0, set[int]()
+    while loaded is not None and (events := await store.outlines([(loaded.row.key, after)], EVENTS_PER_READ)):
+        answered |= {cause for _, _, _, _, _, kind, cause, *_ in events if kind == Kind.RESULT and cause is not None}
+        after = events[-1][1]
+    return replace(child, done=len(answered), total=total)

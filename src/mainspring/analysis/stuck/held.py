@@ -1,0 +1,224 @@
+"""What workers hold back, in words: destinations whose commands wait though they are due, and why.
+
+What is paused of what an instance waits for: itself, and through its children and the parts of its fan-outs.
+
+What takes workers down, in words: work that was lost with one worker after the other.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from mainspring.analysis.export.viewed_store import paused
+from mainspring.analysis.stuck import unread
+from mainspring.analysis.stuck.awaited import OpenChild, awaited_of
+from mainspring.analysis.stuck.unread import told_of
+from mainspring.core.story import duration
+from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
+from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
+from mainspring.engine.fleet.unread import fleet_of, unread_of
+from mainspring.engine.inputs.pending import instance_id, moment
+from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.registry import Registry
+from mainspring.port.records import FAN_OUT, InputRow, OutputClaim, Ref
+from mainspring.port.store import Store
+from mainspring.port.suspects import SUSPECT, Suspect
+from mainspring.port.workers import WorkerRow
+
+FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
+
+KEEP = "they were given up, and keep a thread each"
+
+
+async def held_back(store: Store) -> dict[str, str]:
+    """Return why commands wait that are due, by their destinations: what the workers that live have told."""
+    now_us = store.now_us()
+    return told_by([row for row in await store.workers() if row.ends_us > now_us], now_us)
+
+
+async def not_going_on(store: Store) -> list[str]:
+    """Return all that does not go on now, whatever instances it is of: paused, held back, lost, or read by nobody."""
+    pauses = [str(pause) for pause in await paused(store)]
+    lost = [text for texts in (await suspected(store)).values() for text in texts]
+    strange = [unread.told(one, store.now_us()) for one in await unread_of(store)]
+    return [*pauses, *(await held_back(store)).values(), *lost, *strange]
+
+
+async def held_among(
+    store: Store,
+    ref: Ref,
+    inputs: Sequence[InputRow],
+    outputs: Sequence[OutputClaim],
+    children: Sequence[OpenChild] = (),
+    registry: Registry | None = None,
+) -> list[str]:
+    """Return why some of what an instance waits for waits: it is paused, held back, or no worker can read it."""
+    if not inputs and not outputs and not children:
+        return []
+    held, pauses = await held_back(store), await paused(store)
+    own = paused_among(pauses, ref, inputs, outputs, store.now_us())
+    below = await paused_below(store, pauses, children, registry)
+    told = [held[type] for type in sorted({claim.type for claim in outputs}) if type in held]
+    lost = (await suspected(store)).get(ref, [])
+    return own + below + lost + told + told_of(await fleet_of(store), ref, inputs, outputs)
+
+
+def told_by(workers: Sequence[WorkerRow], now_us: int) -> dict[str, str]:
+    """Return what these workers tell of the destinations that they hold back."""
+    breakers: dict[str, list[OpenBreaker]] = {}
+    hung: dict[str, list[HungCalls]] = {}
+    for row in workers:
+        standing = read(row.held)
+        for breaker in standing.breakers:
+            breakers.setdefault(breaker.destination, []).append(breaker)
+        for calls in standing.hung:
+            hung.setdefault(calls.destination, []).append(calls)
+    told: dict[str, str] = {}
+    for destination in sorted(breakers.keys() | hung.keys()):
+        texts = [_breaker(breakers[destination], len(workers), now_us)] if destination in breakers else []
+        texts += [_hung(hung[destination], len(workers), now_us)] if destination in hung else []
+        told[destination] = "; ".join(texts)
+    return told
+
+
+def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
+    """Return what is told of a destination's breaker, which each worker has for itself.
+
+    >>> found = [OpenBreaker("Charge", 0, 5, "TimeoutError", 60_000_000, 41)]
+    >>> for part in _breaker(found, 1, 40_000_000).split("; ", 1):
+    ...     print(part)
+    Charge is held back by an open breaker since 00:00 UTC (TimeoutError, 5 in a row)
+    41 commands wait; the next probe in 20 s
+    >>> print(_breaker([OpenBreaker("Charge", 0, 5, "TimeoutError", 60_000_000, fails_fast=True)], 1, 0).split(" (")[0])
+    Charge fails at once, as it was told to, by an open breaker since 00:00 UTC
+    """
+    worst = max(found, key=lambda breaker: breaker.failures)
+    where = _where(len(found), workers)
+    since = _since(min(breaker.since_us for breaker in found), now_us)
+    wait_us = min(breaker.probe_us for breaker in found) - now_us
+    probe = f"in {duration(timedelta(seconds=wait_us // 1_000_000))}" if wait_us >= 1_000_000 else "now"
+    why = f"{worst.error}, {worst.failures:,} in a row"
+    held = "fails at once, as it was told to," if worst.fails_fast else "is held back"
+    return (
+        f"{worst.destination} {held} by an open breaker{where} since {since} ({why}); "
+        f"{_waiting(sum(breaker.waiting for breaker in found))}; the next probe {probe}"
+    )
+
+
+def _hung(found: Sequence[HungCalls], workers: int, now_us: int) -> str:
+    """Return what is told of calls that hang.
+
+    >>> print(_hung([HungCalls("Charge", 0, 2)], 1, 0))
+    2 calls of Charge hang since 00:00 UTC (they were given up, and keep a thread each)
+    >>> print(_hung([HungCalls("Charge", 0, 128, True, 7)], 1, 0).split("; ", 1)[1])
+    it is held back until some return; 7 commands wait
+    """
+    count = sum(calls.count for calls in found)
+    since = _since(min(calls.since_us for calls in found), now_us)
+    calls = "call" if count == 1 else "calls"
+    hang, keep = ("hangs", "it was given up, and keeps a thread") if count == 1 else ("hang", KEEP)
+    text = f"{count:,} {calls} of {found[0].destination} {hang}{_where(len(found), workers)} since {since} ({keep})"
+    held = [calls for calls in found if calls.held]
+    if not held:
+        return text
+    where = _where(len(held), workers)
+    return f"{text}; it is held back{where} until some return; {_waiting(sum(calls.waiting for calls in held))}"
+
+
+def _where(found: int, workers: int) -> str:
+    return f" in {found} of {workers} workers" if workers > 1 else ""
+
+
+def _waiting(count: int) -> str:
+    return f"{count:,} {'command waits' if count == 1 else 'commands wait'}"
+
+
+def _since(time_us: int, now_us: int) -> str:
+    """Return a moment as short as it can be understood."""
+    day = "%Y-%m-%d " if moment(time_us).date() != moment(now_us).date() else ""
+    return f"{moment(time_us):{day}%H:%M} UTC"
+
+
+INSTANCES_LOOKED_AT: Final = 50
+EVENTS_LOOKED_AT: Final = 1_000
+WAITING_LOOKED_AT: Final = 100
+
+
+def paused_among(
+    pauses: Sequence[Pause], ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim], now_us: int
+) -> list[str]:
+    """Return which pauses let something wait that an instance waits for: its workflow's, and those of handlers."""
+    late = any(claim.kind == "timer" and claim.due_us <= now_us for claim in outputs)
+    commands = {claim.type for claim in outputs if claim.kind == "send"}
+    replies = {claim.destination for claim in outputs if claim.kind != "send"}
+
+    def holds(pause: Pause) -> bool:
+        if pause.kind == "handler":
+            return pause.name in commands
+        return f"reply:{pause.name}" in replies or (pause.name == ref.workflow and (bool(inputs) or late))
+
+    return [str(pause) for pause in pauses if holds(pause)]
+
+
+async def paused_below(
+    store: Store, pauses: Sequence[Pause], children: Iterable[OpenChild], registry: Registry | None
+) -> list[str]:
+    """Return which pauses keep children, or theirs, from going on, each with the first of them that was found.
+
+    Not all of them are looked at: one that waits for a pause speaks for its siblings.
+    """
+    found: dict[str, Ref] = {}
+    seeking, left = deque(_refs(children) if pauses else ()), INSTANCES_LOOKED_AT
+    while seeking and left:
+        ref, left = seeking.popleft(), left - 1
+        inputs = await store.inbox(ref, 1)
+        outputs = [
+            claim
+            for timers in (False, True)
+            for claim in await store.outputs(ref, timers=timers, limit=WAITING_LOOKED_AT)
+        ]
+        for pause in paused_among(pauses, ref, inputs, outputs, store.now_us()):
+            found.setdefault(pause, ref)
+        (loaded,) = await store.load([ref], 0)
+        if loaded is not None:
+            seeking += _refs((await awaited_of(store, loaded.row, registry, EVENTS_LOOKED_AT)).children)
+    return [f"it waits for {_named(ref)}, and that for a pause: {pause}" for pause, ref in found.items()]
+
+
+def _named(ref: Ref) -> str:
+    return "a fan-out" if ref.workflow == FAN_OUT else str(ref)
+
+
+def _refs(children: Iterable[OpenChild]) -> list[Ref]:
+    known = (instance_id(child.instance) for child in children if child.instance is not None)
+    return [Ref(own.workflow, own.id) for own in known]
+
+
+SUSPECTED_FIX: Final = "Find out why the workers ended: out of memory, a crash, or a loop that never ends."
+
+
+async def suspected(store: Store) -> dict[Ref, list[str]]:
+    """Return what is told of work that may take workers down, by its instances; what was lost most first."""
+    found: dict[Ref, list[str]] = {}
+    for suspect in await store.suspects(SUSPECTS_LOOKED_AT):
+        found.setdefault(Ref(suspect.workflow, suspect.instance), []).append(suspect_told(suspect))
+    return found
+
+
+def suspect_told(suspect: Suspect) -> str:
+    """Return what is known of it.
+
+    >>> suspect_told(Suspect("Orders", "o-1", "Charge", 3, 2))
+    'Charge (Orders/o-1/3) was lost with 2 workers; it waits to be tried alone'
+    >>> suspect_told(Suspect("Orders", "o-1", "Charge", 3, 4, aside=False))
+    'Charge (Orders/o-1/3) takes workers down: 4 were lost with it, 2 of them tried nothing else; it is in a worker now'
+    """
+    now = "it waits to be tried alone" if suspect.aside else "it is in a worker now"
+    if suspect.lost <= SUSPECT:
+        return f"{suspect.name} was lost with {suspect.lost} workers; {now}"
+    alone = min(suspect.lost - SUSPECT, MAX_LOST)
+    lost = f"{suspect.lost} were lost with it, {alone} of them tried nothing else"
+    return f"{suspect.name} takes workers down: {lost}; {now}"

@@ -1,0 +1,458 @@
+"""One stream, walked with the code of today: every input decided once more, every event folded, and held against it.
+
+What was recorded is folded, not what would be decided: so each step is judged for itself, in the state in which it was
+taken, and one difference does not hide or make others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from mainspring.analysis.what_if.contrast import (
+    Compared,
+    Found,
+    Key,
+    Lines,
+    StopWalkError,
+    Stored,
+    What,
+    as_today,
+    changes,
+    decision_lines,
+    label,
+    state_changes,
+    state_lines,
+)
+from mainspring.core import deadlines
+from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, InitiatedBy, Received
+from mainspring.core.fold import fold
+from mainspring.core.messages import Envelope, Kind, type_of
+from mainspring.core.step import step
+from mainspring.engine.inputs.answered_command import Commands
+from mainspring.engine.inputs.pending import read_context
+from mainspring.engine.recording.event_details import read_detail
+from mainspring.engine.recording.event_rows import is_folded, is_unkept
+from mainspring.engine.recording.redecision import envelope_of
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import (
+    CodecError,
+    DamagedRecordError,
+    ErasedError,
+    ImpureCallError,
+    MainspringError,
+    shown,
+    told,
+)
+from mainspring.port.records import EventRow, Ref, Snapshot
+from mainspring.purity.guarding import Watch
+
+STATES_KEPT: Final = 10_000
+"""Of one instance, for resets: to go back further, a stream would have to be folded anew."""
+SHOWN_CHARACTERS: Final = 300
+STOPPED: Final = "Nothing behind it was checked."
+
+_INPUTS: Final = frozenset(cls.__name__ for cls in (Received, InitiatedBy))
+# A Compensating may also have been begun from outside.
+_DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed, Failed))
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TASK: Final = b'"task"'
+_BEGAN: Final = Began()
+
+
+class Walk:
+    """Takes the events of one instance, page by page, and collects what differs.
+
+    `stored` are whole states, by the versions at which they were stored. `told` are kinds of difference of which no
+    story is wanted any more. `watch` says which steps the purity guard sees. `found` is keyed by what differs and how;
+    `gone` says why the rest could not be checked, if it could not, and `uncompared` why old code came to no states
+    there. What a reset or a new beginning has left behind counts in neither: the instance will never go on from there.
+    `new_fields` are those that only today's code has, by state.
+
+    >>> from mainspring import Mainspring
+    >>> from mainspring.testing.samples import Counter
+    >>> app = Mainspring("memory://")
+    >>> app.add(Counter())
+    >>> rows = [EventRow(1, "Began", 0), EventRow(2, "InitiatedBy", 0, "Count", 1, b'{"counter":"c-1"}', state="Lost")]
+    >>> walk = Walk(app.registry.workflows["Counter"], Ref("Counter", "c-1"))
+    >>> walk.take(rows)
+    >>> walk.end()
+    >>> list(walk.found)
+    [('state', 'Count in Counted leads to Counted, not to Lost')]
+    """
+
+    def __init__(
+        self,
+        entry: WorkflowEntry,
+        ref: Ref,
+        stored: Mapping[int, Stored] | None = None,
+        told: Container[Key] = frozenset(),
+        watch: Watch | None = None,
+    ) -> None:
+        self.found: dict[Key, Found] = {}
+        self.new_fields: dict[str, dict[str, None]] = {}
+        self._decisions = self._state_names = self._whole_states = 0
+        self._before_migration = self._unreadable_snapshots = self._states_passed = 0
+        self.events = 0
+        self.gone: str | None = None
+        self.uncompared: str | None = None
+        self._entry = entry
+        self._ref = ref
+        self._stored = stored or {}
+        self._beside_old = False
+        self._told = told
+        self._watch = watch or Watch()
+        self._recorder = entry.recorder
+        self._workflow = entry.workflow
+        self._names = entry.definition.states
+        self._state: Any = entry.workflow.initial_state
+        self._states: dict[int, Any] = {0: self._state}
+        self._group: list[EventRow] = []
+        self._open = False
+        self._begins = False
+        self._began: bytes | None = None
+        self._asked = Commands(wants=entry.definition.wants_envelope)
+        self._stopped = False
+
+    @property
+    def compared(self) -> Compared:
+        """How much was held against what."""
+        return Compared(
+            self._decisions,
+            self._state_names,
+            self._whole_states,
+            self._before_migration,
+            self._unreadable_snapshots,
+            self._states_passed,
+        )
+
+    def take(self, rows: Sequence[EventRow]) -> None:
+        """Take the next events. An input is decided when all that was recorded for it has come."""
+        self.events += len(rows)
+        rest = iter(rows)
+        while not self._stopped or self._goes_on(rest):
+            try:
+                for row in rest:
+                    self._asked.note(row)
+                    if self._open and row.event in _DECIDED:
+                        self._group.append(row)
+                    else:
+                        self._take(row)
+            except StopWalkError:
+                self._stopped = True
+            else:
+                return
+
+    def hold_against(self, states: Mapping[int, Stored]) -> None:
+        """Hold the next events against the states that old code comes to by them."""
+        self._stored, self._beside_old = states, True
+
+    def end(self) -> None:
+        """Know that there are no more."""
+        if not self._stopped:
+            try:
+                self._close()
+            except StopWalkError:
+                self._stopped = True
+
+    def stop(self, why: str, *, inside: bool) -> None:
+        """Know that what follows is not there, or not as it was; what came before was checked.
+
+        What was recorded for the last input may go on there: `inside` of its step nothing can be said of it.
+        """
+        if not inside:
+            self.end()
+        self.gone = why
+        self._stopped = True
+
+    def unreadable_state(self, snapshot: Snapshot, error: CodecError) -> None:
+        """Know that the state, which is all that is kept of the instance, cannot be read."""
+        what = f"the state {snapshot.type} (version {snapshot.type_version}) cannot be read any more"
+        self._add("unreadable", what, snapshot.version, (str(error),))
+
+    # ---- one event after the other
+
+    def _take(self, row: EventRow) -> None:
+        name = row.event
+        if self._open and name == "Compensating":
+            # What follows is undone by the engine. One that was begun from outside was nobody's decision.
+            self._open = False
+            if not read_detail(row.detail).cancelled:
+                self._group.append(row)
+                return
+        self._close()
+        if name in _INPUTS:
+            self._group.append(row)
+            self._open = True
+        else:
+            self._take_alone(row)
+
+    def _goes_on(self, rest: Iterator[EventRow]) -> bool:
+        """Tell whether what could not be walked is left behind further on; then the walk goes on from there."""
+        for row in rest:
+            if row.event == "Began" or (row.event == "Reset" and _back_to(row) in self._states):
+                self._stopped, self._open, self.gone = False, False, None
+                self._group.clear()
+                self._take_alone(row)
+                return True
+        return False
+
+    def _close(self) -> None:
+        group = self._group
+        if group:
+            self._group = []
+            self._open = False
+            self._step(group)
+
+    def _take_alone(self, row: EventRow) -> None:
+        """Take an event that no input was decided to."""
+        match row.event:
+            case "Began":
+                self._leave_behind(0)
+                self._state, self._begins, self._began = self._workflow.initial_state, True, None
+                return
+            case "Reset":
+                self._go_back(_back_to(row))
+            case "Migrated":
+                self._forget_what_was_decided_before()
+            case _ if self._sees(row):
+                self._state = self._folded([self._event(row)], row)
+            case _:
+                pass  # what operators did is beside the fold
+        self._settle(row.version, row.version, None)
+
+    def _go_back(self, version: int) -> None:
+        if version not in self._states:
+            self.gone = f"it was reset to a version more than {STATES_KEPT:,} steps before"
+            raise StopWalkError
+        self._leave_behind(version)
+        self._state = self._states[version]
+
+    def _leave_behind(self, version: int) -> None:
+        """Forget what was found behind a version that the instance went back to: it does not count any more."""
+        for key, found in list(self.found.items()):
+            found.versions = [at for at in found.versions if at <= version]
+            if not found.versions:
+                del self.found[key]
+
+    def _forget_what_was_decided_before(self) -> None:
+        """What was decided under another version of the workflow is no measure of this one."""
+        for key in [key for key in self.found if key[0] in ("decision", "error", "state")]:
+            del self.found[key]
+        self._before_migration += self._decisions
+        self._decisions = self._state_names = self._whole_states = self._states_passed = 0
+
+    # ---- a step
+
+    def _step(self, group: list[EventRow]) -> None:
+        """Decide an input once more, and go on with what was recorded."""
+        head, last = group[0], group[-1].version
+        events = [self._event(row) for row in group]
+        if head.context is not None and self._began is None:
+            self._began = head.context
+        begins, self._begins = self._begins, False
+        before = self._state
+        envelope = self._envelope(head, events[0].message)
+        self._decisions += 1
+        message, state = class_of(envelope.message), class_of(before)
+        try:
+            guard = self._watch.guard(self._ref.workflow, message, state)
+            if guard is None:
+                taken = step(self._workflow, before, head.version - 1, envelope, begins)
+            else:
+                with guard:
+                    taken = step(self._workflow, before, head.version - 1, envelope, begins)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
+            if isinstance(error, ImpureCallError):
+                self._watch.caught(self._ref.workflow, message, state)
+            try:
+                with self._watch.guard(self._ref.workflow, message, state) or nullcontext():
+                    self._state = self._folded([_BEGAN, *events] if begins else events, head)
+            except ImpureCallError as impure:
+                raise StopWalkError from impure  # told already: the guard only insists on it
+            self._add_error(head, envelope, before, error)
+        else:
+            decided = taken.events[2:] if begins else taken.events[1:]
+            if decided == events[1:]:
+                self._state = taken.state
+            else:
+                self._state = self._folded([_BEGAN, *events] if begins else events, head)
+                was, now = events[1:], decided
+                if begins:
+                    was, now = deadlines.compared(self._entry.definition, was, now)
+                self._compare(head, envelope.message, before, was, now)
+        if head.state is not None:
+            self._compare_name(head, envelope.message, before)
+        self._settle(head.version, last, before)
+
+    def _envelope(self, row: EventRow, message: Any) -> Envelope[Any]:
+        if self._entry.definition.wants_envelope:
+            return envelope_of(self._ref, row, message, self._began, self._asked.by(self._ref, row))
+        # Who asks for the message alone needs no more of it than this, and all of it takes as long as the step.
+        kind = Kind.TIMER if row.kind == "timer" else Kind.COMMAND
+        context = row.context
+        task = read_context(context).task if context is not None and _TASK in context else None
+        return Envelope(message, "", _EPOCH, "", kind, task=task)
+
+    def _event(self, row: EventRow) -> Any:
+        try:
+            if is_unkept(row):
+                self.gone = "a message of its stream is not kept"
+                raise StopWalkError
+            return self._recorder.event(row)
+        except ErasedError:
+            self.gone = "a part of its stream was erased"
+        except DamagedRecordError as error:
+            self.gone = f"its stream is damaged: {error.record}"
+        except CodecError as error:
+            what = f"{row.type} (version {row.type_version}) in {row.event} cannot be read any more"
+            self._add("unreadable", what, row.version, (str(error), STOPPED))
+        raise StopWalkError
+
+    def _sees(self, row: EventRow) -> bool:
+        """Tell whether a fold sees an event."""
+        try:
+            return is_folded(row)
+        except CodecError as error:
+            self._add("unreadable", f"{row.event} is no event that is known here", row.version, (str(error), STOPPED))
+            raise StopWalkError from error
+
+    def _folded(self, events: Sequence[Any], row: EventRow) -> Any:
+        state = self._state
+        for event in events:
+            try:
+                after = fold(self._workflow, state, (event,))
+            except Exception as error:
+                what = f"evolve raises {type(error).__name__} on {label(event)} in {self._name(state)}"
+                story = f"{shown(state, SHOWN_CHARACTERS)} by {shown(event, SHOWN_CHARACTERS)}"
+                self._add("evolve", what, row.version, (story, told(error, SHOWN_CHARACTERS), STOPPED))
+                raise StopWalkError from error
+            state = after
+        return state
+
+    def _settle(self, input: int, version: int, before: Any) -> None:
+        """Remember the state, and hold it against a stored one where there is one."""
+        state, states = self._state, self._states
+        states[version] = state
+        self._states_passed += 1
+        if len(states) > STATES_KEPT:
+            del states[next(iter(states))]
+        if self._stored:
+            stored = self._stored.get(version) or self._stored.get(input)
+            if stored is not None:
+                self._compare_state(stored, version, before)
+
+    # ---- what differs
+
+    def _compare(
+        self, row: EventRow, message: Any, before: Any, recorded: Sequence[Any], decided: Sequence[Any]
+    ) -> None:
+        try:
+            found = changes(self._recorder, recorded, decided)
+        except CodecError as error:
+            # It would be refused in the commit of the step.
+            self._add_error(row, None, before, error, message)
+            return
+        if found:
+            what = f"{self._place(message, before)}: {', '.join(found)}"
+            self._add(
+                "decision", what, row.version, lambda: (self._head(message, before), *decision_lines(recorded, decided))
+            )
+
+    def _add_error(
+        self, row: EventRow, envelope: Envelope[Any] | None, before: Any, error: Exception, message: Any = None
+    ) -> None:
+        message = message if envelope is None else envelope.message
+        raised = f"{type(error).__name__}"
+        if isinstance(error, ImpureCallError):
+            what = f"{self._place(message, before)}: it is not pure and calls {error.call}"
+        elif isinstance(error, MainspringError):
+            what = f"{self._place(message, before)}: what is decided is refused, {raised}"
+        elif envelope is not None and self._decides(envelope, before):
+            what = f"{self._place(message, before)}: evolve raises {raised} on what is decided"
+        else:
+            what = f"{self._place(message, before)}: decide raises {raised}"
+        self._add("error", what, row.version, lambda: (self._head(message, before), told(error, SHOWN_CHARACTERS)))
+
+    def _decides(self, envelope: Envelope[Any], before: Any) -> bool:
+        """Tell whether decide comes to an end; then the error is one of the evolve behind it."""
+        try:
+            self._workflow.decide_on(envelope if self._entry.definition.wants_envelope else envelope.message, before)
+        except Exception:  # noqa: BLE001  it is the one that is being told
+            return False
+        return True
+
+    def _compare_name(self, row: EventRow, message: Any, before: Any) -> None:
+        self._state_names += 1
+        state = class_of(self._state)
+        now = self._names.get(state)
+        if now == row.state or row.state in type_of(state).aliases:
+            return
+        what = f"{self._place(message, before)} leads to {now}, not to {row.state}"
+        lines = (self._head(message, before), f"- {row.state}", f"+ {shown(self._state, SHOWN_CHARACTERS)}")
+        self._add("state", what, row.version, lines)
+
+    def _compare_state(self, stored: Stored, version: int, before: Any) -> None:
+        name = self._name(self._state)
+        head = f"the state {name}{'' if before is None else f' behind a step in {self._name(before)}'}"
+        try:
+            now = self._recorder.snapshot(self._state, version, "")
+            if (now.type, now.type_version, now.body) == (stored.type, stored.type_version, stored.body):
+                self._whole_states += 1
+                return
+            was, shape = as_today(self._recorder, stored, self._state, now)
+            found = state_changes(self._recorder, was, self._state)
+        except CodecError as error:
+            if self._beside_old:
+                # A snapshot of another shape is folded anew. Two codes that come to states of two shapes differ.
+                self._whole_states += 1
+                what = f"the state {name} has another shape: the old {stored.type} cannot be read by today's code"
+                self._add("state", what, version, (str(error), *self._shapes(stored)))
+            else:
+                self._unreadable_snapshots += 1
+            return
+        if shape.differs and not self._beside_old:
+            self._unreadable_snapshots += 1
+        else:
+            self._whole_states += 1
+        if shape.differs and self._beside_old:
+            what = f"the state {name} has another shape: {shape}"
+            self._add("state", what, version, lambda: self._shapes(stored))
+        elif shape.new:
+            self.new_fields.setdefault(name, {}).update(dict.fromkeys(shape.new))
+        if found:
+            self._add("state", f"{head} {found}", version, lambda: tuple(state_lines(was, self._state)))
+
+    def _shapes(self, stored: Stored) -> Lines:
+        old = stored.body.decode(errors="replace")[:SHOWN_CHARACTERS]
+        return f"- {stored.type} {old}", f"+ {shown(self._state, SHOWN_CHARACTERS)}"
+
+    def _add(self, kind: What, what: str, version: int, lines: Lines | Callable[[], Lines]) -> None:
+        known = self.found.get((kind, what))
+        if known is not None:
+            known.versions.append(version)
+            return
+        story = () if (kind, what) in self._told else lines() if callable(lines) else lines
+        self.found[kind, what] = Found([version], story)
+
+    def _place(self, message: Any, before: Any) -> str:
+        kind = class_of(message)
+        return f"{type_of(kind).name} in {self._name(before)}"
+
+    def _head(self, message: Any, before: Any) -> str:
+        return f"{shown(message, SHOWN_CHARACTERS)} in {shown(before, SHOWN_CHARACTERS)}"
+
+    def _name(self, state: Any) -> str:
+        kind = class_of(state)
+        return self._names.get(kind) or kind.__name__
+
+
+def _back_to(reset: EventRow) -> int:
+    return read_detail(reset.detail).version or 0
+
+
+def class_of(value: object) -> type[Any]:
+    """Return the class of a value, whatever it is."""
+    return type(value)
