@@ -9,7 +9,7 @@ from mainspring import CancelSchedule, Compensate, DeadlinePassed, Decisions, Re
 from mainspring.analysis.replay.as_test import as_test
 from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.retelling import Edit
-from mainspring.analysis.replay.travel import Moment, travel
+from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
 from mainspring.app.instance import Instance
 from mainspring.core.events import Kept
@@ -18,6 +18,7 @@ from mainspring.engine.inputs.outside_rule import check_outside
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
+from mainspring.engine.recording.walk import Moment
 from mainspring.errors import NotFromOutsideError
 from mainspring.port.records import Ref
 from mainspring.testing import Rehearsal

@@ -11,10 +11,9 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from mainspring.core.difference import diff, value_diff
-from mainspring.core.replay import Redecided
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.event_rows import is_unkept
-from mainspring.engine.recording.redecision import redecided_rows
+from mainspring.engine.recording.redecision import Redecided, redecided_rows
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import CodecError, ErasedError, MainspringError, StoreError, WiringError, shown
 from mainspring.errors.reading import UNREADABLE

@@ -10,10 +10,10 @@ import click
 from msgspec import Raw
 
 from mainspring.analysis.replay.branches import Branch
-from mainspring.analysis.replay.changes import change_document, change_lines
+from mainspring.analysis.replay.changes import change_document, change_lines, state_change
 from mainspring.analysis.replay.explain import Explanation, because
 from mainspring.analysis.replay.explain import explain as explained
-from mainspring.analysis.replay.travel import Happened, Moment, Stopped, travel
+from mainspring.analysis.replay.travel import travel
 from mainspring.app import Mainspring
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import find, ref_of, with_app
@@ -23,6 +23,7 @@ from mainspring.cli.show import NO_EVENTS
 from mainspring.core.difference import diff
 from mainspring.core.story import Entry, duration, tell
 from mainspring.engine.inputs.streams import readable, refuse_unkept
+from mainspring.engine.recording.walk import Happened, Moment, Stopped
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import shown
 from mainspring.port.records import InstanceRow, Ref
@@ -171,7 +172,7 @@ def _write_moment(entry: WorkflowEntry, moment: Moment, *, as_json: bool) -> Non
         if happened is moment.happened[0] and explanation is not None:
             for line in _decided_lines(explanation):
                 _write_line(line)
-        for line in change_lines(happened.change, LINES_PER_CHANGE):
+        for line in change_lines(state_change(happened.before, happened.state), LINES_PER_CHANGE):
             _write_line(line)
 
 
@@ -260,7 +261,7 @@ def _write_explanation(instance: Instance, moment: Moment, explanation: Explanat
     changes = [
         f"{happened.entry.position}  {line}"
         for happened in moment.happened
-        for line in change_lines(happened.change, LINES_PER_CHANGE)
+        for line in change_lines(state_change(happened.before, happened.state), LINES_PER_CHANGE)
     ]
     _write_field("then", changes or ["the state stays as it is"])
 
@@ -319,7 +320,7 @@ def _event_document(happened: Happened) -> dict[str, Any]:
         "time": entry.time,
         "actor": entry.actor,
         "cause": entry.cause,
-        "change": change_document(happened.change),
+        "change": change_document(state_change(happened.before, happened.state)),
     }
 
 

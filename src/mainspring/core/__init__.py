@@ -15,7 +15,6 @@
     story           a stream as the table that people read
     execution       a stream as the log of what happened to its instance
     feed            an event as a projection sees it
-    replay          a stream decided once more: would today's code decide the same?
     changes         what differs between two values, place by place
     difference      what differs, as short as people want to read it
 

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from mainspring.analysis.export.redaction import MARKER
 from mainspring.analysis.export.stream_file import StreamWriter
 from mainspring.analysis.replay.as_test import PAST_MOST, as_test, file_name
-from mainspring.analysis.replay.travel import Moment, Stopped, travel
+from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.streams import DAMAGED, PURGED
 from mainspring.analysis.stuck.links import EVENTS_LOOKED_AT, Link, links_of
 from mainspring.app.given import checked_place
@@ -23,6 +23,7 @@ from mainspring.app.states import entry_of
 from mainspring.core.execution import Execution, execution_log, with_attempts
 from mainspring.engine.inputs.pending import moment
 from mainspring.engine.inputs.streams import readable
+from mainspring.engine.recording.walk import Moment, Stopped
 from mainspring.engine.registry import is_internal
 from mainspring.errors import DamagedRecordError, OperationError
 from mainspring.port.records import InstanceRow, Loaded, Ref

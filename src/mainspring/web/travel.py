@@ -22,13 +22,14 @@ from mainspring.analysis.replay.counterfactual import (
 )
 from mainspring.analysis.replay.explain import Explanation, explain
 from mainspring.analysis.replay.retelling import Edit
-from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, Happened, Journey, Moment, Stopped, stream_turns
+from mainspring.analysis.replay.travel import EVENTS_PER_PAGE, stream_turns
 from mainspring.app.documents import event_document
 from mainspring.app.given import LARGEST
 from mainspring.app.outside import read_message
 from mainspring.core.story import Entry
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.recording.walk import Happened, Journey, Moment, Stopped
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow
 from mainspring.web import history_models as models
@@ -179,7 +180,11 @@ class Walker(Struct):
             self.before = known
         events: list[dict[str, Any]] = []
         for happened in moment.happened:
-            state = known if happened.change is None else state_document(served, entry, happened.state)
+            state = (
+                known
+                if state_change(happened.before, happened.state) is None
+                else state_document(served, entry, happened.state)
+            )
             events.append(self._event(happened, change_document(known, state)))
             known = state
         why = explain(entry, moment) if self.explained else None
@@ -229,7 +234,7 @@ async def _page(served: Served, found: Opened, after: int, most: int, *, explain
 async def _walked(served: Served, found: Opened, after: int, most: int, *, explained: bool) -> Walker:
     """Walk through a stream from its beginning, in a thread, until there is enough or its end."""
     store, version = served.app.engine.store, 0
-    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref), after)
+    journey = Journey(found.entry, found.ref, await stream_turns(store, found.ref))
     walker = Walker(served, found, journey, after, most, explained)
     while not walker.over and (page := await store.stream(found.ref, version, EVENTS_PER_PAGE)):
         version = page[-1].version

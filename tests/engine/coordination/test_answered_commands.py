@@ -30,10 +30,11 @@ from mainspring.analysis.export.redaction import MARKER, Redaction
 from mainspring.analysis.replay.as_test import as_test
 from mainspring.analysis.replay.counterfactual import counterfactual
 from mainspring.analysis.replay.retelling import Edit
-from mainspring.analysis.replay.travel import Moment, travel
+from mainspring.analysis.replay.travel import travel
 from mainspring.analysis.what_if.check import check
 from mainspring.engine.inputs.streams import whole_stream
 from mainspring.engine.recording.redecision import redecided_rows
+from mainspring.engine.recording.walk import Moment
 from mainspring.port.records import EventRow, Ref
 from mainspring.testing import envelope, given
 from tests.engine.coordination.family import Booking, Square

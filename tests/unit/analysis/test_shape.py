@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from mainspring import Mainspring, message
-from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Shape, Stored, as_today, changes, state_changes
 from mainspring.codec import Codec
 from mainspring.core.events import Completed, Failed, Sent
@@ -112,7 +112,7 @@ def test_a_message_recorded_before_it_had_a_field_is_not_said_to_differ_beside_w
     ]
 
 
-def walked(body: bytes) -> Walk:
+def walked(body: bytes) -> Comparison:
     """Return a walk along one count, beside a snapshot of the state behind it."""
     app = Mainspring("memory://")
     app.add(Counter())
@@ -120,7 +120,7 @@ def walked(body: bytes) -> Walk:
         EventRow(1, "Began", 0),
         EventRow(2, "InitiatedBy", 0, "Count", 1, b'{"counter":"c-1"}', state="Counted"),
     ]
-    walk = Walk(app.registry.workflows["Counter"], Ref("Counter", "c-1"), {2: Stored("Counted", 1, body)})
+    walk = Comparison(app.registry.workflows["Counter"], Ref("Counter", "c-1"), {2: Stored("Counted", 1, body)})
     walk.take(rows)
     walk.end()
     return walk

@@ -10,10 +10,11 @@ import pytest
 from mainspring import Mainspring
 from mainspring.analysis.replay import travel as module
 from mainspring.analysis.replay.changes import CHANGES_KEPT, change_document, change_lines, state_change
-from mainspring.analysis.replay.travel import Moment, Stopped, travel
+from mainspring.analysis.replay.travel import travel
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.branches import live
 from mainspring.engine.inputs.streams import whole_stream
+from mainspring.engine.recording.walk import Moment, Stopped
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import Ref
 from tests.support.running import run
@@ -53,23 +54,12 @@ def test_an_input_stands_with_what_was_decided_for_it_between_two_states(url: st
     assert [type(h.entry.event).__name__ for h in claimed.happened] == ["InitiatedBy", "Sent", "Scheduled"]
     assert (claimed.before, claimed.after, claimed.begins) == (Open(), UnderReview(50), True)
     assert (noted.position, noted.after) == (5, UnderReview(50, ("hm",)))
-    assert change_lines(noted.happened[0].change) == ["+ notes[0]: 'hm'"]
+    assert change_lines(state_change(noted.happened[0].before, noted.happened[0].state)) == ["+ notes[0]: 'hm'"]
 
 
-def test_states_are_compared_only_in_moments_that_are_asked_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs = (Claim("c-1", 50), *(Note("c-1", str(number)) for number in range(20)))
-    everything = moments(url, *inputs)
-    compared: list[Any] = []
-
-    def counted(before: Any, after: Any) -> Any:
-        compared.append(after)
-        return state_change(before, after)
-
-    monkeypatch.setattr(module, "state_change", counted)
-    last = everything[-1].position
-    assert moments(url, first=last - 1) == everything[-2:]
-    assert len(compared) == 2
-    # One that begins before and ends behind is whole.
+def test_a_moment_that_begins_before_what_is_asked_for_and_ends_behind_is_whole(url: str) -> None:
+    everything = moments(url, Claim("c-1", 50), Note("c-1", "a"), Note("c-1", "b"))
+    assert moments(url, first=everything[-1].position - 1) == everything[-2:]
     assert moments(url, first=3)[0] == everything[1]
 
 

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
 from mainspring import Mainspring
 from mainspring.analysis.what_if import comparison
 from mainspring.analysis.what_if.check import check
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.report import Report
+from mainspring.core.events import Reset
+from mainspring.port.records import EventRow, Ref
 from tests.unit.analysis.refunds import Claim, Note, Refund, refunds, running
 
 
@@ -83,3 +87,23 @@ def test_a_reset_further_back_than_states_are_kept_is_told(url: str, monkeypatch
     monkeypatch.setattr(comparison, "STATES_KEPT", 2)
     (unchecked,) = checked(url).unchecked
     assert unchecked.why.startswith("it was reset to a version more than")
+
+
+def test_a_reset_right_behind_a_step_that_cannot_be_read_leaves_it_behind(url: str) -> None:
+    entry = refunds(url).registry.workflows["Refund"]
+    rows = [
+        EventRow(1, "Began", 0),
+        EventRow(2, "InitiatedBy", 0, *astuple(entry.recorder.encoded(Claim("c", 700)))),
+        EventRow(3, "Received", 0, "Gone", 1, b"{}"),
+        entry.recorder.row(Reset(2, "a step too many"), 4, 0),
+    ]
+    walk = Comparison(entry, Ref("Refund", "c"))
+
+    walk.take(rows[:3])
+    walk.end()
+    assert "unreadable" in [kind for kind, _ in walk.found]
+    walk = Comparison(entry, Ref("Refund", "c"))
+    walk.take(rows)
+    walk.end()
+
+    assert "unreadable" not in [kind for kind, _ in walk.found]

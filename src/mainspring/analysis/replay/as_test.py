@@ -13,7 +13,6 @@ from enum import Enum
 from typing import Any, Final, cast
 
 from mainspring.analysis.export.redaction import MARKER, Redaction
-from mainspring.analysis.replay.travel import Moment
 from mainspring.core import deadlines
 from mainspring.core.changes import fields_of
 from mainspring.core.decisions import Schedule
@@ -31,6 +30,7 @@ from mainspring.core.events import (
     StreamEvent,
 )
 from mainspring.core.messages import Envelope, Kind, type_of
+from mainspring.engine.recording.walk import Moment
 from mainspring.engine.registry import WorkflowEntry
 
 LINE_CHARACTERS: Final = 100

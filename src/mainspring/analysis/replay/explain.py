@@ -13,13 +13,11 @@ from typing import Any
 from msgspec import Struct
 
 from mainspring.analysis.replay.branches import Branch, Trace, branches_taken
-from mainspring.analysis.replay.travel import Moment
 from mainspring.core.events import Began, StreamEvent
 from mainspring.core.fold import fold
-from mainspring.core.messages import Envelope
-from mainspring.core.step import step
 from mainspring.core.workflow import Workflow
-from mainspring.engine.recording.redecision import row_of
+from mainspring.engine.recording.redecision import decided
+from mainspring.engine.recording.walk import Moment
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import told
 from mainspring.purity.guarding import guarded, with_method
@@ -81,10 +79,12 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
             moment.position, entry.version, entry.fingerprint, (), evolved, recorded, recorded, asked=False
         )
     trace = Trace(own_files(entry.workflow))
-    decided: tuple[StreamEvent[Any, Any], ...] = ()
+    now: tuple[StreamEvent[Any, Any], ...] = ()
     error: str | None = None
     try:
-        decided = _decided(entry, moment, moment.envelope, trace)
+        decide = guarded(f"{type(entry.workflow).__name__}.decide", _traced(entry.workflow.decide_on, trace))
+        seen = with_method(entry.workflow, "decide_on", decide)
+        now = tuple(decided(entry, seen, moment, moment.envelope))
     except Exception as failed:  # noqa: BLE001  an author's decide may raise anything; it is the answer
         error = told(failed)
     return Explanation(
@@ -94,7 +94,7 @@ def explain(entry: WorkflowEntry, moment: Moment, *, evolve: bool = True) -> Exp
         tuple(branches_taken(trace.ran())),
         evolved,
         recorded,
-        decided,
+        now,
         error,
         cut=trace.cut,
         blind=trace.blind,
@@ -111,17 +111,6 @@ def own_files(workflow: Workflow[Any, Any, Any]) -> frozenset[str]:
     modules = {base.__module__ for base in type(workflow).__mro__ if issubclass(base, Workflow)}
     own = [name for name in modules if not name.startswith(("mainspring.core.", "mainspring.styles."))]
     return frozenset(file for name in own if (file := getattr(sys.modules.get(name), "__file__", None)))
-
-
-def _decided(
-    entry: WorkflowEntry, moment: Moment, envelope: Envelope[Any], trace: Trace
-) -> tuple[StreamEvent[Any, Any], ...]:
-    """Return what today's code decides, as it would come back from a store."""
-    workflow, recorder = entry.workflow, entry.recorder
-    decide = guarded(f"{type(workflow).__name__}.decide", _traced(workflow.decide_on, trace))
-    seen = with_method(workflow, "decide_on", decide)
-    taken = step(seen, moment.before, moment.position - 1, envelope, moment.begins)
-    return tuple(recorder.event(row_of(recorder, event)) for event in taken.events[2 if moment.begins else 1 :])
 
 
 def _evolved(workflow: Workflow[Any, Any, Any], moment: Moment) -> tuple[Evolved, ...]:

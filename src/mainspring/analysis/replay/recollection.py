@@ -21,9 +21,9 @@ from mainspring.core.events import (
     StreamEvent,
 )
 from mainspring.core.messages import Envelope
-from mainspring.engine.inputs.answered_command import Commands
 from mainspring.engine.recording.recorder import Recorder
-from mainspring.engine.recording.redecision import envelope_of, row_of
+from mainspring.engine.recording.redecision import row_of
+from mainspring.engine.recording.walk import Envelopes
 from mainspring.port.records import EventRow, Ref
 
 ANSWERABLE: Final = (Sent, ChildStarted, FannedOut, Asked)
@@ -59,14 +59,13 @@ class Recollection:
         self._answers: dict[int, list[Heard]] = {}
         self._outputs: dict[Key, list[int]] = {}
         self._used: dict[Key, int] = {}
-        began = next((row.context for row in rows if row.context is not None), None)
         now_us = 0
-        self._asked = Commands(wants=True)
+        self._envelopes = Envelopes(ref)
         for row in rows:
-            self._asked.note(row)
+            self._envelopes.note(row)
             now_us = max(now_us, row.time_us)  # a clock that was set back must not change the order
             self.times_us[row.version] = now_us
-            self._take(row, recorder.event(row), began, now_us)
+            self._take(row, recorder.event(row), now_us)
 
     @property
     def correlation_id(self) -> str:
@@ -100,13 +99,13 @@ class Recollection:
         for key, versions in self._outputs.items():
             self._used[key] = sum(known < version for known in versions)
 
-    def _take(self, row: EventRow, event: StreamEvent[Any, Any], began: bytes | None, now_us: int) -> None:
+    def _take(self, row: EventRow, event: StreamEvent[Any, Any], now_us: int) -> None:
         if isinstance(event, OUTPUTS):
             self._outputs.setdefault(self.key(event), []).append(row.version)
         elif isinstance(event, Received | Kept | Compensated):
             undone = isinstance(event, Compensated)
             message = event.result if isinstance(event, Compensated) else event.message
-            envelope = envelope_of(self._ref, row, message, began, self._asked.by(self._ref, row))
+            envelope = self._envelopes.of(row, message)
             heard = Heard(
                 row.version, now_us, envelope, row.cause or self._cause(envelope), undone, isinstance(event, Kept)
             )

@@ -23,7 +23,7 @@ from mainspring.analysis.streams import (
     pages,
     read,
 )
-from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Stored
 from mainspring.analysis.what_if.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates, Part, Past, hold
 from mainspring.analysis.what_if.report import EXAMPLES, Report, Tally
@@ -55,7 +55,7 @@ async def check(
     against: OldCode | None = None,
     on_progress: Progress | None = None,
 ) -> Report:
-    """Walk the streams of the instances that the filters find with the code of an app that runs, and report.
+    """Comparison the streams of the instances that the filters find with the code of an app that runs, and report.
 
     `sample` takes at most so many instances of each workflow, by chance, and the same ones every time. Where there are
     many instances, the processes of `sharing` share the work. With `against`, every state is held against the one that
@@ -77,7 +77,7 @@ async def check(
 async def check_sample(
     store: Store, registry: Registry, wheres: Sequence[InstanceFilter], sample: int, examples: int = EXAMPLES
 ) -> Report:
-    """Walk the streams of a sample here and now, with the code in a registry; for an app that need not run."""
+    """Comparison the streams of a sample here and now, with the code in a registry; for an app that need not run."""
     tally, watch = Tally(examples), Watch()
     async for chunk in _chunks(store, wheres, sample):
         tally.add(await _report(store, registry, chunk, Tally(examples), watch))
@@ -229,7 +229,7 @@ async def _check(
         return
     snapshot = stream.snapshot
     stored = {} if snapshot is None else {snapshot.version: Stored(snapshot.type, snapshot.type_version, snapshot.body)}
-    walk = Walk(entry, stream.ref, stored, tally.told(row, entry.version), watch)
+    walk = Comparison(entry, stream.ref, stored, tally.told(row, entry.version), watch)
     if past is not None:
         hold(walk, past)
     beside = Beside(walk, row, old if past is None else None)

@@ -6,7 +6,7 @@ taken, and one difference does not hide or make others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -27,15 +27,13 @@ from mainspring.analysis.what_if.contrast import (
     state_lines,
 )
 from mainspring.core import deadlines
-from mainspring.core.events import OUTPUTS, Became, Began, Completed, Failed, InitiatedBy, Received
+from mainspring.core.events import Began
 from mainspring.core.fold import fold
 from mainspring.core.messages import Envelope, Kind, type_of
 from mainspring.core.step import step
-from mainspring.engine.inputs.answered_command import Commands
 from mainspring.engine.inputs.pending import read_context
-from mainspring.engine.recording.event_details import read_detail
 from mainspring.engine.recording.event_rows import is_folded, is_unkept
-from mainspring.engine.recording.redecision import envelope_of
+from mainspring.engine.recording.walk import Walk, back_to
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import (
     CodecError,
@@ -54,15 +52,12 @@ STATES_KEPT: Final = 10_000
 SHOWN_CHARACTERS: Final = 300
 STOPPED: Final = "Nothing behind it was checked."
 
-_INPUTS: Final = frozenset(cls.__name__ for cls in (Received, InitiatedBy))
-# A Compensating may also have been begun from outside.
-_DECIDED: Final = frozenset(cls.__name__ for cls in (*OUTPUTS, Became, Completed, Failed))
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TASK: Final = b'"task"'
 _BEGAN: Final = Began()
 
 
-class Walk:
+class Comparison(Walk):
     """Takes the events of one instance, page by page, and collects what differs.
 
     `stored` are whole states, by the versions at which they were stored. `told` are kinds of difference of which no
@@ -76,7 +71,7 @@ class Walk:
     >>> app = Mainspring("memory://")
     >>> app.add(Counter())
     >>> rows = [EventRow(1, "Began", 0), EventRow(2, "InitiatedBy", 0, "Count", 1, b'{"counter":"c-1"}', state="Lost")]
-    >>> walk = Walk(app.registry.workflows["Counter"], Ref("Counter", "c-1"))
+    >>> walk = Comparison(app.registry.workflows["Counter"], Ref("Counter", "c-1"))
     >>> walk.take(rows)
     >>> walk.end()
     >>> list(walk.found)
@@ -91,59 +86,35 @@ class Walk:
         told: Container[Key] = frozenset(),
         watch: Watch | None = None,
     ) -> None:
+        super().__init__(entry, ref)
+        self.notes = entry.definition.wants_envelope
         self.found: dict[Key, Found] = {}
         self.new_fields: dict[str, dict[str, None]] = {}
-        self._decisions = self._state_names = self._whole_states = 0
-        self._before_migration = self._unreadable_snapshots = self._states_passed = 0
+        self.compared = Compared()
         self.events = 0
         self.gone: str | None = None
         self.uncompared: str | None = None
-        self._entry = entry
-        self._ref = ref
         self._stored = stored or {}
         self._beside_old = False
         self._told = told
         self._watch = watch or Watch()
         self._recorder = entry.recorder
-        self._workflow = entry.workflow
         self._names = entry.definition.states
-        self._state: Any = entry.workflow.initial_state
-        self._states: dict[int, Any] = {0: self._state}
-        self._group: list[EventRow] = []
-        self._open = False
-        self._begins = False
-        self._began: bytes | None = None
-        self._asked = Commands(wants=entry.definition.wants_envelope)
+        self._states: dict[int, Any] = {0: self.state}
         self._stopped = False
-
-    @property
-    def compared(self) -> Compared:
-        """How much was held against what."""
-        return Compared(
-            self._decisions,
-            self._state_names,
-            self._whole_states,
-            self._before_migration,
-            self._unreadable_snapshots,
-            self._states_passed,
-        )
 
     def take(self, rows: Sequence[EventRow]) -> None:
         """Take the next events. An input is decided when all that was recorded for it has come."""
         self.events += len(rows)
-        rest = iter(rows)
-        while not self._stopped or self._goes_on(rest):
+        for row in rows:
+            if self._stopped and not self._goes_on(row):
+                continue
             try:
-                for row in rest:
-                    self._asked.note(row)
-                    if self._open and row.event in _DECIDED:
-                        self._group.append(row)
-                    else:
-                        self._take(row)
+                self.walk(row)
             except StopWalkError:
                 self._stopped = True
-            else:
-                return
+                if self._goes_on(row):  # it was the step before this row that could not be walked
+                    self.walk(row)
 
     def hold_against(self, states: Mapping[int, Stored]) -> None:
         """Hold the next events against the states that old code comes to by them."""
@@ -153,7 +124,7 @@ class Walk:
         """Know that there are no more."""
         if not self._stopped:
             try:
-                self._close()
+                self.close()
             except StopWalkError:
                 self._stopped = True
 
@@ -174,61 +145,35 @@ class Walk:
 
     # ---- one event after the other
 
-    def _take(self, row: EventRow) -> None:
-        name = row.event
-        if self._open and name == "Compensating":
-            # What follows is undone by the engine. One that was begun from outside was nobody's decision.
-            self._open = False
-            if not read_detail(row.detail).cancelled:
-                self._group.append(row)
-                return
-        self._close()
-        if name in _INPUTS:
-            self._group.append(row)
-            self._open = True
-        else:
-            self._take_alone(row)
+    def _goes_on(self, row: EventRow) -> bool:
+        """Return True if what could not be walked is left behind here; then the walk goes on."""
+        if row.event != "Began" and (row.event != "Reset" or back_to(row) not in self._states):
+            return False
+        self._stopped, self.gone = False, None
+        self.drop()
+        return True
 
-    def _goes_on(self, rest: Iterator[EventRow]) -> bool:
-        """Tell whether what could not be walked is left behind further on; then the walk goes on from there."""
-        for row in rest:
-            if row.event == "Began" or (row.event == "Reset" and _back_to(row) in self._states):
-                self._stopped, self._open, self.gone = False, False, None
-                self._group.clear()
-                self._take_alone(row)
-                return True
-        return False
-
-    def _close(self) -> None:
-        group = self._group
-        if group:
-            self._group = []
-            self._open = False
-            self._step(group)
-
-    def _take_alone(self, row: EventRow) -> None:
+    def alone(self, row: EventRow) -> None:
         """Take an event that no input was decided to."""
         match row.event:
             case "Began":
                 self._leave_behind(0)
-                self._state, self._begins, self._began = self._workflow.initial_state, True, None
                 return
-            case "Reset":
-                self._go_back(_back_to(row))
             case "Migrated":
                 self._forget_what_was_decided_before()
             case _ if self._sees(row):
-                self._state = self._folded([self._event(row)], row)
+                self.state = self._folded([self._event(row)], row)
             case _:
                 pass  # what operators did is beside the fold
         self._settle(row.version, row.version, None)
 
-    def _go_back(self, version: int) -> None:
+    def state_at(self, version: int) -> Any:
+        """Return the state that a reset goes back to."""
         if version not in self._states:
             self.gone = f"it was reset to a version more than {STATES_KEPT:,} steps before"
             raise StopWalkError
         self._leave_behind(version)
-        self._state = self._states[version]
+        return self._states[version]
 
     def _leave_behind(self, version: int) -> None:
         """Forget what was found behind a version that the instance went back to: it does not count any more."""
@@ -241,55 +186,52 @@ class Walk:
         """What was decided under another version of the workflow is no measure of this one."""
         for key in [key for key in self.found if key[0] in ("decision", "error", "state")]:
             del self.found[key]
-        self._before_migration += self._decisions
-        self._decisions = self._state_names = self._whole_states = self._states_passed = 0
+        before = self.compared.before_migration + self.compared.decisions
+        self.compared = Compared(before_migration=before, unreadable_snapshots=self.compared.unreadable_snapshots)
 
     # ---- a step
 
-    def _step(self, group: list[EventRow]) -> None:
+    def step(self, group: Sequence[EventRow], begins: bool) -> None:
         """Decide an input once more, and go on with what was recorded."""
         head, last = group[0], group[-1].version
         events = [self._event(row) for row in group]
-        if head.context is not None and self._began is None:
-            self._began = head.context
-        begins, self._begins = self._begins, False
-        before = self._state
+        before = self.state
         envelope = self._envelope(head, events[0].message)
-        self._decisions += 1
+        self.compared.decisions += 1
         message, state = class_of(envelope.message), class_of(before)
         try:
-            guard = self._watch.guard(self._ref.workflow, message, state)
+            guard = self._watch.guard(self.ref.workflow, message, state)
             if guard is None:
-                taken = step(self._workflow, before, head.version - 1, envelope, begins)
+                taken = step(self.workflow, before, head.version - 1, envelope, begins)
             else:
                 with guard:
-                    taken = step(self._workflow, before, head.version - 1, envelope, begins)
+                    taken = step(self.workflow, before, head.version - 1, envelope, begins)
         except Exception as error:  # noqa: BLE001  whatever it is, it is the answer
             if isinstance(error, ImpureCallError):
-                self._watch.caught(self._ref.workflow, message, state)
+                self._watch.caught(self.ref.workflow, message, state)
             try:
-                with self._watch.guard(self._ref.workflow, message, state) or nullcontext():
-                    self._state = self._folded([_BEGAN, *events] if begins else events, head)
+                with self._watch.guard(self.ref.workflow, message, state) or nullcontext():
+                    self.state = self._folded([_BEGAN, *events] if begins else events, head)
             except ImpureCallError as impure:
                 raise StopWalkError from impure  # told already: the guard only insists on it
             self._add_error(head, envelope, before, error)
         else:
             decided = taken.events[2:] if begins else taken.events[1:]
             if decided == events[1:]:
-                self._state = taken.state
+                self.state = taken.state
             else:
-                self._state = self._folded([_BEGAN, *events] if begins else events, head)
+                self.state = self._folded([_BEGAN, *events] if begins else events, head)
                 was, now = events[1:], decided
                 if begins:
-                    was, now = deadlines.compared(self._entry.definition, was, now)
+                    was, now = deadlines.compared(self.entry.definition, was, now)
                 self._compare(head, envelope.message, before, was, now)
         if head.state is not None:
             self._compare_name(head, envelope.message, before)
         self._settle(head.version, last, before)
 
     def _envelope(self, row: EventRow, message: Any) -> Envelope[Any]:
-        if self._entry.definition.wants_envelope:
-            return envelope_of(self._ref, row, message, self._began, self._asked.by(self._ref, row))
+        if self.notes:
+            return self.envelopes.of(row, message)
         # Who asks for the message alone needs no more of it than this, and all of it takes as long as the step.
         kind = Kind.TIMER if row.kind == "timer" else Kind.COMMAND
         context = row.context
@@ -320,10 +262,10 @@ class Walk:
             raise StopWalkError from error
 
     def _folded(self, events: Sequence[Any], row: EventRow) -> Any:
-        state = self._state
+        state = self.state
         for event in events:
             try:
-                after = fold(self._workflow, state, (event,))
+                after = fold(self.workflow, state, (event,))
             except Exception as error:
                 what = f"evolve raises {type(error).__name__} on {label(event)} in {self._name(state)}"
                 story = f"{shown(state, SHOWN_CHARACTERS)} by {shown(event, SHOWN_CHARACTERS)}"
@@ -334,9 +276,9 @@ class Walk:
 
     def _settle(self, input: int, version: int, before: Any) -> None:
         """Remember the state, and hold it against a stored one where there is one."""
-        state, states = self._state, self._states
+        state, states = self.state, self._states
         states[version] = state
-        self._states_passed += 1
+        self.compared.states_passed += 1
         if len(states) > STATES_KEPT:
             del states[next(iter(states))]
         if self._stored:
@@ -379,55 +321,55 @@ class Walk:
     def _decides(self, envelope: Envelope[Any], before: Any) -> bool:
         """Tell whether decide comes to an end; then the error is one of the evolve behind it."""
         try:
-            self._workflow.decide_on(envelope if self._entry.definition.wants_envelope else envelope.message, before)
+            self.workflow.decide_on(envelope if self.entry.definition.wants_envelope else envelope.message, before)
         except Exception:  # noqa: BLE001  it is the one that is being told
             return False
         return True
 
     def _compare_name(self, row: EventRow, message: Any, before: Any) -> None:
-        self._state_names += 1
-        state = class_of(self._state)
+        self.compared.state_names += 1
+        state = class_of(self.state)
         now = self._names.get(state)
         if now == row.state or row.state in type_of(state).aliases:
             return
         what = f"{self._place(message, before)} leads to {now}, not to {row.state}"
-        lines = (self._head(message, before), f"- {row.state}", f"+ {shown(self._state, SHOWN_CHARACTERS)}")
+        lines = (self._head(message, before), f"- {row.state}", f"+ {shown(self.state, SHOWN_CHARACTERS)}")
         self._add("state", what, row.version, lines)
 
     def _compare_state(self, stored: Stored, version: int, before: Any) -> None:
-        name = self._name(self._state)
+        name = self._name(self.state)
         head = f"the state {name}{'' if before is None else f' behind a step in {self._name(before)}'}"
         try:
-            now = self._recorder.snapshot(self._state, version, "")
+            now = self._recorder.snapshot(self.state, version, "")
             if (now.type, now.type_version, now.body) == (stored.type, stored.type_version, stored.body):
-                self._whole_states += 1
+                self.compared.states += 1
                 return
-            was, shape = as_today(self._recorder, stored, self._state, now)
-            found = state_changes(self._recorder, was, self._state)
+            was, shape = as_today(self._recorder, stored, self.state, now)
+            found = state_changes(self._recorder, was, self.state)
         except CodecError as error:
             if self._beside_old:
                 # A snapshot of another shape is folded anew. Two codes that come to states of two shapes differ.
-                self._whole_states += 1
+                self.compared.states += 1
                 what = f"the state {name} has another shape: the old {stored.type} cannot be read by today's code"
                 self._add("state", what, version, (str(error), *self._shapes(stored)))
             else:
-                self._unreadable_snapshots += 1
+                self.compared.unreadable_snapshots += 1
             return
         if shape.differs and not self._beside_old:
-            self._unreadable_snapshots += 1
+            self.compared.unreadable_snapshots += 1
         else:
-            self._whole_states += 1
+            self.compared.states += 1
         if shape.differs and self._beside_old:
             what = f"the state {name} has another shape: {shape}"
             self._add("state", what, version, lambda: self._shapes(stored))
         elif shape.new:
             self.new_fields.setdefault(name, {}).update(dict.fromkeys(shape.new))
         if found:
-            self._add("state", f"{head} {found}", version, lambda: tuple(state_lines(was, self._state)))
+            self._add("state", f"{head} {found}", version, lambda: tuple(state_lines(was, self.state)))
 
     def _shapes(self, stored: Stored) -> Lines:
         old = stored.body.decode(errors="replace")[:SHOWN_CHARACTERS]
-        return f"- {stored.type} {old}", f"+ {shown(self._state, SHOWN_CHARACTERS)}"
+        return f"- {stored.type} {old}", f"+ {shown(self.state, SHOWN_CHARACTERS)}"
 
     def _add(self, kind: What, what: str, version: int, lines: Lines | Callable[[], Lines]) -> None:
         known = self.found.get((kind, what))
@@ -447,10 +389,6 @@ class Walk:
     def _name(self, state: Any) -> str:
         kind = class_of(state)
         return self._names.get(kind) or kind.__name__
-
-
-def _back_to(reset: EventRow) -> int:
-    return read_detail(reset.detail).version or 0
 
 
 def class_of(value: object) -> type[Any]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from mainspring.analysis.export.stream_file import Item, read_file
 from mainspring.analysis.what_if.check import entry_of
-from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.old_code import EVENTS_PER_QUESTION, Beside, OldCode, OldStates
 from mainspring.analysis.what_if.report import EXAMPLES, Report, Tally
 from mainspring.app import Mainspring
@@ -33,7 +33,7 @@ def check_file(
     against: OldCode | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Walk the streams of a file that `export` or a purge has written with the code of an app, and report.
+    """Comparison the streams of a file that `export` or a purge has written with the code of an app, and report.
 
     The app is not started. With `against`, every state is held against the one that the old code comes to.
     `on_progress` is told how many lines were read since it was told last.
@@ -106,7 +106,7 @@ class _Check:
             return
         self._row, self._entry = row, entry
         told = self.tally.told(row, entry.version)
-        walk = Walk(entry, Ref(row.workflow, row.id), told=told, watch=self._watch)
+        walk = Comparison(entry, Ref(row.workflow, row.id), told=told, watch=self._watch)
         self._beside = Beside(walk, row, self._old)
 
 

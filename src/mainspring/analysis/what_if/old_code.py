@@ -24,7 +24,7 @@ from typing import IO, Any, Final, Self
 import msgspec
 from msgspec import Struct
 
-from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Stored
 from mainspring.errors import OperationError
 from mainspring.port.records import EventRow, InstanceRow
@@ -227,7 +227,7 @@ class OldStates:
 class Beside:
     """Gives the events of an instance to a walk; and first to old code, if there is any, to hold it against that."""
 
-    def __init__(self, walk: Walk, row: InstanceRow, old: OldStates | None) -> None:
+    def __init__(self, walk: Comparison, row: InstanceRow, old: OldStates | None) -> None:
         self.walk = walk
         self.old = old
         self._row: InstanceRow | None = row
@@ -248,7 +248,7 @@ class Beside:
             walk.end()
 
 
-def hold(walk: Walk, past: Past) -> None:
+def hold(walk: Comparison, past: Past) -> None:
     """Hold the next events of a walk against what old code makes of them."""
     walk.hold_against(past.states)
     walk.uncompared = None if past.why is None else f"the old code could not fold it to the end: {past.why}"

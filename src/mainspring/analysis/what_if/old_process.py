@@ -9,6 +9,7 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from operator import attrgetter
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from mainspring.analysis.what_if.check import entry_of
-from mainspring.analysis.what_if.comparison import Walk, class_of
+from mainspring.analysis.what_if.comparison import Comparison, class_of
 from mainspring.analysis.what_if.contrast import StopWalkError, Stored
 from mainspring.analysis.what_if.old_code import (
     Answer,
@@ -112,24 +113,23 @@ class _Fold:
         return Past(walk.states, walk.gone or next((what for _, what in walk.found), None))
 
 
-class _States(Walk):
+class _States(Comparison):
     """Folds what was recorded, decides nothing, and keeps the state behind each step."""
 
     states: dict[int, Stored]
 
-    def _step(self, group: list[EventRow]) -> None:
+    def step(self, group: Sequence[EventRow], begins: bool) -> None:
         head = group[0]
         events = [self._event(row) for row in group]
-        begins, self._begins = self._begins, False
-        guard = self._watch.guard(self._ref.workflow, class_of(events[0].message), class_of(self._state))
+        guard = self._watch.guard(self.ref.workflow, class_of(events[0].message), class_of(self.state))
         with guard or nullcontext():
-            self._state = self._folded([Began(), *events] if begins else events, head)
+            self.state = self._folded([Began(), *events] if begins else events, head)
         self._settle(head.version, group[-1].version, None)
 
     def _settle(self, input: int, version: int, before: Any) -> None:
         super()._settle(input, version, before)
         try:
-            kept = self._recorder.snapshot(self._state, version, "")
+            kept = self._recorder.snapshot(self.state, version, "")
         except CodecError as error:
             self.gone = f"the state at position {version} cannot be stored: {error}"
             raise StopWalkError from error

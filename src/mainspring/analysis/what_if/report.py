@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import add
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
-from mainspring.analysis.what_if.comparison import Walk
+from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Compared, Found, Key, What
 from mainspring.port.records import ENDED, InstanceRow
 
@@ -93,7 +94,7 @@ class Report(Struct, frozen=True):
     instances: int = 0
     in_flight: int = 0
     events: int = 0
-    compared: Compared = Compared()
+    compared: Compared = field(default_factory=Compared)
     differing: int = 0
     differing_in_flight: int = 0
     differences: tuple[Difference, ...] = ()
@@ -121,7 +122,7 @@ class Tally:
 
     def __init__(self, examples: int = EXAMPLES) -> None:
         self._examples = examples
-        self._report = Report(compared=Compared())
+        self._report = Report()
         self._differences: dict[tuple[str, int, What, str], Difference] = {}
         self._unchecked: dict[str, Unchecked] = {}
         self._new_fields: dict[tuple[str, int, str], dict[str, None]] = {}
@@ -138,7 +139,7 @@ class Tally:
             and sum(not in_flight or each.status not in ENDED for each in found.examples) >= self._examples
         )
 
-    def walked(self, row: InstanceRow, version: int, walk: Walk) -> None:
+    def walked(self, row: InstanceRow, version: int, walk: Comparison) -> None:
         """Add what a walk found. `version` is that of the definition which it was held against."""
         in_flight = _in_flight(row)
         compared, differs = self._report.compared, bool(walk.found)
@@ -256,11 +257,4 @@ def _in_flight(row: InstanceRow) -> int:
 
 
 def _sum(one: Compared, other: Compared) -> Compared:
-    return Compared(
-        one.decisions + other.decisions,
-        one.state_names + other.state_names,
-        one.states + other.states,
-        one.before_migration + other.before_migration,
-        one.unreadable_snapshots + other.unreadable_snapshots,
-        one.states_passed + other.states_passed,
-    )
+    return Compared(*map(add, astuple(one), astuple(other)))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import astuple
 
-from mainspring import Complete, Send
+from mainspring import Complete, Mainspring, Send
 from mainspring.core.events import (
     Became,
     Began,
@@ -21,8 +22,11 @@ from mainspring.core.events import (
     StreamEvent,
     Suspended,
 )
-from mainspring.core.replay import Recorded, Redecided, belongs, redecided
-from mainspring.testing import envelope
+from mainspring.engine.recording.redecision import Redecided, redecided_rows
+from mainspring.engine.recording.walk import Journey, turns_of
+from mainspring.engine.registry import WorkflowEntry
+from mainspring.errors import UnknownTypeError
+from mainspring.port.records import EventRow, Ref
 from tests.unit.core.orders import (
     AwaitingPayment,
     AwaitingShipment,
@@ -36,6 +40,7 @@ from tests.unit.core.orders import (
 )
 
 PLACED, CHARGED, SHIPPED = PlaceOrder("o-1", 1), CardCharged("o-1"), OrderShipped("o-1")
+UNDO: Sent[Any] = Sent(ShipOrder("undo"), undoes=3)
 WAITING, PAID = AwaitingPayment("o-1"), AwaitingShipment("o-1")
 
 
@@ -77,10 +82,22 @@ class Marked(Plain):
         return AwaitingPayment("began") if isinstance(event, Began) else super().evolve(state, event)
 
 
-def again(stream: Sequence[StreamEvent[Any, Any]], workflow: type[Plain] = Plain, **options: Any) -> list[Redecided]:
-    events: dict[int, Any] = dict(enumerate(stream, 1))
-    recorded = [Recorded(n, event) for n, event in events.items()]
-    return list(redecided(workflow(), recorded, lambda version: envelope(events[version].message), **options))
+def stored(stream: Sequence[StreamEvent[Any, Any]], workflow: type[Any]) -> tuple[WorkflowEntry, list[EventRow]]:
+    app = Mainspring("memory://")
+    app.add(workflow())
+    entry = app.registry.workflows[workflow.__name__]
+    return entry, [row_of(entry, event, version) for version, event in enumerate(stream, 1)]
+
+
+def row_of(entry: WorkflowEntry, event: StreamEvent[Any, Any], version: int) -> EventRow:
+    if not isinstance(event, Received):
+        return entry.recorder.row(event, version, 0)
+    return EventRow(version, type(event).__name__, 0, *astuple(entry.recorder.encoded(event.message)))
+
+
+def again(stream: Sequence[StreamEvent[Any, Any]], workflow: type[Any] = Plain) -> list[Redecided]:
+    entry, rows = stored(stream, workflow)
+    return list(redecided_rows(entry, Ref(entry.name, "o-1"), rows))
 
 
 def test_each_input_is_decided_in_the_state_that_was_recorded_before_it() -> None:
@@ -135,7 +152,7 @@ def test_an_input_for_which_nothing_was_decided_stands_alone() -> None:
 
 
 def test_what_is_sent_while_it_is_undone_was_decided_for_no_input() -> None:
-    told = again([*STREAM[:3], Received(CHARGED), Compensating("no"), Sent("undo", undoes=3)])
+    told = again([*STREAM[:3], Received(CHARGED), Compensating("no"), UNDO])
     assert told[-1].recorded == [Compensating("no")]
 
 
@@ -143,8 +160,8 @@ def test_a_reset_may_go_back_between_two_events_that_no_input_decided() -> None:
     undone: list[StreamEvent[Any, Any]] = [
         *STREAM[:3],
         Compensating("no", cancelled=True),
-        Sent("undo", undoes=3),
-        Sent("undo", undoes=3),
+        UNDO,
+        UNDO,
         Reset(5, "again"),
         *STREAM[3:5],
     ]
@@ -174,28 +191,47 @@ def test_an_instance_that_begins_anew_is_decided_from_the_initial_state() -> Non
     assert [(r.version, r.before, r.after, r.changed) for r in anew][3:] == [(9, New(), WAITING, False)]
 
 
-def test_events_are_compared_as_they_come_back_from_a_store() -> None:
-    stored = again([*STREAM[:2], Sent("stored")], as_recorded=lambda _: Sent("stored"))
-    assert [r.changed for r in stored] == [False]
-
-
 @pytest.mark.parametrize(
-    ("event", "behind", "expected"),
+    ("before", "event", "expected"),
     [
-        (Sent("x"), InitiatedBy("go"), True),
-        (Became("waiting"), Received("go"), True),
-        (Completed(), Received("go"), True),
-        (Failed("no"), Sent("x"), True),
-        (Compensating("no"), Received("go"), True),
-        (Compensating("no", cancelled=True), Received("go"), False),
-        (Sent("undo", undoes=3), Compensating("no"), False),
-        (Failed("no"), Compensating("no"), False),
-        (Received("on"), Sent("x"), False),
-        (Suspended("no"), Sent("x"), False),
+        ((), Sent(ShipOrder("x")), True),
+        ((), Became(WAITING), True),
+        ((), Completed(), True),
+        ((Sent(ShipOrder("x")),), Failed("no"), True),
+        ((), Compensating("no"), True),
+        ((), Compensating("no", cancelled=True), False),
+        ((Compensating("no"),), UNDO, False),
+        ((Compensating("no"),), Failed("no"), False),
+        ((Sent(ShipOrder("x")),), Received(CHARGED), False),
+        ((Sent(ShipOrder("x")),), Suspended("no"), False),
     ],
 )
-def test_what_was_decided_for_an_input_belongs_to_it(event: Any, behind: Any, expected: bool) -> None:
-    assert belongs(event, behind=behind) is expected
+def test_what_was_decided_for_an_input_belongs_to_it(before: Any, event: Any, expected: bool) -> None:
+    entry, rows = stored([Began(), InitiatedBy(PLACED), *before, event], Plain)
+    last = [*Journey(entry, Ref("Plain", "o-1"), turns_of(rows)).moments(rows)][-1]
+    assert (last.position == 2, last.last) == (expected, len(rows))
+
+
+def test_what_cannot_be_read_is_raised_before_anything_is_told() -> None:
+    entry, rows = stored(STREAM, Plain)
+    rows[3] = EventRow(4, "Received", 0, "Gone", 1, b"{}")
+    with pytest.raises(UnknownTypeError):
+        next(redecided_rows(entry, Ref("Plain", "o-1"), rows))
+
+
+def test_what_cannot_be_folded_is_raised_behind_the_inputs_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry, rows = stored(STREAM, Plain)
+
+    def evolve(self: Any, state: Any, event: Any) -> Any:
+        if isinstance(event, Received) and event.message == CHARGED:
+            raise ZeroDivisionError
+        return OrderFulfilment.evolve(self, state, event)
+
+    monkeypatch.setattr(Plain, "evolve", evolve)
+    told = redecided_rows(entry, Ref("Plain", "o-1"), rows)
+    assert next(told).version == 2
+    with pytest.raises(ZeroDivisionError):
+        next(told)
 
 
 def test_without_a_check_nothing_changed() -> None:
