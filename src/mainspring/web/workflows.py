@@ -11,10 +11,9 @@ from msgspec import Struct
 
 from mainspring.analysis.diagram.diagram import Diagram, diagram_of
 from mainspring.analysis.diagram.dot import to_dot
-from mainspring.analysis.diagram.layout import Layout
 from mainspring.analysis.diagram.mermaid import to_mermaid
 from mainspring.analysis.diagram.mining import machine_of, mined_of
-from mainspring.analysis.diagram.svg import layout_of, to_svg
+from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.documentation.subject import Subject, subject_of
 from mainspring.analysis.lint import Finding, lint
 from mainspring.analysis.reading.model import Machine, shortened
@@ -39,14 +38,9 @@ _PICTURE: Final = {"content-security-policy": "default-src 'none'; style-src 'un
 
 
 class DrawnDiagram(Struct, frozen=True):
-    """A diagram, and where its boxes and lines lie: in the order of its nodes and arrows, in pixels.
-
-    >>> DrawnDiagram(Diagram("Door", "code", (), ()), Layout((), (), 0, 0)).layout.width
-    0
-    """
+    """A diagram. Where its boxes and lines lie is left to whoever draws it; `format=svg` is a whole picture."""
 
     diagram: Diagram
-    layout: Layout
 
 
 STRUCTS: Final = (DrawnDiagram, Subject)
@@ -89,8 +83,7 @@ def _drawing(router: APIRouter, served: Served) -> None:
         """
         found = await _diagram(served, name, source, (since, until), sample, ignored=ignored)
         if format == "json":
-            layout = await served.slow.compute(lambda: layout_of(found))
-            return answer(DrawnDiagram(found, layout))
+            return answer(DrawnDiagram(found))
         text = await served.slow.compute(lambda: _WRITERS[format](found))
         headers = {"cache-control": "no-store", **(_PICTURE if format == "svg" else {})}
         return Response(text, media_type=_MEDIA_TYPES[format], headers=headers)

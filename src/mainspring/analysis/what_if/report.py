@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from operator import add
 from typing import Final
 
@@ -223,18 +222,6 @@ class Tally:
         else:
             instances, in_flight = known.instances + new.instances, known.in_flight + new.in_flight
             self._unchecked[why] = replace(known, instances=instances, in_flight=in_flight)
-
-
-def merged(reports: Iterable[Report], examples: int = EXAMPLES) -> Report:
-    """Return several reports, each on other instances, as one.
-
-    >>> merged([Report(instances=2), Report(instances=3)]).instances
-    5
-    """
-    tally = Tally(examples)
-    for report in reports:
-        tally.add(report)
-    return tally.report()
 
 
 def _difference(row: InstanceRow, version: int, kind: What, what: str, found: Found) -> Difference:
