@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable
 from typing import Any, Final
 
 from mainspring.core.decisions import Complete, Publish, Reply, Send, StartChild
@@ -14,12 +12,12 @@ from mainspring.core.messages import type_of
 from mainspring.engine.handlers.handler import check_process
 from mainspring.engine.inputs.publication import PUBLICATION
 from mainspring.engine.operations.pauses import PAUSES
-from mainspring.engine.recording.class_source import SOURCES_KEPT, source_of
 from mainspring.engine.registry import Registry, WorkflowEntry, is_internal
 from mainspring.errors import WiringError
 from mainspring.logs import logger
 from mainspring.port.records import FAN_OUT
 from mainspring.port.store import Store
+from mainspring.sources import class_calls
 
 _UNSENT: Final = (Publish, Reply, Complete)
 
@@ -114,7 +112,7 @@ def _check_one_takes(registry: Registry) -> None:
 def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
     """Tell of outputs that are perhaps sent, in a way that the source does not show, and that nobody here takes."""
     cls, outputs = type(entry.workflow), entry.definition.outputs
-    if is_internal(entry.name) or not any(True for _ in _trees(cls.__mro__)):
+    if is_internal(entry.name) or not any(map(_is_read, cls.__mro__)):
         return
     unsent = {name for base in cls.__mro__ for name in _placed(base, outputs, _UNSENT)}
     for name in sorted({*outputs.values()} - unsent):
@@ -143,36 +141,22 @@ def _placed(cls: type[Any], outputs: dict[type[Any], str], decisions: tuple[type
     module = sys.modules.get(cls.__module__)
     namespace = {} if module is None else vars(module)
     placed: set[str] = set()
-    for tree in _trees((cls,)):
-        for node in _calls(tree):
-            if _resolved(node.func, namespace) not in decisions:
-                continue
-            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                target = _resolved(argument.func, namespace) if isinstance(argument, ast.Call) else None
-                if isinstance(target, type) and target in outputs:
-                    placed.add(type_of(target).name)
+    for node in _calls(cls):
+        if _resolved(node.func, namespace) not in decisions:
+            continue
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+            target = _resolved(argument.func, namespace) if isinstance(argument, ast.Call) else None
+            if isinstance(target, type) and target in outputs:
+                placed.add(type_of(target).name)
     return placed
 
 
-def _trees(classes: Iterable[type[Any]]) -> Iterator[ast.Module]:
-    for cls in classes:
-        if cls.__module__.partition(".")[0] not in ("builtins", "typing") and (tree := _tree(cls)) is not None:
-            yield tree
+def _is_read(cls: type[Any]) -> bool:
+    return cls.__module__.partition(".")[0] not in ("builtins", "typing") and class_calls(cls) is not None
 
 
-@lru_cache(maxsize=SOURCES_KEPT)
-def _tree(cls: type[Any]) -> ast.Module | None:
-    """Return a class's source, which is looked at several times at every start."""
-    source = source_of(cls)
-    try:
-        return None if source is None else ast.parse(textwrap.dedent(source))
-    except (SyntaxError, SystemError):
-        return None
-
-
-@lru_cache(maxsize=SOURCES_KEPT)
-def _calls(tree: ast.Module) -> list[ast.Call]:
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+def _calls(cls: type[Any]) -> list[ast.Call]:
+    return (class_calls(cls) or []) if _is_read(cls) else []
 
 
 def _resolved(node: ast.expr, namespace: dict[str, Any]) -> Any:

@@ -1,7 +1,6 @@
 """Is a workflow pure? decide and evolve must depend on their arguments only, and change nothing.
 
     rules      which calls touch the clock, randomness or the outside, and what to do instead
-    sources    the source of a function, as a tree
     names      what a name in a function's source really stands for
     order      which values are sets, and where their order decides
     binding    which names of a function hold values that are not its own to change

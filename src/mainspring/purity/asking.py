@@ -22,8 +22,8 @@ from mainspring.core.decisions import Ask
 from mainspring.core.definition import definition_of
 from mainspring.core.type_parameters import union_members
 from mainspring.core.workflow import Workflow
-from mainspring.purity.names import MISSING, Names
-from mainspring.purity.sources import source_of
+from mainspring.purity.names import MISSING, Names, closure_of
+from mainspring.sources import source_of
 
 VALUES_LOOKED_AT: Final = 20_000
 
@@ -179,16 +179,7 @@ def _root(module: str) -> str:
 
 def _known(function: FunctionType) -> Mapping[str, Any]:
     """Return what the names of a function stand for outside of it."""
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    return ChainMap({name: cell.cell_contents for name, cell in cells if _is_set(cell)}, function.__globals__)
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018  an empty one raises
-    except ValueError:
-        return False
-    return True
+    return ChainMap(closure_of(function), function.__globals__)
 
 
 def _names(function: FunctionType) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Names:
 
     def __init__(self, function: FunctionType, tree: ast.AST, self_value: object = MISSING) -> None:
         self._globals = function.__globals__
-        self._closure = _closure(function)
+        self._closure = closure_of(function)
         self._imports = dict(_imports(tree))
         self.local = {*_bound_names(tree)} - set(self._imports)
         self.self_name: str | None = None
@@ -104,7 +104,7 @@ class Names:
         return MISSING
 
 
-def _closure(function: FunctionType) -> dict[str, Any]:
+def closure_of(function: FunctionType) -> dict[str, Any]:
     """Return the variables of the functions around; one that is not assigned yet is left out."""
     found: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):

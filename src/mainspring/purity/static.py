@@ -20,7 +20,7 @@ from mainspring.purity.names import MISSING, InstanceOf, Names, rule_of_value
 from mainspring.purity.order import Sets, set_fields_among
 from mainspring.purity.reader import Reader, free_names
 from mainspring.purity.rules import FIXES, Rule
-from mainspring.purity.sources import source_of
+from mainspring.sources import source_of
 
 METHODS: Final = ("route", "decide", "evolve", "decide_on", "attributes")
 FUNCTIONS_READ: Final = 500

@@ -16,7 +16,7 @@ from mainspring.analysis.reading.model import Machine, Place
 from mainspring.analysis.reading.steps import place_of
 from mainspring.core.messages import type_of
 from mainspring.purity.names import Names
-from mainspring.purity.sources import source_of
+from mainspring.sources import source_of
 from mainspring.styles import HistoryWorkflow
 from mainspring.styles.history_words import RunTask, ScheduleTask
 

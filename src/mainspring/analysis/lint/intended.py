@@ -13,13 +13,13 @@ import ast
 import re
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from mainspring.analysis.lint.rules import BY_NAME, Finding, Intended, finding
 from mainspring.analysis.reading.model import Place
+from mainspring.sources import file_source
 
 _COMMENT: Final = re.compile(r"#\s*mainspring:\s*intended\s+([\w-]+)\s*(?:\(([^)]*)\))?\s*[:,]?\s*(.*)")
 _ALMOST: Final = re.compile(r"#\s*mainspring:")
@@ -48,23 +48,19 @@ class Comment(Struct, frozen=True):
 
 def comments_in(file: str) -> list[Comment]:
     """Return the comments of a file that say something is intended."""
-    try:
-        with tokenize.open(file) as source:
-            tokens = list(tokenize.generate_tokens(source.readline))
-        text = Path(file).read_text(encoding="utf-8")
-        lines, tree = text.splitlines(), ast.parse(text)
-    except (OSError, SyntaxError, UnicodeDecodeError, tokenize.TokenError):
+    source = file_source(file)
+    if source is None:
         return []
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    classes = [node for node in source.tree.body if isinstance(node, ast.ClassDef)]
     found: list[Comment] = []
-    for token in tokens:
+    for token in tokenize.generate_tokens(iter(source.lines).__next__):
         if token.type != tokenize.COMMENT or not _ALMOST.match(token.string):
             continue
         line = token.start[0]
         parts = _COMMENT.match(token.string)
         rule, about, reason = parts.groups() if parts is not None else (token.string, None, "")
         names = tuple(name.strip() for name in (about or "").split(",") if name.strip())
-        code = _speaks_of(lines, line)
+        code = _speaks_of(source.lines, line)
         owner = next((node.name for node in classes if node.lineno <= code <= (node.end_lineno or 0)), "")
         found.append(Comment(file, line, code, rule, names, reason.strip(), owner))
     return found

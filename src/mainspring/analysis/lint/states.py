@@ -13,7 +13,7 @@ from typing import Any
 from mainspring.analysis.lint.rules import Finding, finding
 from mainspring.analysis.lint.runs import Runs, Situation, entry_place
 from mainspring.analysis.reading.model import Machine, Place
-from mainspring.purity.sources import source_of, text_at
+from mainspring.sources import source_of, text_at
 
 
 def check_states(runs: Runs) -> Iterator[Finding]:

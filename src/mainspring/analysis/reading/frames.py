@@ -13,7 +13,7 @@ from mainspring.analysis.reading.model import Place
 from mainspring.analysis.reading.values import Value
 from mainspring.analysis.reading.ways import Way
 from mainspring.purity.names import Names
-from mainspring.purity.sources import text_at
+from mainspring.sources import text_at
 
 
 class Frame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -38,12 +37,12 @@ from mainspring.analysis.reading.ways import (
 )
 from mainspring.core import events
 from mainspring.core.workflow import Workflow
+from mainspring.sources import class_place
 from mainspring.styles import HistoryWorkflow, StateReturningWorkflow
 
 PASSES: Final = 4
 """What the workflow itself asks for is known when all was read; then all is read once more."""
 
-PLACES_KEPT: Final = 5_000
 
 _OWN_WAYS: Final[dict[str, Way]] = {"Schedule": "timer", "FanOut": "join", "Compensate": "then"}
 
@@ -342,16 +341,9 @@ def _doc(cls: type[Any]) -> str:
     return "" if generated else inspect.cleandoc(doc)
 
 
-@lru_cache(maxsize=PLACES_KEPT)
 def _place(cls: type[Any]) -> Place | None:
-    try:
-        file = inspect.getsourcefile(cls)
-        lines, first = inspect.getsourcelines(cls)
-    except (OSError, TypeError):
-        return None
-    # Where the class itself stands, behind its decorators.
-    decorators = next((place for place, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
-    return None if file is None else Place(file, max(first, 1) + decorators)
+    found = class_place(cls)
+    return None if found is None else Place(*found)
 
 
 def _unread_style(subject: Subject) -> Unresolved | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sysconfig
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import FunctionType
@@ -22,14 +21,13 @@ from mainspring.core.definition import definition_of
 from mainspring.core.events import Recorded
 from mainspring.core.type_parameters import union_members
 from mainspring.core.workflow import Workflow
+from mainspring.purity.guard import is_library
 from mainspring.purity.names import Names
-from mainspring.purity.sources import source_of
+from mainspring.sources import source_of
 
 SOURCES_KEPT: Final = 2_000
 NESTED_HINTS: Final = 10
 
-_LIBRARIES: Final = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_GENERATED: Final = ("<string>", "<frozen ")
 _DECISIONS: Final[tuple[type[Any], ...]] = tuple(
     cls for member in union_members(Decision) if (cls := class_of(member)) is not None
 )
@@ -161,9 +159,7 @@ class Reader:
 
     def is_near(self, function: Any) -> bool:
         """Tell whether a function is the author's own: neither Python's nor a library's."""
-        file: str = function.__code__.co_filename
-        library = file.startswith((*_LIBRARIES, *_GENERATED))
-        return not library and not str(function.__module__).startswith("mainspring.core.")
+        return not is_library(function.__code__) and not str(function.__module__).startswith("mainspring.core.")
 
 
 class _Written(Struct, frozen=True):

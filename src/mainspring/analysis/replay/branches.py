@@ -9,18 +9,17 @@ Which branches of the source were taken, from the places that were run: cases, t
 from __future__ import annotations
 
 import ast
-import linecache
 import sys
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from types import CodeType, FrameType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 import mainspring
 from mainspring.purity.guard import is_generated, is_library
+from mainspring.sources import File, file_source
 
 T = TypeVar("T")
 
@@ -137,7 +136,6 @@ class Trace:
         return code.co_filename in self._own or not (is_library(code) or code.co_filename.startswith(_OURS))
 
 
-FILES_KEPT: Final = 100
 TEXT_CHARACTERS: Final = 300
 
 Kind: TypeAlias = Literal["case", "no case", "if", "if not"]
@@ -179,40 +177,15 @@ def branches_taken(ran: Ran) -> list[Branch]:
     """
     found: list[tuple[int, Branch]] = []
     for file, spans in ran.items():
-        source = _source(file)
+        source = file_source(file)
         if source is None:
             continue
-        for name, function in source.functions:
+        for name, function in _functions(source.tree, ""):
             reader = _Reader(file, source, name, spans)
             if reader.first(function) is not None:
                 reader.generic_visit(function)
                 found += reader.found
     return [branch for _, branch in sorted(found, key=lambda pair: pair[0])]
-
-
-class _Source(NamedTuple):
-    """A file: its lines, and the functions in it that lie in no other."""
-
-    lines: list[bytes]
-    functions: list[tuple[str, ast.AST]]
-
-    def text(self, node: Any) -> str:
-        """Return a piece of the source in one line."""
-        lines = self.lines[node.lineno - 1 : node.end_lineno]
-        lines[-1] = lines[-1][: node.end_col_offset]
-        lines[0] = lines[0][node.col_offset :]
-        text = " ".join(b" ".join(lines).decode(errors="replace").split())
-        return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
-
-
-@lru_cache(maxsize=FILES_KEPT)
-def _source(file: str) -> _Source | None:
-    lines = linecache.getlines(file)
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError):
-        return None  # the file is not any more what was imported
-    return _Source([line.encode() for line in lines], list(_functions(tree, ""))) if lines else None
 
 
 def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
@@ -226,7 +199,7 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.AST]]:
 class _Reader(ast.NodeVisitor):
     """Goes through a function, as far as something of it was run."""
 
-    def __init__(self, file: str, source: _Source, name: str, spans: Mapping[Span, int]) -> None:
+    def __init__(self, file: str, source: File, name: str, spans: Mapping[Span, int]) -> None:
         self.found: list[tuple[int, Branch]] = []
         self._file = file
         self._source = source
@@ -245,7 +218,7 @@ class _Reader(ast.NodeVisitor):
             elif case.guard is not None and self.first(case.guard) is not None:
                 refused.append(Guard(case.pattern.lineno, self._case(case)))
         if entered is not None and not matched:
-            self._take(entered, "no case", f"no case of match {self._source.text(node.subject)}", node.subject, refused)
+            self._take(entered, "no case", f"no case of match {self._text(node.subject)}", node.subject, refused)
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
@@ -259,9 +232,9 @@ class _Reader(ast.NodeVisitor):
     def _choose(self, test: ast.expr, taken: int | None) -> None:
         asked = self.first(test)
         if taken is not None:
-            self._take(taken, "if", f"if {self._source.text(test)}", test)
+            self._take(taken, "if", f"if {self._text(test)}", test)
         elif asked is not None:
-            self._take(asked, "if not", f"if not ({self._source.text(test)})", test)
+            self._take(asked, "if not", f"if not ({self._text(test)})", test)
 
     def _take(
         self, place: int, kind: Kind, text: str, at: ast.expr | ast.pattern, refused: Sequence[Guard] = ()
@@ -269,9 +242,13 @@ class _Reader(ast.NodeVisitor):
         branch = Branch(kind, text, self._name, self._file, at.lineno, tuple(refused))
         self.found.append((place, branch))
 
+    def _text(self, node: ast.AST) -> str:
+        text = self._source.text(node)
+        return text if len(text) <= TEXT_CHARACTERS else f"{text[:TEXT_CHARACTERS]}…"
+
     def _case(self, case: ast.match_case) -> str:
-        guard = "" if case.guard is None else f" if {self._source.text(case.guard)}"
-        return f"case {self._source.text(case.pattern)}{guard}"
+        guard = "" if case.guard is None else f" if {self._text(case.guard)}"
+        return f"case {self._text(case.pattern)}{guard}"
 
     def first(self, *nodes: Any) -> int | None:
         """Return the place in order at which anything from the first to the last of some nodes was run."""

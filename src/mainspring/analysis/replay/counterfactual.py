@@ -14,13 +14,13 @@ What operators did later is left out. Nothing is carried out.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection, Sequence
 from types import NoneType
-from typing import Any, Final, get_type_hints
+from typing import Any, Final
 
 from msgspec import Struct
 
+from mainspring.analysis.reading.records import return_hint
 from mainspring.analysis.replay.recollection import Recollection
 from mainspring.analysis.replay.retelling import Edit, Retelling, Untaken
 from mainspring.app.commands import command
@@ -28,7 +28,6 @@ from mainspring.core.changes import same
 from mainspring.core.events import Kept
 from mainspring.core.fold import fold
 from mainspring.core.story import Entry
-from mainspring.engine.handlers.handler import Handler
 from mainspring.engine.registry import Registry, WorkflowEntry
 from mainspring.errors import MainspringError, OperationError, told
 from mainspring.port.records import EventRow, Ref
@@ -149,11 +148,4 @@ def _differs_at(edit: Edit, recorded: Sequence[Entry], told: Sequence[Entry]) ->
 
 def silent_commands(registry: Registry) -> frozenset[str]:
     """Return the names of the messages whose handlers say that they answer nothing."""
-    return frozenset(name for name, handler in registry.handlers.items() if _returns_nothing(handler))
-
-
-def _returns_nothing(handler: Handler) -> bool:
-    try:
-        return get_type_hints(inspect.unwrap(handler.function)).get("return") is NoneType
-    except NameError:
-        return False  # an annotation for type checkers only: nothing is known
+    return frozenset(name for name, handler in registry.handlers.items() if return_hint(handler.function) is NoneType)

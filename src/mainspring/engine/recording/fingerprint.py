@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import sys
 from collections.abc import Iterable
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
 from mainspring.core.definition import Definition
 from mainspring.core.type_parameters import unwrapped
-from mainspring.engine.recording.class_source import source_of
+from mainspring.sources import class_text, module_text
 
 # Only authors' code: a new release of Python or of a library is no reason to fold everything anew.
 _OTHERS: Final = (sys.stdlib_module_names - {"__main__"}) | {"mainspring", "msgspec", "pydantic"}
@@ -25,7 +24,7 @@ def fingerprint_of(cls: type[Any], definition: Definition) -> str:
         digest.update(_written(base))
         if base.__module__ not in modules:
             modules.add(base.__module__)
-            digest.update(_module(base.__module__))
+            digest.update(module_text(base.__module__).encode())
     if definition.version != 1:
         digest.update(str(definition.version).encode())
     for held in _held_by(definition.states):
@@ -39,17 +38,10 @@ def _by_authors(cls: type[Any]) -> bool:
 
 def _written(cls: type[Any]) -> bytes:
     """Return a class as it is written, or at least what its fields are."""
-    source = source_of(cls)
+    source = class_text(cls)
     if source is None:
         source = repr(sorted(getattr(cls, "__annotations__", {}).items(), key=str))
     return source.encode()
-
-
-def _module(name: str) -> bytes:
-    try:
-        return inspect.getsource(sys.modules[name]).encode()
-    except (KeyError, OSError, TypeError):
-        return b""
 
 
 def _held_by(states: Iterable[type[Any]]) -> list[type[Any]]:
