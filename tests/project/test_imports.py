@@ -126,3 +126,11 @@ def test_every_public_name_is_where_the_package_says() -> None:
     assert set(mainspring._HOME_OF) == set(mainspring.__all__)  # noqa: SLF001  the table beside it
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = mainspring.Nothing
+
+
+def test_the_reader_of_code_and_the_formats_of_process_mining_are_loaded_when_they_are_asked_for() -> None:
+    imported = imported_by("import mainspring.web.api, mainspring.cli.export")
+
+    heavy = ("mainspring.analysis.reading.machine", "mainspring.analysis.export.xes", "mainspring.analysis.export.ocel")
+    assert among(imported, heavy) == []
+    assert "mainspring.analysis.export.export" in imported

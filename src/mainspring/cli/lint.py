@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from mainspring.analysis.lint import Finding, Report
-from mainspring.analysis.lint import lint as lint_app
+from mainspring.analysis.lint.check import lint as lint_app
+from mainspring.analysis.lint.rules import Finding, Report
 from mainspring.analysis.reading.model import Place
 from mainspring.cli.failures import REFUSED, MisuseError
 from mainspring.cli.loading import load_app

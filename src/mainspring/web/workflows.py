@@ -15,7 +15,7 @@ from mainspring.analysis.diagram.mermaid import to_mermaid
 from mainspring.analysis.diagram.mining import machine_of, mined_of
 from mainspring.analysis.diagram.svg import to_svg
 from mainspring.analysis.documentation.subject import Subject, subject_of
-from mainspring.analysis.lint import Finding, lint
+from mainspring.analysis.lint.rules import Finding
 from mainspring.analysis.reading.model import Machine, shortened
 from mainspring.app.search import filter_of
 from mainspring.engine.registry import WorkflowEntry, is_internal
@@ -101,6 +101,8 @@ def _reading(router: APIRouter, served: Served) -> None:
     async def findings(name: Name) -> Response:
         """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring tell."""
         entry_of(served, name)
+        from mainspring.analysis.lint.check import lint  # noqa: PLC0415  the reader of code, loaded with the first question
+
         report = await served.slow.compute(lambda: lint(served.app, name))
         return answer(
             {

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mainspring.analysis.lint import RULES, Finding, Report, lint
-from mainspring.analysis.lint.check import once
-from mainspring.analysis.lint.rules import finding
+from mainspring.analysis.lint.check import lint, once
+from mainspring.analysis.lint.rules import RULES, Finding, Report, finding
 from mainspring.analysis.reading.model import Place
 from mainspring.cli.group import commands
 from tests.support.paths import ROOT

@@ -14,7 +14,6 @@ from zlib import crc32
 
 from mainspring.analysis.diagram.miner import DECISIONS, SELDOM, UNCOUNTED, Mined, Miner, Output
 from mainspring.analysis.outlines import INSTANCES_PER_PAGE, outline_pages, pages_of
-from mainspring.analysis.reading.machine import read_machine
 from mainspring.analysis.reading.model import COMPENSATED, Machine, without_roots
 from mainspring.app.search import found
 from mainspring.engine.registry import WorkflowEntry
@@ -218,6 +217,8 @@ async def _sampled(store: Store, where: InstanceFilter, most: int) -> list[Insta
 
 def machine_of(entry: WorkflowEntry) -> Machine:
     """Return a workflow as its code says it is."""
+    from mainspring.analysis.reading.machine import read_machine  # noqa: PLC0415  history is drawn without it
+
     return without_roots(read_machine(entry.workflow), sys.path)
 
 

@@ -12,10 +12,8 @@ from typing import IO, Any, Final, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from mainspring.analysis.export.ocel import OcelWriter
 from mainspring.analysis.export.redaction import Outgoing, Redaction
 from mainspring.analysis.export.stream_file import StreamWriter
-from mainspring.analysis.export.xes import XesWriter
 from mainspring.analysis.streams import DAMAGED, INSTANCES_PER_READ, PURGED, Stream, Unread, listed, pages, read
 from mainspring.engine.inputs.pending import moment
 from mainspring.errors import DamagedRecordError, NoSuchInstanceError, OperationError
@@ -70,11 +68,17 @@ class Writer(Protocol):
         ...
 
 
-_WRITERS: Final[dict[Format, Callable[[IO[bytes], Redaction], Writer]]] = {
-    "jsonl": StreamWriter,
-    "xes": XesWriter,
-    "ocel": OcelWriter,
-}
+def _writer(format: Format, file: IO[bytes], redaction: Redaction) -> Writer:
+    """Return the writer of a format. Those for process mining are loaded where they are asked for."""
+    if format == "xes":
+        from mainspring.analysis.export.xes import XesWriter  # noqa: PLC0415
+
+        return XesWriter(file, redaction)
+    if format == "ocel":
+        from mainspring.analysis.export.ocel import OcelWriter  # noqa: PLC0415
+
+        return OcelWriter(file, redaction)
+    return StreamWriter(file, redaction)
 
 
 async def export(
@@ -92,7 +96,7 @@ async def export(
     """
     redaction = redaction or Redaction()
     with _replaced(path) as file:
-        writer = _WRITERS[format](file, redaction)
+        writer = _writer(format, file, redaction)
         try:
             return await _Export(store, writer, redaction, on_progress).write(wheres)
         finally:

@@ -8,10 +8,5 @@ states     rules about states, and about cases that never match
 outputs    rules about what is given
 history    what is looked for in the history style, which has no states
 intended   comments that say a finding is intended
-check      all of it on an app: lint
+check      all of it on an app: `lint`
 """
-
-from mainspring.analysis.lint.check import lint
-from mainspring.analysis.lint.rules import RULES, Finding, Intended, Report, Rule
-
-__all__ = ["RULES", "Finding", "Intended", "Report", "Rule", "lint"]
