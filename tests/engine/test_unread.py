@@ -9,9 +9,8 @@ from datetime import timedelta
 import pytest
 
 from mainspring import Mainspring
-from mainspring.analysis.stuck.held import held_among
+from mainspring.analysis.stuck.held import held_among, unread_told
 from mainspring.analysis.stuck.reasons import reasons_of
-from mainspring.analysis.stuck.unread import told
 from mainspring.engine.fleet import knowledge, standing
 from mainspring.engine.fleet.knowledge import Knowledge
 from mainspring.engine.fleet.standing import Left, Standing
@@ -93,7 +92,7 @@ def test_what_no_running_worker_knows_is_told_after_a_minute(change: Change, mak
             (found,) = await unread_after_a_while(old, clock)
             assert store.now_us() - began_us > 60e6
             doctor, stuck = WAITS[change]
-            assert timeless(told(found, store.now_us())) == f"No worker that runs {doctor}"
+            assert timeless(unread_told(found, store.now_us())) == f"No worker that runs {doctor}"
             (reason,) = await reasons_of(store, [TRIP])
             assert (reason.cause, timeless(reason.texts[0])) == ("unread", stuck)
             outputs = [output for timers in (False, True) for output in await store.outputs(TRIP, timers, 9)]

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import click
 from msgspec import Struct, field
 
-from mainspring.analysis.stuck import held, unread
+from mainspring.analysis.stuck import held
 from mainspring.analysis.stuck.held import FIX, held_back
 from mainspring.app import Mainspring
 from mainspring.app.commands import command
@@ -184,7 +184,7 @@ async def _look(health: Health, app: Mainspring) -> None:
     lost = [text for texts in (await held.suspected(store)).values() for text in texts]
     health.findings += [problem(text, held.SUSPECTED_FIX) for text in lost[:SHOWN]]
     strange = await unread_of(store)
-    health.findings += [problem(unread.told(one, health.now_us), unread.FIX) for one in strange]
+    health.findings += [problem(held.unread_told(one, health.now_us), held.UNREAD_FIX) for one in strange]
     health.findings += await _orphans(app)
     health.findings += await _overdue(app)
     health.findings += [found for status in await app.projections.list() for found in projection_findings(status)]

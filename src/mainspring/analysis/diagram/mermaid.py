@@ -23,24 +23,8 @@ _CLASSES: Final = (
 )
 # Words with which Mermaid begins a statement, or which it takes for something else than a state's name.
 _RESERVED: Final = frozenset(
-    {
-        "accdescr",
-        "acctitle",
-        "as",
-        "class",
-        "classdef",
-        "click",
-        "default",
-        "direction",
-        "end",
-        "hide",
-        "href",
-        "note",
-        "scale",
-        "state",
-        "style",
-        "title",
-    }
+    {"accdescr", "acctitle", "as", "class", "classdef", "click", "default", "direction", "end", "hide", "href", "note"}
+    | {"scale", "state", "style", "title"}
 )
 
 

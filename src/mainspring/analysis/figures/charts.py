@@ -26,22 +26,7 @@ TICKS: Final = 5
 TIME_LABELS: Final = 7
 
 # Where a logarithmic axis of durations may have its marks, in seconds.
-_MARKS: Final = (
-    1e-6,
-    1e-5,
-    1e-4,
-    1e-3,
-    1e-2,
-    0.1,
-    1,
-    10,
-    60,
-    600,
-    3_600,
-    6 * 3_600,
-    86_400,
-    *(86_400 * 10**n for n in (1, 2, 3, 4)),
-)
+_MARKS: Final = (*(10.0**n for n in range(-6, 2)), 60, 600, 3_600, 6 * 3_600, *(86_400 * 10**n for n in range(5)))
 _SHORTEST_SECONDS: Final = 1e-6
 
 _STYLE: Final = """\

@@ -14,10 +14,8 @@ every way through decide and, for the events that its decisions would leave, thr
     patterns     a case's pattern against a value
     expressions  what an expression stands for
     objects      fields, properties and methods
-    library      Python's own functions and methods
-    calls        constructors and helpers
-    statements   branches, loops and returns
-    reader       all of these together, for one way
+    calls        constructors, helpers, and Python's own functions and methods
+    reader       branches, loops and returns; all of these together, for one way
     decisions    what the model says of a decision, and the events that record it
     steps        one message in one state: decide, then evolve
     machine      the whole machine: read_machine

@@ -3,7 +3,6 @@
 stuck      suspended ones, those that run longer than their workflow says or stay unusually long: stuck_of
 reasons    why one does not go on, the likeliest reason first
 awaited    the children, fan-outs and people that it waits for
-held       what is paused, held back by workers, or was lost with them, in words
-unread     what no worker that runs can read, in words
+held       what is paused, held back by workers, was lost with them, or none of them can read, in words
 links      which other instances an instance has to do with
 """

@@ -1,9 +1,4 @@
-"""What workers hold back, in words: destinations whose commands wait though they are due, and why.
-
-What is paused of what an instance waits for: itself, and through its children and the parts of its fan-outs.
-
-What takes workers down, in words: work that was lost with one worker after the other.
-"""
+"""What does not go on, in words: what is paused, held back by workers, was lost with them, or none of them can read."""
 
 from __future__ import annotations
 
@@ -13,20 +8,69 @@ from datetime import timedelta
 from typing import Final
 
 from mainspring.analysis.export.viewed_store import paused
-from mainspring.analysis.stuck import unread
 from mainspring.analysis.stuck.awaited import OpenChild, awaited_of
-from mainspring.analysis.stuck.unread import told_of
 from mainspring.core.story import duration
 from mainspring.engine.claiming.lone_trials import MAX_LOST, SUSPECTS_LOOKED_AT
 from mainspring.engine.fleet.standing import HungCalls, OpenBreaker, read
-from mainspring.engine.fleet.unread import fleet_of, unread_of
+from mainspring.engine.fleet.unread import Fleet, Unread, fleet_of, unread_of
 from mainspring.engine.inputs.pending import instance_id, moment
 from mainspring.engine.operations.pauses import Pause
+from mainspring.engine.outputs.destinations import placed
 from mainspring.engine.registry import Registry
 from mainspring.port.records import FAN_OUT, InputRow, OutputClaim, Ref
 from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Suspect
 from mainspring.port.workers import WorkerRow
+
+UNREAD_FIX = (
+    "Run a worker of the release that knows it, in its pool; or register it, or let the type that took its place "
+    "have the old name as an alias."
+)
+
+
+def unread_told(one: Unread, now_us: int) -> str:
+    """Return what the doctor says.
+
+    >>> unread_told(Unread("timer", "Slept", 2, "Trip", 3, 0), 120_000_000)
+    'No worker that runs knows the timer Slept@2 of Trip: 3 have waited, the first for 2 min'
+    >>> unread_told(Unread("instance", "", 1, "Trip", 1, 0, "Trip/t-1", "Ride: is not registered"), 120_000_000)
+    'No worker that runs can read Trip/t-1: Ride: is not registered; its messages have waited for 2 min'
+    """
+    since = span(now_us - one.oldest_us)
+    if one.kind == "instance":
+        others = f" and {one.count - 1:,} more" if one.count > 1 else ""
+        its = "its" if one.count == 1 else "their"
+        return f"No worker that runs can read {one.example}{others}: {one.why}; {its} messages have waited for {since}"
+    what = {"input": f"for {one.workflow}", "timer": f"of {one.workflow}", "output": ""}[one.kind]
+    name = f"{'the timer ' if one.kind == 'timer' else ''}{placed(one.type, one.version)} {what}".rstrip()
+    have = "1 has waited" if one.count == 1 else f"{one.count:,} have waited, the first"
+    return f"No worker that runs knows {name}: {have} for {since}"
+
+
+def told_of(fleet: Fleet | None, ref: Ref, inputs: Sequence[InputRow], outputs: Sequence[OutputClaim]) -> list[str]:
+    """Return what of an instance no worker that runs can read: itself, the next of its inputs, any of its outputs."""
+    if fleet is None:
+        return []
+    found: list[str] = []
+    if inputs:
+        head, why = inputs[0], fleet.leaves(ref)
+        if not fleet.steps(head):
+            name = placed(head.type, head.type_version)
+            found.append(f"{name} came {span(fleet.now_us - head.time_us)} ago, and no worker that runs knows it")
+        elif why is not None and head.time_us < fleet.before_us:
+            found.append(f"no worker that runs can read it: {why}")
+    for claim in outputs:
+        if not fleet.takes(claim):
+            timer = "the timer " if claim.kind == "timer" else ""
+            name, ago = placed(claim.type, claim.type_version), span(fleet.now_us - claim.due_us)
+            found.append(f"{timer}{name} was due {ago} ago, and no worker that runs knows it")
+    return list(dict.fromkeys(found))
+
+
+def span(us: int) -> str:
+    """Return a length of time in words; one that clocks have made negative as none."""
+    return duration(timedelta(seconds=max(us, 0) // 1_000_000))
+
 
 FIX = "Look at what it calls. What waits goes on by itself when calls go well again."
 
@@ -43,7 +87,7 @@ async def not_going_on(store: Store) -> list[str]:
     """Return all that does not go on now, whatever instances it is of: paused, held back, lost, or read by nobody."""
     pauses = [str(pause) for pause in await paused(store)]
     lost = [text for texts in (await suspected(store)).values() for text in texts]
-    strange = [unread.told(one, store.now_us()) for one in await unread_of(store)]
+    strange = [unread_told(one, store.now_us()) for one in await unread_of(store)]
     return [*pauses, *(await held_back(store)).values(), *lost, *strange]
 
 
@@ -99,7 +143,7 @@ def _breaker(found: Sequence[OpenBreaker], workers: int, now_us: int) -> str:
     where = _where(len(found), workers)
     since = _since(min(breaker.since_us for breaker in found), now_us)
     wait_us = min(breaker.probe_us for breaker in found) - now_us
-    probe = f"in {duration(timedelta(seconds=wait_us // 1_000_000))}" if wait_us >= 1_000_000 else "now"
+    probe = f"in {span(wait_us)}" if wait_us >= 1_000_000 else "now"
     why = f"{worst.error}, {worst.failures:,} in a row"
     held = "fails at once, as it was told to," if worst.fails_fast else "is held back"
     return (

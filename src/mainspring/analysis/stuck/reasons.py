@@ -22,16 +22,13 @@ The store is asked for all of these; what is found first is the cause:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from mainspring.analysis.export.viewed_store import paused
 from mainspring.analysis.stuck.awaited import OpenChild, awaited_of
-from mainspring.analysis.stuck.held import held_back, paused_among, paused_below, suspected
-from mainspring.analysis.stuck.unread import told_of
-from mainspring.core.story import duration
+from mainspring.analysis.stuck.held import held_back, paused_among, paused_below, span, suspected, told_of
 from mainspring.engine.fleet.unread import Fleet, fleet_of
 from mainspring.engine.operations.pauses import Pause
 from mainspring.engine.registry import Registry
@@ -171,20 +168,20 @@ def _letter(letter: DeadLetter) -> str:
 
 
 def _failing(claim: OutputClaim, now_us: int) -> str:
-    next_try = "now" if claim.due_us <= now_us else f"in {_span(claim.due_us - now_us)}"
+    next_try = "now" if claim.due_us <= now_us else f"in {span(claim.due_us - now_us)}"
     why = f": {claim.error}" if claim.error else ""
     return f"{claim.type} failed {_counted(claim.attempts, 'time')}, next try {next_try}{why}"
 
 
 def _waiting(claim: OutputClaim, now_us: int) -> str:
     if claim.due_us > now_us:
-        return f"{claim.type} is to be carried out in {_span(claim.due_us - now_us)}"
+        return f"{claim.type} is to be carried out in {span(claim.due_us - now_us)}"
     return f"{claim.type} was due {_ago(claim.due_us, now_us)}, and has no result yet"
 
 
 def _timer(claim: OutputClaim, now_us: int) -> str:
     if claim.due_us > now_us:
-        return f"the timer {claim.type} is due in {_span(claim.due_us - now_us)}"
+        return f"the timer {claim.type} is due in {span(claim.due_us - now_us)}"
     return f"the timer {claim.type} was due {_ago(claim.due_us, now_us)}, and no worker took it"
 
 
@@ -206,8 +203,4 @@ def _counted(count: int, what: str) -> str:
 
 
 def _ago(time_us: int, now_us: int) -> str:
-    return f"{_span(now_us - time_us)} ago" if now_us - time_us >= 1_000_000 else "just now"
-
-
-def _span(us: int) -> str:
-    return duration(timedelta(seconds=max(us, 0) // 1_000_000))
+    return f"{span(now_us - time_us)} ago" if now_us - time_us >= 1_000_000 else "just now"
