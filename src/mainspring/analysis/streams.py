@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from heapq import heappush, heappushpop
 from typing import Final
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -65,6 +67,23 @@ async def listed(store: Store, wheres: Sequence[InstanceFilter]) -> AsyncIterato
         while rows := await found(store, where, INSTANCES_PER_PAGE, after):
             yield rows
             after = rows[-1].key
+
+
+async def sampled(store: Store, wheres: Sequence[InstanceFilter], most: int) -> list[InstanceRow]:
+    """Return at most so many instances of each workflow that the filters find, in the order of their keys.
+
+    They are those whose ids have the lowest checksums, which is as good as by lot, and the same ones every time.
+    """
+    kept: dict[str, list[tuple[int, int, InstanceRow]]] = {}
+    async for rows in listed(store, wheres):
+        for row in rows:
+            # The heap gives away its smallest, and the lowest checksums are to stay.
+            mine, entry = kept.setdefault(row.workflow, []), (-crc32(row.id.encode()), -row.key, row)
+            if len(mine) < most:
+                heappush(mine, entry)
+            else:
+                heappushpop(mine, entry)
+    return sorted((row for mine in kept.values() for _, _, row in mine), key=lambda row: row.key)
 
 
 async def read(store: Store, rows: Sequence[InstanceRow]) -> list[Stream | Unread]:

@@ -14,7 +14,7 @@ import pytest
 
 from mainspring import Decisions, Event, Mainspring, Received, Workflow
 from mainspring.analysis.diagram.miner import BEGIN, Mined, MinedStep, Miner
-from mainspring.analysis.diagram.mining import MOVES_KEPT, Walk, mine
+from mainspring.analysis.diagram.mining import MOVES_KEPT, Trail, mine
 from mainspring.analysis.reading.model import COMPENSATED
 from mainspring.core.fold import fold
 from mainspring.engine.inputs.streams import whole_stream
@@ -228,7 +228,7 @@ def mined_of(instance: InstanceRow, *outlines: Outline, initial: str | None = "N
 
 
 def take(miner: Miner, instance: InstanceRow, *outlines: Outline) -> None:
-    walk = Walk(miner, instance)
+    walk = Trail(miner, instance)
     for each in outlines:
         walk.take(each)
     walk.end()
@@ -299,7 +299,7 @@ def test_an_initial_state_is_visited_by_those_who_stay_in_it() -> None:
 
 def test_a_reset_over_more_moves_than_are_kept_does_not_guess() -> None:
     miner = Miner("W", "New")
-    walk = Walk(miner, row("B", 3 * MOVES_KEPT))
+    walk = Trail(miner, row("B", 3 * MOVES_KEPT))
     walk.take(outline(1, "Began"))
     last = 2 * MOVES_KEPT + 10
     for version in range(2, last):

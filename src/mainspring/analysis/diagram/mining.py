@@ -8,14 +8,12 @@ A workflow of an app, ready to be drawn: its machine, read from its code, and wh
 from __future__ import annotations
 
 import sys
-from heapq import heappush, heappushpop
 from typing import Final
-from zlib import crc32
 
 from mainspring.analysis.diagram.miner import DECISIONS, SELDOM, UNCOUNTED, Mined, Miner, Output
-from mainspring.analysis.outlines import INSTANCES_PER_PAGE, outline_pages, pages_of
+from mainspring.analysis.outlines import outline_pages, pages_of
 from mainspring.analysis.reading.model import COMPENSATED, Machine, without_roots
-from mainspring.app.search import found
+from mainspring.analysis.streams import sampled
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.port.records import ENDED, InstanceFilter, InstanceRow, Outline
 from mainspring.port.store import Store
@@ -28,7 +26,7 @@ _ENDS: Final = {"Completed": "completed", "Failed": "failed"}
 _FROM_OUTSIDE: Final = {"Cancelled": "cancelled", "Terminated": "terminated"}
 
 
-class Walk:
+class Trail:
     """One instance's way through its stream, told to a miner."""
 
     __slots__ = (
@@ -177,9 +175,9 @@ async def mine(store: Store, where: InstanceFilter, miner: Miner, sample: int | 
     With `sample`, of so many at most: those whose ids have the lowest checksums, which is as good as by lot, and the
     same ones every time.
     """
-    chosen = None if sample is None else await _sampled(store, where, sample)
+    chosen = None if sample is None else await sampled(store, [where], sample)
     pages = outline_pages(store, where) if chosen is None else pages_of(store, chosen)
-    walk: Walk | None = None
+    trail: Trail | None = None
     of = 0
     instances: dict[int, InstanceRow] = {}
     async for page in pages:
@@ -187,32 +185,16 @@ async def mine(store: Store, where: InstanceFilter, miner: Miner, sample: int | 
             instances = {row.key: row for row in page.instances}
         resets = page.resets
         for outline in page.rows:
-            if outline[0] != of or walk is None:
-                if walk is not None:
-                    walk.end()
+            if outline[0] != of or trail is None:
+                if trail is not None:
+                    trail.end()
                 of = outline[0]
-                walk = Walk(miner, instances[of])
-            walk.take(outline, resets.get((of, outline[1])) if resets else None)
+                trail = Trail(miner, instances[of])
+            trail.take(outline, resets.get((of, outline[1])) if resets else None)
         miner.settle()
-    if walk is not None:
-        walk.end()
+    if trail is not None:
+        trail.end()
     return miner.mined()
-
-
-async def _sampled(store: Store, where: InstanceFilter, most: int) -> list[InstanceRow]:
-    """Return the instances of a sample, in the order of their keys."""
-    kept: list[tuple[int, int, InstanceRow]] = []
-    after = 0
-    while rows := await found(store, where, INSTANCES_PER_PAGE, after):
-        after = rows[-1].key
-        for row in rows:
-            # The heap gives away its smallest, and the lowest checksums are to stay.
-            entry = (-crc32(row.id.encode()), -row.key, row)
-            if len(kept) < most:
-                heappush(kept, entry)
-            else:
-                heappushpop(kept, entry)
-    return sorted((row for _, _, row in kept), key=lambda row: row.key)
 
 
 def machine_of(entry: WorkflowEntry) -> Machine:

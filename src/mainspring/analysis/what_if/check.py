@@ -6,7 +6,6 @@ listed ─▶ chunks of instances ─▶ read ─▶ walk ─▶ a report on eac
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final, TypeAlias
 
@@ -22,6 +21,7 @@ from mainspring.analysis.streams import (
     listed,
     pages,
     read,
+    sampled,
 )
 from mainspring.analysis.what_if.comparison import Comparison
 from mainspring.analysis.what_if.contrast import Stored
@@ -55,7 +55,7 @@ async def check(
     against: OldCode | None = None,
     on_progress: Progress | None = None,
 ) -> Report:
-    """Comparison the streams of the instances that the filters find with the code of an app that runs, and report.
+    """Walk the streams of the instances that the filters find with the code of an app that runs, and report.
 
     `sample` takes at most so many instances of each workflow, by chance, and the same ones every time. Where there are
     many instances, the processes of `sharing` share the work. With `against`, every state is held against the one that
@@ -77,7 +77,7 @@ async def check(
 async def check_sample(
     store: Store, registry: Registry, wheres: Sequence[InstanceFilter], sample: int, examples: int = EXAMPLES
 ) -> Report:
-    """Comparison the streams of a sample here and now, with the code in a registry; for an app that need not run."""
+    """Walk the streams of a sample here and now, with the code in a registry; for an app that need not run."""
     tally, watch = Tally(examples), Watch()
     async for chunk in _chunks(store, wheres, sample):
         tally.add(await _report(store, registry, chunk, Tally(examples), watch))
@@ -121,25 +121,9 @@ async def _chunks(
             for begin in range(0, len(rows), INSTANCES_PER_CHUNK):
                 yield rows[begin : begin + INSTANCES_PER_CHUNK]
         return
-    chosen = await _sampled(store, wheres, sample)
+    chosen = await sampled(store, wheres, sample)
     for begin in range(0, len(chosen), INSTANCES_PER_CHUNK):
         yield chosen[begin : begin + INSTANCES_PER_CHUNK]
-
-
-async def _sampled(store: Store, wheres: Sequence[InstanceFilter], sample: int) -> list[InstanceRow]:
-    """Return so many instances of each workflow, every one as likely as any other (a reservoir)."""
-    chance = random.Random(0)  # noqa: S311  the same sample of the same instances, every time
-    chosen: dict[str, list[InstanceRow]] = {}
-    seen: dict[str, int] = {}
-    async for rows in listed(store, wheres):
-        for row in rows:
-            mine = chosen.setdefault(row.workflow, [])
-            seen[row.workflow] = seen.get(row.workflow, 0) + 1
-            if len(mine) < sample:
-                mine.append(row)
-            elif (place := chance.randrange(seen[row.workflow])) < sample:
-                mine[place] = row
-    return sorted((row for rows in chosen.values() for row in rows), key=lambda row: row.key)
 
 
 # ---- one chunk

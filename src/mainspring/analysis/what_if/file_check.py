@@ -33,7 +33,7 @@ def check_file(
     against: OldCode | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Comparison the streams of a file that `export` or a purge has written with the code of an app, and report.
+    """Walk the streams of a file that `export` or a purge has written with the code of an app, and report.
 
     The app is not started. With `against`, every state is held against the one that the old code comes to.
     `on_progress` is told how many lines were read since it was told last.
