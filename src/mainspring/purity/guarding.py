@@ -9,15 +9,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from mainspring.core.workflow import Workflow
 from mainspring.purity.guard import purity_guard
 
 W = TypeVar("W", bound=Workflow[Any, Any, Any])
 
+Method: TypeAlias = Callable[..., Any]
+Around: TypeAlias = Callable[[str, Method], Method]
 
-def with_method(workflow: W, name: str, method: Callable[..., Any]) -> W:
+# The core asks for decisions through decide_on, whatever the authoring style.
+METHODS: Final = {"route": "route", "decide": "decide_on", "evolve": "evolve"}
+
+
+def with_method(workflow: W, name: str, method: Method) -> W:
     """Return a copy of a workflow with another method; the author's own object is left alone.
 
     >>> from mainspring.testing.samples import Count, Counter
@@ -29,7 +35,23 @@ def with_method(workflow: W, name: str, method: Callable[..., Any]) -> W:
     return twin
 
 
-def guarded(where: str, method: Callable[..., Any]) -> Callable[..., Any]:
+def watched(workflow: W, around: Around) -> W:
+    """Return a copy of a workflow in which `around(name, method)` stands in for route, decide and evolve.
+
+    The copy is of the same class, so the core sees nothing unusual; the author's own object is left alone.
+
+    >>> from mainspring.testing.samples import Count, Counter
+    >>> loud = watched(Counter(), lambda name, method: lambda *arguments: (name, method(*arguments)))
+    >>> loud.route(Count("c-1"))
+    ('route', 'c-1')
+    """
+    twin = copy.copy(workflow)
+    for name, called in METHODS.items():
+        vars(twin)[called] = around(name, getattr(twin, called))
+    return twin
+
+
+def guarded(where: str, method: Method) -> Method:
     """Return a method that runs under the purity guard.
 
     >>> guarded("Orders.decide", len)("abc")
@@ -37,6 +59,7 @@ def guarded(where: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def call(*arguments: Any) -> Any:
+        __tracebackhide__ = True
         with purity_guard(where):
             return method(*arguments)
 
@@ -44,15 +67,14 @@ def guarded(where: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def guarded_workflow(workflow: W) -> W:
-    """Return a copy of a workflow whose decide and evolve run under the purity guard: an impure call raises.
+    """Return a copy of a workflow whose route, decide and evolve run under the purity guard: an impure call raises.
 
     >>> from mainspring.testing.samples import Count, Counted, Counter
     >>> guarded_workflow(Counter()).decide_on(Count("c-1"), Counted(0))
     []
     """
-    name = type(workflow).__name__
-    decides = with_method(workflow, "decide_on", guarded(f"{name}.decide", workflow.decide_on))
-    return with_method(decides, "evolve", guarded(f"{name}.evolve", workflow.evolve))
+    cls = type(workflow).__name__
+    return watched(workflow, lambda name, method: guarded(f"{cls}.{name}", method))
 
 
 STEPS_WATCHED: Final = 3

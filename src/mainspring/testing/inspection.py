@@ -11,8 +11,8 @@ from mainspring.core.difference import diff, show, value_diff
 from mainspring.core.events import ENDS
 from mainspring.core.fold import fold
 from mainspring.errors import ImpureCallError, shown
+from mainspring.purity.guarding import METHODS, Method, guarded
 from mainspring.testing.rehearsal import Rehearsal
-from mainspring.testing.watch import METHODS, Method, guarded
 
 In = TypeVar("In")
 State = TypeVar("State")

@@ -36,8 +36,8 @@ from mainspring.core.step import Step, step
 from mainspring.core.story import Entry
 from mainspring.core.workflow import Workflow
 from mainspring.errors import DefinitionError, InstanceEndedError
+from mainspring.purity.guarding import Method, guarded, watched
 from mainspring.testing.envelopes import EPOCH, data_of, envelope
-from mainspring.testing.watch import Method, guarded, watched
 
 In = TypeVar("In")
 State = TypeVar("State")
