@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, MutableMapping, MutableSequence,
 from types import FunctionType
 from typing import Any, Final
 
-from mainspring.purity.binding import Owners
 from mainspring.purity.names import MISSING, Names
-from mainspring.purity.order import is_set_annotation, orderless_parts
+from mainspring.purity.owners import Owners
 from mainspring.purity.rules import Rule
+from mainspring.purity.sets import is_set_annotation, orderless_parts
 
 # These return nothing on Python's own containers; a result that is used shows a method that builds a new value.
 _SILENT_CHANGES: Final = frozenset(

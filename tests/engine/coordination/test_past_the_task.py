@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mainspring import Ask, Complete, Decisions, Envelope, Mainspring, Workflow, message
 from mainspring.engine.stepping.duplicates import PAST_ITS_TASK
 from mainspring.errors import NotFromOutsideError
-from mainspring.purity.asking import answers_in
+from mainspring.purity.task_answers import answers_in
 from mainspring.testing.samples import Asking, Leave, RequestLeave
 from mainspring.web.access import Access, Token
 from tests.edges.web.support import served

@@ -11,7 +11,7 @@ def ask_plainly(title: str, answer: Any) -> Ask[Any]:
 
 
 def ask_for_a(title: str) -> Ask[Any]:
-    from tests.unit.purity.test_asking import A  # noqa: PLC0415  as far away as can be
+    from tests.unit.purity.test_task_answers import A  # noqa: PLC0415  as far away as can be
 
     return mainspring.Ask(title, role="manager", answer=A)
 

@@ -6,6 +6,6 @@ from mainspring import Ask
 
 
 def ask_far(title: str) -> Ask[Any]:
-    from tests.unit.purity.test_asking import A  # noqa: PLC0415  as far away as can be
+    from tests.unit.purity.test_task_answers import A  # noqa: PLC0415  as far away as can be
 
     return Ask(title, A, role="manager")

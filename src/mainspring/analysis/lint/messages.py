@@ -15,7 +15,7 @@ from mainspring.analysis.reading.model import Gap, Machine, Place
 from mainspring.core.definition import Definition, definition_of
 from mainspring.core.messages import type_of
 from mainspring.core.workflow import Workflow
-from mainspring.purity.asking import answers_in
+from mainspring.purity.task_answers import answers_in
 
 _Met: TypeAlias = dict[tuple[str, str], tuple[Gap, Coming | None, Situation]]
 

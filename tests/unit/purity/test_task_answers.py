@@ -13,7 +13,7 @@ import mainspring as ms
 import tests.unit.purity.asked_far
 from mainspring import Ask, Workflow
 from mainspring import Ask as Question
-from mainspring.purity.asking import VALUES_LOOKED_AT, answers_in
+from mainspring.purity.task_answers import VALUES_LOOKED_AT, answers_in
 from tests.unit import purity
 from tests.unit.purity import asked_elsewhere
 from tests.unit.purity.asked_elsewhere import Desk, ask_for_a, ask_plainly

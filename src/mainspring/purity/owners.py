@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias
 
 from mainspring.purity.names import Names
-from mainspring.purity.order import Sets
+from mainspring.purity.sets import Sets
 
 Owner: TypeAlias = Literal["foreign", "self", "global", "own"]
 

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from mainspring.core.definition import definition_of
 from mainspring.core.workflow import Workflow
-from mainspring.purity.binding import Owner, Owners
 from mainspring.purity.names import MISSING, InstanceOf, Names, rule_of_value
-from mainspring.purity.order import Sets, set_fields_among
+from mainspring.purity.owners import Owner, Owners
 from mainspring.purity.reader import Reader, free_names
 from mainspring.purity.rules import FIXES, Rule
+from mainspring.purity.sets import Sets, set_fields_among
 from mainspring.sources import source_of
 
 METHODS: Final = ("route", "decide", "evolve", "decide_on", "attributes")
