@@ -2,7 +2,7 @@
 
 The consumer numbers its deliveries. A gap says that some were lost on their way, with a connection as a rule; they come
 again when their time is up, and nothing behind them may be taken before. So the subscription ends with an error, and
-the next one waits for them.
+the next one waits for them. So it does where something new comes before what a dead process was given.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class NatsSubscription:
         self._look_seconds = 0.0
         # The number of the last delivery, once it is clear that none is in doubt.
         self._last: int | None = None
+        # How many are still out at a former holder, by the server's word: they come again before anything new.
+        self._owed = 0
         self._buffer: deque[Msg] = deque()
         self._out: dict[str, Msg] = {}
         self._requests = 0
@@ -136,6 +138,8 @@ class NatsSubscription:
             elif (wait_seconds := await self._doubt_seconds()) <= 0:
                 info = await self._js.consumer_info(self._stream, self._consumer)
                 self._last = info.delivered.consumer_seq if info.delivered is not None else 0
+                # Who left in order has acknowledged or given back all that it had: nothing of that is late.
+                self._owed = (info.num_ack_pending or 0) if self._turn.doubt_until else 0
                 return True
             if _now() + wait_seconds > deadline:
                 await asyncio.sleep(max(0.0, min(wait_seconds, deadline - _now())))
@@ -188,7 +192,11 @@ class NatsSubscription:
             number = msg.metadata.sequence.consumer
             if self._last is not None and number != self._last + 1:
                 self._failure = BrokerError("nats", "lost deliveries on their way", "They come again after a while.")
+            elif self._owed and msg.metadata.num_delivered == 1:
+                # A server under load is late with what a dead process was given, however long was waited for it.
+                self._failure = BrokerError("nats", "has not brought back what was out", "It comes after a while.")
             self._last = number
+            self._owed = max(0, self._owed - 1)
             self._asked = max(0, self._asked - 1)
             self._buffer.append(msg)
         self._news.set()

@@ -194,6 +194,44 @@ def test_a_turn_is_not_kept_by_one_who_left_while_the_server_was_away(monkeypatc
         server.remove()
 
 
+def test_nothing_new_is_taken_before_what_a_dead_process_was_given_however_late_the_server_is() -> None:
+    async def main() -> list[bytes]:
+        address = own_address()
+        dead = broker_at("nats", nats_url(), MORTAL_SECONDS)
+        assert await dead.publish([Outgoing(address, f"{address} 1", b"1")]) == [None]
+        taken = await (await dead.subscribe(address, GROUP, PREFETCH)).receive(1, PATIENCE_SECONDS)
+        assert [delivery.body for delivery in taken] == [b"1"]
+        await dead.close()  # without leaving in order
+        async with opened(broker_at("nats", nats_url(), MORTAL_SECONDS)) as broker:
+            assert await broker.publish([Outgoing(address, f"{address} 2", b"2")]) == [None]
+            subscription = await broker.subscribe(address, GROUP, PREFETCH)
+            await be_late(consumer_of(address, GROUP), address)
+            with pytest.raises(BrokerError, match="has not brought back what was out"):
+                await until(lambda: subscription.receive(1, PATIENCE_SECONDS))
+            await subscription.close()
+            # From here on the server is in time.
+            again = await broker.subscribe(address, GROUP, PREFETCH)
+            came: list[Delivery] = []
+            while len(came) < 2:
+                came += await again.receive(2, PATIENCE_SECONDS)
+            await again.acknowledge(came)
+            await again.close()
+            return [delivery.body for delivery in came]
+
+    async def be_late(consumer: str, address: str) -> None:
+        """Let the server bring back what was out long after its time is up."""
+        client = Client()
+        await client.connect(nats_url())
+        js: Any = client.jetstream()
+        stream = await js.find_stream_name_by_subject(address)
+        config = (await js.consumer_info(stream, consumer)).config
+        config.ack_wait = 10 * PATIENCE_SECONDS
+        await js.add_consumer(stream, config)
+        await client.close()
+
+    assert asyncio.run(main()) == [b"1", b"2"]
+
+
 def test_redis_does_not_take_for_known_what_it_could_not_add() -> None:
     async def main() -> None:
         address, client = own_address(), Redis.from_url(redis_url())
