@@ -12,7 +12,7 @@ from msgspec import Struct
 What: TypeAlias = Literal["changed", "added", "removed"]
 
 DEPTH: Final = 50
-"""How deep records are looked into. What lies deeper is compared, and told as a whole."""
+"""How deep records are looked into. What lies deeper is compared and reported as a whole."""
 ALIGNED_ITEMS: Final = 300
 """How many items of two sequences are aligned, beside those that are the same at both ends."""
 
@@ -140,7 +140,7 @@ def aligned(left: Sequence[Any], right: Sequence[Any]) -> list[tuple[int, int]]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same: equal, or of one type and with one text, as two NaNs are.
+    """Return True if two values are the same: equal, or of one type and with one text, as two NaNs are.
 
     >>> same(1, 1.0), same(float("nan"), float("nan"))
     (True, True)

@@ -27,7 +27,7 @@ def at_beginning(deadline: timedelta, decisions: Decisions[Any, Any]) -> Decisio
 
 
 def is_set_by(definition: Definition, events: Sequence[StreamEvent[Any, Any]]) -> bool:
-    """Tell whether the first of the events behind the input that begins an instance is the deadline of its class.
+    """Return True if the first of the events behind the input that begins an instance is the deadline of its class.
 
     >>> from datetime import timedelta
     >>> from mainspring.core.definition import definition_of
@@ -45,7 +45,7 @@ def compared(
     """Return what was recorded and what is decided now behind the input that begins an instance, without its deadline.
 
     A deadline that is added, changed or taken away holds for instances that begin from then on: those that began with
-    another one, or with none, go on as they do. What decide itself sets is compared.
+    another one, or with none, keep theirs. What decide itself sets is compared.
 
     >>> from datetime import timedelta
     >>> from mainspring.core.definition import definition_of
@@ -56,7 +56,7 @@ def compared(
     """
     if is_set_by(definition, decided):
         decided = decided[1:]
-    # Whether the class or decide has set it then, the stream does not tell.
+    # The stream does not record whether the class or decide set it then.
     return recorded[1:] if _leading(recorded) > _leading(decided) else recorded, decided
 
 
@@ -78,5 +78,5 @@ def at_end(definition: Definition) -> Decisions[Any, Any]:
     >>> at_end(definition_of(Counter))
     (Compensate(reason='its deadline has passed'),)
     """
-    # What is done by one that keeps no history cannot be undone.
+    # What an instance without a history did cannot be compensated.
     return (Fail(PASSED) if definition.history == "state" else Compensate(PASSED),)

@@ -54,7 +54,7 @@ class Send(Struct, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=Tr
 
 
 class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
-    """Publish a message to whoever listens, none or many.
+    """Publish a message to its subscribers, none or many.
 
     >>> Publish("order abandoned")
     Publish(message='order abandoned')
@@ -64,7 +64,7 @@ class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
 
 
 class Reply(Struct, Generic[Out_co], frozen=True, gc=False):
-    """Reply to whoever sent the current input, else to whoever began the instance; or to the message with id `to`.
+    """Reply to the sender of the current input, else to the starter of the instance; or to the message with id `to`.
 
     >>> Reply("in stock")
     Reply(message='in stock', to=None)
@@ -142,7 +142,7 @@ class CancelSchedule(Struct, frozen=True, gc=False):
 
 
 class Ask(Struct, Generic[In_co], frozen=True, gc=False):
-    """Ask a person, or whoever has a role: open a task that stays until it is answered, closed, or the instance ends.
+    """Ask a person, or anyone with a role: open a task that stays until it is answered, closed, or the instance ends.
 
     `answer` are the input types that answer it, one or a union; the fields of the chosen one are the form. `data` are
     values to show beside the form, and to fill in where the form has a field of that name. `excludes` are people who
@@ -237,8 +237,8 @@ class Ask(Struct, Generic[In_co], frozen=True, gc=False):
 class CloseTask(Struct, frozen=True, gc=False):
     """Close the task that was asked under a key, or under the name of an answer type, with its timers.
 
-    Nobody can answer it any more. Closing what is not open is no error. A task that is answered, and every task of an
-    instance that ends, closes by itself.
+    It can no longer be answered. Closing a task that is not open is no error. A task that is answered, and every task
+    of an instance that ends, closes by itself.
 
     >>> CloseTask("approval").task_key
     'approval'
@@ -345,7 +345,7 @@ class Fail(Struct, frozen=True, gc=False):
 class Compensate(Struct, Generic[In_co], frozen=True, gc=False, repr_omit_defaults=True):
     """Undo what was done: send the compensations of all steps so far, the latest first, one after the other.
 
-    Then the instance fails with `reason`; or it takes `then`, a message to itself, and goes on. Must be the last
+    Then the instance fails with `reason`; or it takes `then`, a message to itself, and continues. Must be the last
     decision of its step.
 
     >>> Compensate("no car")

@@ -123,7 +123,7 @@ def _check_methods(cls: type[Workflow[Any, Any, Any]]) -> None:
 
 
 def _takes(method: Callable[..., Any], count: int) -> bool:
-    """Tell whether a method can be called with itself and so many arguments."""
+    """Return True if a method can be called with itself and so many arguments."""
     try:
         inspect.signature(method).bind(*range(count + 1))
     except TypeError:
@@ -348,7 +348,7 @@ def _chosen(cls: type[Any], setting: str, verb: str, inputs: tuple[type[Any], ..
 
 
 def _wants_envelope(cls: type[Workflow[Any, Any, Any]], inputs: tuple[type[Any], ...]) -> bool:
-    """Tell whether decide asks for the envelope, and check that what it takes covers the inputs."""
+    """Return True if decide asks for the envelope, and check that what it takes covers the inputs."""
     hint = _first_parameter_hint(cls)
     if isinstance(hint, str):
         # Imported for type checkers only: the name is all there is to see, and it is enough.

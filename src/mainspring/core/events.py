@@ -131,7 +131,7 @@ class ScheduleCancelled(Recorded, frozen=True, gc=False):
 
 
 class Asked(Recorded, frozen=True, gc=False):
-    """A person, or whoever has a role, was asked: a task is open, `due` as the author wrote it.
+    """A person, or anyone with a role, was asked: a task is open, `due` as the author wrote it.
 
     >>> Asked("approval", "Approve e-1", ("Approve",), role="manager").kind
     <Kind.TASK: 'task'>
@@ -222,7 +222,7 @@ class Failed(Recorded, frozen=True, gc=False):
 class Compensating(Recorded, Generic[In_co], frozen=True, gc=False, repr_omit_defaults=True):
     """The forward part is over: what was done is undone from here on, and `then` is what is taken afterwards.
 
-    `cancelled` says that somebody outside ended the instance, and not its own decision.
+    `cancelled` says that the instance was ended from outside, and not by its own decision.
 
     >>> Compensating("no car").reason
     'no car'
@@ -261,7 +261,7 @@ class Suspended(Recorded, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 class Resumed(Recorded, frozen=True, gc=False):
-    """Stepping went on. Outside the fold.
+    """Stepping continued. Outside the fold.
 
     >>> Resumed().folded
     False
@@ -305,7 +305,7 @@ class Reset(Recorded, frozen=True, gc=False):
 
 
 class Migrated(Recorded, frozen=True, gc=False):
-    """The instance goes on under another version of its definition. Outside the fold.
+    """The instance continues under another version of its definition. Outside the fold.
 
     >>> Migrated(2).workflow_version
     2
@@ -357,7 +357,7 @@ class Skipped(Recorded, Generic[In_co], frozen=True, gc=False):
 
 
 class Kept(Recorded, Generic[In_co], frozen=True, gc=False):
-    """An input that was recorded and not stepped, so nobody took it. Outside the fold.
+    """An input that was recorded but never stepped. Outside the fold.
 
     It is an answer or a published event that came after the end, an answer that came while the instance was being
     compensated, or what is no declared input.

@@ -143,7 +143,7 @@ def _told(entry: Entry) -> tuple[What | None, str]:
         case Received(message):
             return "Started" if isinstance(entry.event, InitiatedBy) else "Stepped", _type(message)
         case Suspended(reason):
-            # Nobody did it: an input or a handler failed.
+            # No operator did it: an input or a handler failed.
             return "Faulted" if entry.actor is None else "Suspended", reason
         case Skipped(message):
             return "Skipped", _type(message)

@@ -1,4 +1,4 @@
-"""What a workflow may listen for: the end of what it asked for, where no message tells it, and of its own time."""
+"""What a workflow may listen for: the end of what it asked for, where no message reports it, and of its own time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mainspring.core.messages import message
 
 @dataclass(frozen=True)
 class SendFailed:
-    """A sent message failed for good: its handler gave up. Declare it as an input to be told, else you are suspended.
+    """A sent message failed for good: its handler gave up. Declare it as an input to get it, else you are suspended.
 
-    `definite` says that it certainly did not happen: its handler raised DoNotRetryError. Otherwise nobody knows.
-    `command` is the data of what was sent, as it is stored: JSON. It is None where an older release recorded the
-    failure, and where the command is too large to stand in another message.
+    `definite` says that it certainly did not happen: its handler raised DoNotRetryError. Otherwise the outcome is
+    unknown. `command` is the data of what was sent, as it is stored: JSON. It is None where an older release recorded
+    the failure, and where the command is too large to stand in another message.
 
     >>> match SendFailed("ChargeCard", "OrderFulfilment/o-1/3", "CardRefused: no", 5, command={"part": 2}):
     ...     case SendFailed("ChargeCard", command={"part": part}):
@@ -36,7 +36,7 @@ class SendFailed:
 @message(name="mainspring.ChildCompleted")
 @dataclass(frozen=True)
 class ChildCompleted:
-    """A child completed without a result. Declare it as an input to be told; one with a result brings that instead.
+    """A child completed without a result. Declare it as an input to get it; with a result, that is the input.
 
     >>> ChildCompleted("Shipping/o-1").child
     'Shipping/o-1'
@@ -47,7 +47,7 @@ class ChildCompleted:
 
 @message(name="mainspring.ChildFailed")
 class ChildFailed(Struct, frozen=True):
-    """A child ended badly, or could not begin. Declare it as an input to be told, else you are suspended.
+    """A child ended badly, or could not begin. Declare it as an input to get it, else you are suspended.
 
     `status` is failed, cancelled, terminated, or refused: there is such an instance already, or it could not begin. In
     the failures of a fan-out, `part` is the place of its message, from 0; `child` is the type of a command's message.
@@ -77,7 +77,7 @@ class DeadlinePassed:
 
 
 OF_THE_ENGINE: Final = frozenset({SendFailed, ChildCompleted, ChildFailed, DeadlinePassed})
-"""What only the engine knows, and tells an instance that has begun."""
+"""What only the engine knows, and reports to an instance that has begun."""
 
 
 @message(name="mainspring.Undone")

@@ -35,7 +35,8 @@ class FeedEntry(Struct, frozen=True):
     def input(self) -> Any:
         """The message that this instance took; None where the event is none of an input, or it was not taken.
 
-        What came after the end, and what an operator skipped, is recorded outside the fold, and so it is outside yours.
+        What came after the end, and what an operator skipped, is recorded outside the fold, and therefore outside
+        yours.
         """
         return self.event.message if isinstance(self.event, Received) else None
 
@@ -43,7 +44,7 @@ class FeedEntry(Struct, frozen=True):
     def output(self) -> Any:
         """The message that this instance sent, published, replied or scheduled; None where it did none of these.
 
-        One that was sent again, corrected, is the output that it was before.
+        An output that was corrected and sent again is still the same output.
         """
         given = self.event.direction == "output" and self.event.folded
         return getattr(self.event, "message", None) if given else None

@@ -40,7 +40,7 @@ def evolved(
             error.add_note(f"while {type(workflow).__name__} evolved {shown(state)} by {shown(event)}")
             raise
         except KeyboardInterrupt:
-            raise  # the process is told to end, and nothing is wrong with the event
+            raise  # the process is being stopped; nothing is wrong with the event
         except BaseException as error:
             raise LeftError(type(workflow).__name__, "evolve", error, message=event, state=state) from error
         if after is not None and after is not state:

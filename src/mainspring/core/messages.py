@@ -24,7 +24,7 @@ TYPE_ATTRIBUTE: Final = "__mainspring_type__"
 
 
 class Kind(StrEnum):
-    """How a message was meant by whoever sent it.
+    """How the sender meant a message.
 
     >>> Kind.COMMAND.value
     'command'

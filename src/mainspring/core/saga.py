@@ -90,7 +90,7 @@ class Ledger:
             case Compensated():
                 if self.undoing is not None and self.under is not None:
                     del self.armed[self.undoing]
-                    # The compensation too: one that was skipped may have left a dead letter.
+                    # The compensation too: a skipped one may have left a dead letter.
                     self.undone[self.undoing] = self.undone[self.under] = version
                 self.undoing = self.under = None
                 self.stuck = False
@@ -112,7 +112,7 @@ class Ledger:
             self.go_on()
 
     def copy(self) -> Ledger:
-        """Return one that can go on by itself.
+        """Return a copy that can continue independently.
 
         >>> first = ledger_of([(3, Sent("book", compensate="cancel"))])
         >>> first.copy().take(4, Began())
@@ -153,7 +153,7 @@ class Ledger:
         return found if len(found) <= NAMED else [*found[:NAMED], f"and {len(found) - NAMED} more"]
 
     def onward(self) -> list[Event[Any, Any] | Cancelled]:
-        """Return what is to be recorded next: a compensation, or the end. Nothing, where the instance goes on."""
+        """Return what is to be recorded next: a compensation, or the end. Nothing, where the instance continues."""
         if self.begun is None:
             return []
         if self.armed:

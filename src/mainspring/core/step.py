@@ -51,7 +51,8 @@ Out = TypeVar("Out")
 
 OUTPUTS_PER_STEP: Final = 2_000
 
-# What is decided where decide has no case. It is told apart from an author's own empty list by being this very object.
+# What is decided where decide has no case. Identity (this very object) distinguishes it from an author's own empty
+# list.
 _NO_CASE: Final[list[Any]] = []
 
 
@@ -137,7 +138,7 @@ def _decide(
         error.add_note(f"while {definition.name} decided on {shown(envelope.message)} in {shown(state)}")
         raise
     except KeyboardInterrupt:
-        raise  # the process is told to end, and nothing is wrong with the message
+        raise  # the process is being stopped; nothing is wrong with the message
     except BaseException as error:
         raise LeftError(definition.name, "decide", error, message=envelope.message, state=state) from error
     if decisions is not None:

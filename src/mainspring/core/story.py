@@ -46,7 +46,7 @@ class Entry(Struct, frozen=True, gc=False):
 
     `state` is the name of the state after an input's step; `cause` the position of the output that an input answers
     (of an output, that of the input for which it was decided); `attempt` and `duration` those of the handler's call
-    that gave a result. `undelivered` says that there was nobody to receive a reply.
+    that gave a result. `undelivered` says that a reply had no recipient.
 
     >>> from mainspring.core.events import Sent
     >>> Entry(3, Sent("charge")).position

@@ -24,7 +24,7 @@ class NotKept(Struct, frozen=True, gc=False):
 
 
 def check_unkept(workflow: str, events: Iterable[Any]) -> None:
-    """Refuse what only a history can see through: who is to be told or undone later stands nowhere else.
+    """Refuse what needs a history: who is to be notified or compensated later is recorded nowhere else.
 
     >>> check_unkept("Orders", [Sent("charge")])
     >>> check_unkept("Orders", [Sent("charge", compensate="refund")])

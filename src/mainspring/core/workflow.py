@@ -77,8 +77,8 @@ class Workflow(Generic[In, State, Out]):
     the instance anew."""
 
     late_events: ClassVar[LateEvents] = "kept"
-    """What becomes of a published event that comes after the instance's end: `kept`, it is recorded in the stream, and
-    nobody decides on it, for who publishes at least once publishes some twice; or `dead letter`, as of a command."""
+    """What becomes of a published event that comes after the instance's end: `kept`, it is recorded in the stream and
+    not decided on, since at-least-once publishing delivers some events twice; or `dead letter`, as of a command."""
 
     name: ClassVar[str | None] = None
     """The workflow's name in ids, tables and tools; the class's name unless given."""
@@ -103,15 +103,15 @@ class Workflow(Generic[In, State, Out]):
 
     expected_within: ClassVar[timedelta | None] = None
     """How long an instance is expected to run at most; None for no expectation. It stops nothing: `mainspring stuck`
-    and `mainspring doctor` tell of those that run longer."""
+    and `mainspring doctor` report those that run longer."""
 
     deadline: ClassVar[timedelta | None] = None
     """How long an instance may take in all; None for as long as it likes. Then it gets DeadlinePassed, which has to be
     one of its inputs; a decide without a case for it means that the instance fails, and what was done is undone."""
 
     steps_per_hour: ClassVar[int | None] = None
-    """How many steps an instance may take in an hour; None for as many as the app says. At 80 % it is told of, and
-    what is to take more is suspended: mostly it sends to itself for ever."""
+    """How many steps an instance may take in an hour; None for as many as the app says. At 80 % a warning is reported;
+    an instance that needs more is suspended: usually it sends to itself for ever."""
 
     def route(self, message: In, /) -> str | None:
         """Return the id of the instance that the message belongs to, or None to skip it."""
