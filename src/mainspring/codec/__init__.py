@@ -6,7 +6,7 @@
     compiler    type hints → shape (hints reads the classes)
     shapes      what msgspec cannot do alone: sets in a fixed order, unions of dataclasses
     leaves      what a value without parts must be
-    checks      the shape as one generated function that tells whether a value will come back
+    checks      the shape as one generated function: True if a value will come back
     sameness    the proof by reading back, for classes that compute something when they are made
     models      pydantic
     naming      under which names the fields of a type are known, in code and in what is stored

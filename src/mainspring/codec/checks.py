@@ -1,4 +1,4 @@
-"""Compiles shapes into one function that tells quickly whether a value will come back from its bytes as it was.
+"""Compiles shapes into one fast function: True if a value will come back from its bytes as it was.
 
 The function is generated source, as the dataclasses module does it: for a message of 200 bytes it takes 1 µs, where
 writing, reading back and comparing takes 2.5. It only says yes or no; what exactly is wrong is then found slowly.

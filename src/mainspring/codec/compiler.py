@@ -284,7 +284,7 @@ class _Compiler:
             return self.shape(Any)
         shapes = [self.shape(member) for member in members]
         records = [shape for shape in shapes if isinstance(shape, (Record, Versioned, Model))]
-        # All but one of the records are left out: they are told apart by their tags, not by their kind.
+        # All but one of the records are left out: their tags distinguish them, not their kind.
         self._check_kinds(hint, [shape for shape in shapes if shape not in records[1:]])
         if len(records) < 2:
             return Choice(hint, shapes, TYPE_KEY, {}, {})
@@ -358,7 +358,7 @@ def _proof_for(cls: type[Any], fields: list[Field]) -> Proof:
 def _has_own_init(cls: type[Any]) -> bool:
     if not dataclasses.is_dataclass(cls):
         return False
-    # A class that writes an __init__ keeps it whatever `init` says; only where the code came from tells of it.
+    # A class that writes an __init__ keeps it whatever `init` says; only the origin of the code shows it.
     code = getattr(cls.__init__, "__code__", None)
     return not vars(cls)["__dataclass_params__"].init or code is None or code.co_filename != "<string>"
 

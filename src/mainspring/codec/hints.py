@@ -48,7 +48,7 @@ def pydantic_models() -> tuple[type[Any], ...]:
 
 
 def is_model(cls: object) -> bool:
-    """Tell whether a class is a pydantic model.
+    """Return True if a class is a pydantic model.
 
     >>> is_model(int)
     False
@@ -57,7 +57,7 @@ def is_model(cls: object) -> bool:
 
 
 def is_record(cls: object) -> bool:
-    """Tell whether a class, or a generic one with its parameters, is a dataclass, a Struct or a pydantic model.
+    """Return True if a class, or a generic one with its parameters, is a dataclass, a Struct or a pydantic model.
 
     >>> is_record(Field), is_record(int)
     (True, False)
@@ -67,7 +67,7 @@ def is_record(cls: object) -> bool:
 
 
 def is_named_tuple(cls: Any) -> bool:
-    """Tell whether a class is a NamedTuple.
+    """Return True if a class is a NamedTuple.
 
     >>> is_named_tuple(tuple)
     False

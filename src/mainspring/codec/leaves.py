@@ -50,7 +50,7 @@ def with_article(name: str) -> str:
 
 
 def has_whole_offset(moment: datetime | time) -> bool:
-    """Tell whether the offset from UTC is known and in whole minutes, which is all that JSON text can say.
+    """Return True if the offset from UTC is known and in whole minutes, which is all that JSON text can say.
 
     A time of day has one only if its zone has always the same.
 
@@ -62,7 +62,7 @@ def has_whole_offset(moment: datetime | time) -> bool:
 
 
 def is_native(value: Any, levels: int = NESTING_LEVELS) -> bool:
-    """Tell whether a value is made of what JSON has, and so comes back from an `Any` field as it was.
+    """Return True if a value is made of what JSON has, and so comes back from an `Any` field as it was.
 
     >>> is_native({"a": [1, None]}), is_native((1, 2)), is_native({1: 2})
     (True, False, False)
@@ -141,7 +141,7 @@ RULES: Final[dict[Any, Rule]] = {
         "is_native({v})",
         f"a JSON value (None, bool, int, float, str, list, dict with str keys) of at most {NESTING_LEVELS} levels",
         "Give the field a precise type, or convert the value.",
-        (),  # nobody asks: a union with Any in it is Any
+        (),  # never called: a union with Any in it is Any
         is_key=False,
     ),
 }

@@ -115,7 +115,7 @@ class _Reader:
 
 
 def _is_open(hint: Any) -> bool:
-    """Tell whether a hint says nothing of what may stand there."""
+    """Return True if a hint says nothing of what may stand there."""
     if hint in (Any, object) or isinstance(hint, str | ForwardRef | TypeVar):
         return True
     origin: Any = get_origin(hint) or hint

@@ -115,7 +115,7 @@ class Codec:
         return found
 
     def knows(self, name: str) -> bool:
-        """Tell whether a type of that name, or formerly of that name, is registered.
+        """Return True if a type of that name, or formerly of that name, is registered.
 
         >>> Codec().knows("PlaceOrder")
         False
@@ -123,7 +123,7 @@ class Codec:
         return name in self._by_name or name.startswith(ERASED_TYPE)
 
     def reads(self, name: str, version: int) -> bool:
-        """Tell whether a type of that name is registered, and at that version or a later one.
+        """Return True if a type of that name is registered, and at that version or a later one.
 
         >>> from mainspring.testing.samples import Count
         >>> codec = Codec()
@@ -186,7 +186,7 @@ class Codec:
         return entry.decode_older(version, body)
 
     def decode_outside(self, name: str, version: int, body: bytes) -> Any:
-        """Read bytes that someone else wrote, and refuse whatever is doubtful in them.
+        """Read bytes from another system, and refuse whatever is doubtful in them.
 
         >>> from mainspring.testing.samples import Count
         >>> codec = Codec()

@@ -1,4 +1,4 @@
-"""Tells whether what was read back is what was written, types and all, where the tests alone do not show it."""
+"""Checks that what was read back is what was written, types and all, where the tests alone do not show it."""
 
 from __future__ import annotations
 

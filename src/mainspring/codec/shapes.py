@@ -80,7 +80,7 @@ class Shape:
         raise NotImplementedError
 
     def is_itself(self, value: Any) -> bool:
-        """Tell whether the value is right apart from its parts."""
+        """Return True if the value is right apart from its parts."""
         raise NotImplementedError
 
     def parts(self, value: Any) -> Iterator[tuple[str, Shape, Any]]:
@@ -450,7 +450,7 @@ def _expect(value: Any, kind: type[Any], name: str) -> None:
 
 
 def _at(place: str, read: Callable[[Any], Any], value: Any) -> Any:
-    """Read a part; what is wrong with it is told with its place."""
+    """Read a part; an error names its place."""
     try:
         return read(value)
     except ValidationError as error:

@@ -1,6 +1,6 @@
 """The scan of bytes that came from outside: HTTP, a broker, a command line.
 
-msgspec reads what it is told to and is content with what JSON leaves open (duplicate keys, integers of any size). Our
+msgspec reads what its types ask for and accepts what JSON leaves open (duplicate keys, integers of any size). Our
 own stored bytes never hold such things; bytes from outside may, so they are scanned once before they are decoded.
 """
 
@@ -19,7 +19,7 @@ _STRINGS: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _NUL_ESCAPE: Final = re.compile(rb"(?<!\\)(?:\\\\)*+\\u0000")
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS: Final = bytes(range(256)).translate(None, b"[]{}")
-# Whoever sends a million numbers must not make us look at each in Python: these alone can be too large.
+# A sender of a million numbers must not make us look at each in Python: these alone can be too large.
 _LONG_INTEGER: Final = re.compile(rb"[0-9]{18}")
 _LARGE_FLOAT: Final = re.compile(rb"[0-9][eE]|[0-9]{300}")
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")
@@ -49,7 +49,7 @@ def _brackets(body: bytes) -> bytes:
 
 
 def holds_nul(body: bytes) -> bool:
-    """Tell whether some text in a JSON body holds the NUL character.
+    """Return True if some text in a JSON body holds the NUL character.
 
     >>> holds_nul(json.dumps(chr(0)).encode()), holds_nul(json.dumps(chr(92) + "u0000").encode())
     (True, False)
@@ -101,7 +101,7 @@ class _DoubtfulError(Exception):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        # In one walk: whoever sends hundreds of thousands of keys must not make us compare each with all others.
+        # In one pass: a sender of hundreds of thousands of keys must not make us compare each with all others.
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
         raise _DoubtfulError(f"has the key {shown(twice, 80)} twice", "Send every key once.")

@@ -1,7 +1,8 @@
 """Messages as other services see them: a CloudEvents 1.0 envelope around the JSON of the message.
 
 One set of attributes, two ways to write them: all in one JSON object (structured, here), or as headers beside the bare
-message (binary, made of `attributes` by whoever has headers). docs/reference/envelope.md describes it for others.
+message (binary, made of `attributes` by a transport that has headers). docs/reference/envelope.md describes it for
+others.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class WireEnvelope(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class _Attributes(Struct, frozen=True, rename=_NAMES):
-    """What the attributes must be; those that nobody here knows are passed over, as CloudEvents has it."""
+    """What the attributes must be; unknown ones are ignored, as CloudEvents has it."""
 
     specversion: str
     id: str
@@ -190,7 +191,7 @@ def read_envelope(body: bytes) -> WireEnvelope:
 
 
 def read_envelopes(body: bytes) -> list[WireEnvelope]:
-    """Return the envelopes of a JSON array of them, or the one that there is.
+    """Return the envelopes of a JSON array, or the single one given.
 
     >>> read_envelopes(b"[]")
     []
