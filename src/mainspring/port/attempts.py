@@ -1,4 +1,4 @@
-"""Attempts at commands and publications that failed: kept beside the stream, for whoever asks what was tried."""
+"""Attempts at commands and publications that failed: kept beside the stream, to show what was tried."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Condition: TypeAlias = tuple[str, str, Value]
 ATTRIBUTES: Final = 32
 NAME_CHARACTERS: Final = 100
 TEXT_CHARACTERS: Final = 500
-# Above it, a number as the databases compare it would no longer be the one that was written.
+# Above it, the number that the databases compare would no longer be the number written.
 LARGEST_WHOLE: Final = 2**53
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -71,7 +71,7 @@ class AttributeFilter(Struct, frozen=True, gc=False):
     high: float | None = None
 
     def finds(self, row: AttributeRow) -> bool:
-        """Tell whether an attribute is to be found."""
+        """Return True if an attribute is to be found."""
         if (row.name, row.kind) != (self.name, self.kind):
             return False
         if self.kind == "text":
@@ -160,7 +160,7 @@ def _row(name: Any, value: Any) -> AttributeRow:
                 )
             return AttributeRow(name, "text", value)
         case int() | float():
-            # First: one that is larger than any float cannot be asked whether it is finite.
+            # First: isfinite cannot take an integer larger than any float.
             if (isinstance(value, int) and abs(value) > LARGEST_WHOLE) or not math.isfinite(value):
                 raise AttributeValueError(name, f"is {shown(value, 80)}", "Use a number up to 2**53, or a text.")
             return AttributeRow(name, "number", None, float(value))

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time in microseconds since 1970 (UTC), and waits.
+    """Gives the time in microseconds since 1970 (UTC), and waits.
 
     >>> class Fixed:
     ...     def now_us(self) -> int:

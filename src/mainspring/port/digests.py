@@ -1,4 +1,4 @@
-"""What is left of a message of which only the identity is kept: enough to tell whether it is the same one again."""
+"""What is left of a message of which only the identity is kept: enough to recognise a duplicate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 DIGEST_BYTES: Final = 16
 
-# A type's name and a body; of one that is not kept, None and the digest of both.
+# A type's name and a body; where the body is not kept, None and the digest of both.
 Content: TypeAlias = tuple[str | None, bytes | None]
 
 
@@ -25,7 +25,7 @@ def digested(content: Content) -> Content:
 
 
 def same_message(one: Content, other: Content) -> bool:
-    """Tell whether two messages are the same, also where only the digest of one is left.
+    """Return True if two messages are the same, also where only the digest of one is left.
 
     >>> same_message(("Go", b"{}"), digested(("Go", b"{}"))), same_message(("Go", b"{}"), ("Stop", b"{}"))
     (True, False)

@@ -1,4 +1,4 @@
-"""Eras: between two of them something was erased, and a key was made anew for whom it was about."""
+"""Eras: between two of them something was erased, and the data subject got a new key."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 
 def era_of(store: object) -> Callable[[], int] | None:
-    """Return what tells in which era a store is, or None if nothing can be erased from it.
+    """Return the function that gives a store's era, or None if nothing can be erased from it.
 
-    What was read in an earlier era may be erased by now. Whoever moves an instance by it says so in the unit.
+    What was read in an earlier era may be erased by now. A unit that moves an instance on the strength of it names the
+    era.
 
     >>> era_of(object()) is None
     True

@@ -1,8 +1,8 @@
-"""Ids in the store: those that mainspring derives bear a mark, so that no id that somebody gives can be one of them.
+"""Ids in the store: those that mainspring derives bear a mark, so that no id given by a caller can collide with them.
 
 An input that comes of a stream (a message from instance to instance, a result, a timer, an answer to a task) has an id
-that follows from its place there, as `Transfer/t9/3`, and anybody may give that very text as the id of a message of
-their own. In the store a derived one begins with a no-break space, which is not printable, and an id that is given must
+that follows from its place there, as `Transfer/t9/3`, and a caller may give that very text as the id of its own
+message. In the store a derived one begins with a no-break space, which is not printable, and an id that is given must
 be. Handlers, workflows, other services and people see it without the mark: what was a key yesterday is one tomorrow.
 
 What an older release has stored has no mark, and is read as it is.
@@ -33,7 +33,7 @@ def plain(id: str) -> str:
 
 
 def given_key(key: str) -> str:
-    r"""Return a business key as it is stored: often it is made of what somebody sent, and it may be none of ours.
+    r"""Return a business key as it is stored: often made of data from outside, it must not look like a derived one.
 
     >>> given_key("charge:o-1"), given_key("source:orders:paused")
     ('charge:o-1', '\xa0source:orders:paused')

@@ -29,7 +29,7 @@ class Connection:
     """What a handler finds as `context.connection`: a database, inside the transaction that records the result.
 
     The same five verbs on every store, with `$1`, `$2` … for values. A row can be read by place and by name. A
-    statement that fails spoils the transaction, whoever catches the error: nothing of it is committed.
+    statement that fails spoils the transaction, even if the error is caught: nothing of it is committed.
 
     >>> async def book(command: object, context: object, connection: Connection) -> None:
     ...     await connection.execute("INSERT INTO bookings (id, seats) VALUES ($1, $2)", "b-1", 2)
@@ -72,18 +72,18 @@ class Connection:
         return self._over is None
 
     def end(self, why: str) -> None:
-        """Let nobody use it any more."""
+        """Refuse further use."""
         self._over = self._over or why
 
     def finish(self) -> None:
-        """Let nobody use it any more, for it is about to be committed; refuse that if it cannot be."""
+        """Refuse further use, since it is about to be committed; raise if it cannot be."""
         self.check()
         if self._under_way:
             raise LendingError("A statement is still under way", "Await every statement.")
         self.end("it is being committed")
 
     def check(self) -> None:
-        """Refuse to go on with what a failed statement has spoiled, or what is over."""
+        """Refuse to continue a transaction that a failed statement has spoiled, or that is over."""
         if self._over is not None:
             raise LendingError(f"The transaction is over: {self._over}", "Await every statement before.")
         if self._spoiled is not None:
@@ -106,7 +106,7 @@ class Connection:
 
 
 def _check_goes_on(statement: str) -> None:
-    """Refuse a statement that would end the transaction; nothing was done, so that it can go on without."""
+    """Refuse a statement that would end the transaction; nothing was done, so it can continue without."""
     if ends := _ENDS.match(statement):
         raise LendingError(
             f"{ends[1].upper()} would end the transaction before its time",
@@ -135,7 +135,7 @@ def bare_acceptance(unit: Unit) -> Unit:
 
 
 def lasts(outcomes: Iterable[Outcome], *, repeats: bool) -> bool:
-    """Tell whether a transaction with these outcomes is committed; `repeats` says that what is there may be.
+    """Return True if a transaction with these outcomes is committed; `repeats` says that what is there may be.
 
     >>> lasts([Committed(0), Duplicate(same=True)], repeats=True), lasts([Duplicate(same=True)], repeats=False)
     (True, False)
@@ -152,7 +152,7 @@ class Loan(Protocol):
         ...
 
     async def advance(self, move: Advance) -> bool:
-        """Move a projection's checkpoint in the transaction. False: somebody else moved it before; nothing is done."""
+        """Move a projection's checkpoint in the transaction. False: another process moved it first; nothing is done."""
         ...
 
     async def commit(self, unit: Unit) -> Outcome:
@@ -162,7 +162,7 @@ class Loan(Protocol):
     async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
         """Commit what was written together with inputs, and return an outcome for each.
 
-        One that is there already is no obstacle, if it is the same message; if it is another, or an instance is not as
+        A duplicate of the same message is no obstacle; if its id belongs to another message, or an instance is not as
         `requires` says for its input, nothing is kept.
         """
         ...

@@ -20,7 +20,7 @@ _log = logger(__name__)
 class Page(Generic[Row, Record]):
     """A page to be filled: `wants` rows are to be asked for, behind `last`, until none is wanted any more.
 
-    `read` makes a record of a row. A damaged one is told and left out, so that it does not hide the others; one for
+    `read` makes a record of a row. A damaged one is reported and left out, so that it does not hide the others; one for
     which `read` returns None is left out too.
 
     >>> page = Page[int, int](2, lambda number: number if number % 2 else None)

@@ -1,6 +1,6 @@
 """What a sender asks of an instance before its message is taken in, and the answer where that is not so.
 
-It is judged in the commit, behind the store's locks: whoever looked beforehand could be too late already.
+It is judged in the commit, behind the store's locks: a check made beforehand could be out of date already.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Unmet(Struct, frozen=True, gc=False):
 class Precondition(Struct, frozen=True, gc=False):
     """What must hold of an instance: that it is there (`exists`), or that its stream ends where a sender has seen it.
 
-    Inputs that wait will move it: at no `position` is it as it was seen. Where there is only the first input, which
-    nobody has stepped yet, the instance counts as there. A purged one does not, nor one whose first input was skipped.
-    What is a Duplicate is that first.
+    Inputs that wait will move it: at no `position` is it as it was seen. Where there is only the first input, which is
+    not stepped yet, the instance counts as there. A purged one does not, nor one whose first input was skipped. What is
+    a Duplicate is that first.
 
     >>> Precondition(position=7).unmet(position=7, waiting=False) is None
     True

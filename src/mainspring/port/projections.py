@@ -65,7 +65,7 @@ class Advance(Struct, frozen=True, gc=False):
     documents: tuple[Document, ...] = ()
 
     def fits(self, known: Mapping[int, Checkpoint]) -> bool:
-        """Tell whether the move may be made, given the checkpoints of its projection by generation."""
+        """Return True if the move may be made, given the checkpoints of its projection by generation."""
         own = known.get(self.generation)
         if self.expected is None:
             if own is not None:
@@ -77,7 +77,7 @@ class Advance(Struct, frozen=True, gc=False):
     def _may_retire(self, old: Checkpoint | None) -> bool:
         if old is None or old.status == "retired":
             return False
-        # Whoever reads the live one must never see an earlier moment than before.
+        # A reader of the live one must never see an earlier moment than before.
         filled = self.expected is not None and self.expected >= 0
         return not filled or old.status != "live" or old.position <= self.position
 

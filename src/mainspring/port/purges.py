@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-# Behind which ending a page goes on: its time, and the store's key of its instance.
+# Behind which ending the next page begins: its time, and the store's key of its instance.
 PurgeCursor: TypeAlias = tuple[int, int]
 
 
@@ -14,7 +14,7 @@ class Purgeable(Struct, frozen=True, gc=False):
     """An ended instance that nothing keeps from being purged: no work of it waits, and no dead letter.
 
     `version` is what was seen: one that has moved since is left alone. `purged_us` is set where a purge was cut short:
-    the instance is a tombstone already, and events are left that nobody sees any more.
+    the instance is a tombstone already, and events are left that are no longer visible.
 
     >>> Purgeable(7, "Orders", "o-1", 5, 0).purged_us is None
     True
@@ -29,7 +29,7 @@ class Purgeable(Struct, frozen=True, gc=False):
 
 
 class PurgePage(Struct, frozen=True, gc=False):
-    """Instances to purge, in the order of their ends, and where to go on; None means that this was the last page.
+    """Instances to purge, in the order of their ends, and where to continue; None means that this was the last page.
 
     >>> PurgePage([], None).after is None
     True

@@ -132,7 +132,7 @@ class TaskFilter(Struct, frozen=True, gc=False):
 
 
 class Hand(Struct, frozen=True, gc=False):
-    """A change of hands: `actor` claims a task, gives it back, or gives it `to` somebody. None acts for everybody.
+    """A change of hands: `actor` claims a task, gives it back, or gives it `to` another. None acts for everybody.
 
     >>> Hand("claim", "ann", ("manager",)).to is None
     True
@@ -148,8 +148,8 @@ class Refused(Struct, frozen=True, gc=False):
     """Nothing was changed, because of the task.
 
     `answered`: it was answered before. `closed`: the workflow moved on, or ended. `missing`: there is no such task.
-    `not asked`: neither the person nor one of the roles was asked. `excluded`: this person may not. `held`: somebody
-    else has claimed it. `asked`: it is open, and its answer came from outside, past it.
+    `not asked`: neither the person nor one of the roles was asked. `excluded`: this person may not. `held`: another
+    person has claimed it. `asked`: it is open, and its answer came from outside, past it.
 
     >>> Refused("closed").reason
     'closed'
@@ -159,7 +159,7 @@ class Refused(Struct, frozen=True, gc=False):
 
 
 def refusal(task: TaskRow | None, actor: str | None, roles: tuple[str, ...]) -> Refused | None:
-    """Return why somebody may not answer or take a task, or None if they may. No actor may do everything.
+    """Return why a person may not answer or claim a task, or None if they may. No actor may do everything.
 
     >>> task = TaskRow("W", "i", 3, "k", "Approve", ("Approve",), opened_us=0, role="manager", excludes=("ann",))
     >>> refusal(task, "ann", ("manager",)), refusal(task, "bob", ()), refusal(task, "bob", ("manager",))
@@ -196,7 +196,7 @@ def handed(task: TaskRow | None, hand: Hand, now_us: int) -> TaskRow | Refused:
     >>> handed(task, Hand("claim", "ann", ("manager",)), 7).claimed_by
     'ann'
     """
-    # Whoever holds a task may give it back or away, also when the role that brought it was lost meanwhile.
+    # The holder of a task may give it back or away, also when the role that brought it was lost meanwhile.
     holds = task is not None and hand.kind != "claim" and task.claimed_by == hand.actor
     refused = refusal(task, None if holds else hand.actor, hand.roles)
     if task is None or refused is not None:
@@ -251,7 +251,7 @@ def answered(task: TaskRow, answer: TaskAnswer, now_us: int) -> TaskRow:
 def reopened(task: TaskRow) -> TaskRow:
     """Return a task as it is after its answer was passed over; one that was not answered stays as it is.
 
-    Whoever held it holds it, and `ended_us` tells when it was answered in vain.
+    Its holder keeps it, and `ended_us` says when it was answered in vain.
 
     >>> task = TaskRow("W", "i", 3, "k", "Approve", ("Approve",), opened_us=0)
     >>> reopened(answered(task, TaskAnswer(3, "ann", (), "Approve"), 7)) == replace(task, ended_us=7)

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class WorkerRow(Struct, frozen=True, gc=False):
-    """A worker that is registered: it was last heard of `lease_us` before its lease ends.
+    """A worker that is registered: its last heartbeat was `lease_us` before its lease ends.
 
     `knows` is what it can read, `held` what it holds back, as it said itself.
 
@@ -23,5 +23,5 @@ class WorkerRow(Struct, frozen=True, gc=False):
 
     @property
     def heard_us(self) -> int:
-        """When it was last heard of."""
+        """When its last heartbeat came."""
         return self.ends_us - self.lease_us

@@ -12,7 +12,7 @@ from mainspring.port.records.instances import InstanceRow
 class Context(Struct, frozen=True, gc=False, omit_defaults=True):
     """What an envelope says beside message, id, kind, time and actor; stored as one JSON object.
 
-    `parent` is the id of the output that begins an instance as somebody's child. `outside` says that the message came
+    `parent` is the id of the output that begins an instance as a child. `outside` says that the message came
     from outside the app: it may be no answer to an open task.
 
     >>> Context(correlation_id="c-1").reply_to is None

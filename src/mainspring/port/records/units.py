@@ -95,7 +95,7 @@ class Committed(Struct, frozen=True, gc=False):
     """The unit is durable. `key` is the store's key of the instance (0 if untouched), `positions` those of `accepts`.
 
     `unclaimed` are those positions that were to be claimed and are not: inputs that this worker does not hold wait
-    before them, or it is known no longer. Whoever steps them now would step them before their turn.
+    before them, or it is known no longer. Stepping them now would be out of order.
 
     >>> Committed(7).positions
     ()
@@ -107,7 +107,7 @@ class Committed(Struct, frozen=True, gc=False):
 
 
 class Conflict(Struct, frozen=True, gc=False):
-    """The unit was not applied, because somebody else was first.
+    """The unit was not applied, because another process was first.
 
     `version`: the instance has another version. `inbox`: inputs wait before this one, or the input was consumed.
     `lost`: an output to be settled is not (or no longer) this worker's.
@@ -120,7 +120,7 @@ class Conflict(Struct, frozen=True, gc=False):
 
 
 class Duplicate(Struct, frozen=True, gc=False):
-    """The unit was not applied, because its input is there already. `same` tells whether type and body are equal.
+    """The unit was not applied, because its input is there already. `same` is True if type and body are equal.
 
     >>> Duplicate(same=True).same
     True

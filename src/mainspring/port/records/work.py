@@ -65,7 +65,7 @@ class Retry(Struct, frozen=True, gc=False):
     """A failed attempt at an output, which becomes due again after a while, for any worker.
 
     `attempts` counts those made. Waiting for a breaker or a limit is a Retry too, with `attempts` unchanged. It is due
-    `after_us` from `ended_us`, the end of the attempt, or from the commit where nobody says.
+    `after_us` from `ended_us`, the end of the attempt, or from the commit where that is not given.
 
     >>> Retry(OutputKey(7, 3), attempts=2, after_us=1_000_000, error="refused", ended_us=5_000_000).due_us(5_000_700)
     6000000

@@ -1,4 +1,4 @@
-"""What waits, who holds it, and what failed: for people, and for whoever looks after the work."""
+"""What waits, who holds it, and what failed: for people, and for the upkeep of the work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mainspring.port.workers import WorkerRow
 
 
 class Backlog(Protocol):
-    """What waits, who holds it, and what failed: for people, and for whoever looks after the work."""
+    """What waits, who holds it, and what failed: for people, and for the upkeep of the work."""
 
     async def inbox(self, ref: Ref, limit: int) -> list[InputRow]:
         """Return the inputs that wait for an instance, in order."""
@@ -34,7 +34,7 @@ class Backlog(Protocol):
         ...
 
     async def waiting(self, before_us: int) -> list[Waiting]:
-        """Return how many inputs have waited since before a time, in nobody's hands; none of suspended instances.
+        """Return how many inputs have waited since before a time, unclaimed; none of suspended instances.
 
         It looks at all that wait.
         """

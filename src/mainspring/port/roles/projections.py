@@ -16,7 +16,7 @@ class Projections(Protocol):
         ...
 
     async def advance(self, move: Advance) -> bool:
-        """Move a checkpoint and write its documents in one transaction. False: somebody else moved it before."""
+        """Move a checkpoint and write its documents in one transaction. False: another process moved it first."""
         ...
 
     async def documents(self, projection: str, keys: Sequence[str], generation: int | None = None) -> list[Document]:

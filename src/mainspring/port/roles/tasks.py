@@ -24,7 +24,7 @@ class Tasks(Protocol):
         ...
 
     async def pick(self, role: str, actor: str, limit: int) -> list[TaskRow]:
-        """Claim the next tasks of a role that nobody holds and that do not exclude the actor; the next due first.
+        """Claim the next tasks of a role that are unclaimed and do not exclude the actor; the next due first.
 
         Of many who pick at once, no two get the same task, and none waits for another.
         """

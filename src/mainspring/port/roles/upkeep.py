@@ -27,7 +27,7 @@ class Upkeep(Protocol):
         """Return instances of a workflow that ended before a time and may be purged, in the order of their ends.
 
         Looks at `limit` ends at most. Left out are those that inputs, outputs or dead letters are kept for, and those
-        that moved since that time: an ended instance may still be told of late results.
+        that moved since that time: late results may still reach an ended instance.
         """
         ...
 
@@ -36,6 +36,6 @@ class Upkeep(Protocol):
 
         A tombstone keeps identity, version, status and times, and shows no events from that moment on, even while some
         are left to be removed by the next call. An instance that may not be purged any more is left alone, and so is
-        one that somebody else is at. Inputs that come later find an ended instance.
+        one that another process is working on. Inputs that come later find an ended instance.
         """
         ...

@@ -45,7 +45,7 @@ class Work(Protocol):
         """Move the first messages that programs posted into the inboxes, in one transaction and in their order.
 
         One that is an input already is dropped; one that cannot be an input, as when its id was used for another
-        message, becomes a dead letter. A store in which nobody can post has none.
+        message, becomes a dead letter. A store into which programs cannot post has none.
         """
         ...
 
@@ -59,7 +59,7 @@ class Work(Protocol):
     async def wait_for_work(self, timeout_seconds: float) -> None:
         """Return when there may be new work from outside this process, or after the timeout. A hint, no promise.
 
-        What is due later than `SOON_US` needs none: whoever waits looks by itself until then.
+        What is due later than `SOON_US` needs none: a waiting worker looks by itself until then.
         """
         ...
 
