@@ -28,7 +28,7 @@ class Encrypted:
     readable: put no secret into an id.
 
     The nonce is made from the body itself, so that the same message gives the same bytes and is known when it is
-    repeated. Whoever reads the database can thus see that two bodies of one instance are equal, and nothing else.
+    repeated. A reader of the database can thus see that two bodies of one instance are equal, and nothing else.
 
     >>> from mainspring.sealing import StaticKeys
     >>> seal, about = Encrypted(StaticKeys({"2026": bytes(32)})), About("OrderFulfilment", "o-1", "PlaceOrder")

@@ -141,7 +141,7 @@ class FileKeys:
         name = self._name(subject)
         found = sorted(self._directory.glob(f"{name}-*{_ENDING}"))
         for path in found:
-            # First the mark, so that nobody writes under this key again, whenever the power goes.
+            # First the mark, so that nothing is written under this key again, whenever the power goes.
             (self._directory / f"{path.stem}.gone").touch(mode=0o600)
             self._sync()
             path.write_bytes(bytes(KEY_BYTES))

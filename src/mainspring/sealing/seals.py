@@ -26,9 +26,8 @@ class About(Struct, frozen=True, gc=False):
 class Seal(Protocol):
     """Turns a body into what is stored, and back.
 
-    `close` must give the same bytes for the same body: by them a store knows a repeated message from another one.
-    `open` gets what any seal made, or none, and returns what is not its own as it is. It returns ERASED for what nobody
-    can read any more.
+    `close` must give the same bytes for the same body: by them a store recognises a duplicate. `open` gets what any
+    seal made, or none, and returns what is not its own as it is. It returns ERASED for what can no longer be read.
 
     One that hides nothing says so by an attribute, `secret = False`: then errors are stored and logged as they are.
     """
@@ -59,7 +58,7 @@ class RenewingSeal(Protocol):
 
 
 def is_secret(seal: Seal) -> bool:
-    """Tell whether what a seal makes can be read by nobody without its keys; of one that does not say, so it is.
+    """Return True if what a seal makes cannot be read without its keys; a seal that does not say counts as secret.
 
     >>> from mainspring.sealing import Compressed
     >>> is_secret(Compressed())
