@@ -15,7 +15,7 @@ from msgspec import Struct
 from mainspring.logs import logger
 
 SERIES: Final = 1_000
-"""How many label sets of one instrument are told apart."""
+"""How many label sets of one instrument are kept apart."""
 OTHER: Final = "other"
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 LAG_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3_600.0)
@@ -29,7 +29,7 @@ Record: TypeAlias = Callable[[float, Mapping[str, str]], None]
 
 
 class Definition(Struct, frozen=True):
-    """What an instrument tells: its name as OpenTelemetry writes it, its unit (UCUM), its labels, and what it means.
+    """What an instrument reports: its name as OpenTelemetry writes it, its unit (UCUM), its labels, and what it means.
 
     >>> Definition("mainspring.step.duration", "histogram", "s", ("workflow",), "…").prometheus
     'mainspring_step_duration_seconds'
@@ -83,7 +83,7 @@ class Counter:
 
 
 class Gauge:
-    """Says how much there is; whoever is about to read lets it be looked at first.
+    """Says how much there is; a reader has it measured first.
 
     >>> inbox = Gauge(Definition("mainspring.inbox", "gauge", "{message}", (), "…"))
     >>> inbox.set({(): 3})
@@ -140,7 +140,7 @@ class Histogram:
         self.definition = definition
         self.bounds = bounds
         self.cells: dict[Labels, Cell] = {}
-        # OpenTelemetry has no histogram that is read: who wants values there is told of each.
+        # OpenTelemetry has no observable histogram: each value is pushed to its listeners.
         self.record: Record | None = None
 
     def observe(self, value: float, labels: Labels = ()) -> None:
@@ -151,7 +151,7 @@ class Histogram:
         if self.record is not None:
             try:
                 self.record(value, cell.attributes)
-            except Exception:  # a meter of anybody's must not stop what it measures
+            except Exception:  # a meter that fails must not stop what it measures
                 log.exception("%s is not told to the meter any more", self.definition.name)
                 self.record = None
 

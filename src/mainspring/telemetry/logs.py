@@ -76,9 +76,9 @@ class MessageFields(logging.Filter):
 
 
 class TextLines(logging.Formatter):
-    r"""A log record as text: an error may quote what anybody sent, and must not play with a terminal by it.
+    r"""A log record as text: an error may quote untrusted input, which must not control a terminal.
 
-    Whatever cannot be seen is escaped, line breaks too: no line is the beginning of a record that nobody logged.
+    Whatever cannot be seen is escaped, line breaks too: no line can forge the beginning of a record.
 
     >>> TextLines("%(message)s").format(logging.makeLogRecord({"msg": "no \x1b[2J\n2026-01-31 all is well"}))
     'no \\x1b[2J\\n2026-01-31 all is well'
@@ -99,7 +99,7 @@ class TextLines(logging.Formatter):
 
     def formatException(self, ei: Any) -> str:  # noqa: N802  logging's own name
         parts = (part.strip("\n") for part in TracebackException(*ei).format())
-        # Of what is told the lines of code alone are the author's; the rest may be anybody's.
+        # Of a traceback only the lines of code are the author's; the rest may be untrusted.
         lines = (line for part in parts for line in (part.split("\n") if _FRAME.match(part) else [part]))
         # Notes on an error come line by line: so each is moved in, and none begins as a record does.
         return "\n".join(f"  {visible(line)}" for line in lines)
@@ -130,10 +130,10 @@ class JsonLines(logging.Formatter):
 
 
 class Seldom(logging.Filter):
-    """Lets a few warnings and errors of one cause through in a minute, and tells how many more there were.
+    """Lets a few warnings and errors of one cause through in a minute, and counts how many more there were.
 
     A cause is what the line says before its values are put in, and the type of its exception. What is below a warning
-    passes: whoever asks for it wants all of it.
+    passes: a user who turns it on wants all of it.
 
     >>> seldom, line = Seldom(lines=1), {"levelno": logging.WARNING, "msg": "no room for %s"}
     >>> [seldom.filter(logging.makeLogRecord(line | {"args": (name,), "created": 0.0})) for name in ("ann", "bob")]

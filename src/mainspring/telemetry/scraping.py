@@ -39,7 +39,7 @@ log = logger("mainspring.telemetry")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether nobody but this machine reaches an address.
+    """Return True if only this machine can reach an address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, True, False)
@@ -63,7 +63,7 @@ def host_in(header: str) -> str | None:
 
 
 class Scraped:
-    """Answers GET /metrics, on loopback unless whoever asks has to show a token.
+    """Answers GET /metrics, on loopback unless clients have to show a token.
 
     >>> Scraped(lambda accept: None, "0.0.0.0")
     Traceback (most recent call last):
@@ -107,7 +107,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         return f"http://{f'[{host}]' if ':' in host else host}:{port}{PATH}"
 
     async def stop(self) -> None:
-        """End, whoever is being answered: the next scrape is as good."""
+        """End, even while a client is being answered: the next scrape is as good."""
         if self._server is not None:
             self._server.close()
             for writer in self._open:
@@ -117,7 +117,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._silent) >= REQUESTS_AT_ONCE:
-            # Else whoever says nothing keeps out who does.
+            # Else a silent client keeps others out.
             longest = next(iter(self._silent))
             del self._silent[longest]
             longest.transport.abort()
@@ -131,7 +131,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
                 await writer.drain()
         except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
             log.debug("a request for metrics did not come to its end: %s", error)
-            writer.transport.abort()  # else it stays open until somebody reads what was written
+            writer.transport.abort()  # else it stays open until the client reads what was written
         finally:
             self._open.discard(writer)
             self._silent.pop(writer, None)

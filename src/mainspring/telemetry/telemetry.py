@@ -1,4 +1,4 @@
-"""What is to be told of an app, and through what."""
+"""What is to be reported of an app, and through what."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTS: Final = ("traces", "metrics", "meter", "logs")
 
 
 class Parts(TypedDict, total=False):
-    """What of an app is told; see `Telemetry`.
+    """What of an app is reported; see `Telemetry`.
 
     >>> Parts(metrics=True)
     {'metrics': True}
@@ -37,7 +37,7 @@ class Parts(TypedDict, total=False):
 
 
 class Telemetry:
-    """What is told of an app: each part is off unless it is asked for.
+    """What is reported of an app: each part is off unless it is asked for.
 
     `traces` makes spans, with OpenTelemetry's global provider or the one given. `metrics` counts, for Prometheus;
     `meter` lets OpenTelemetry's metrics read the same. `logs` gives log lines inside handlers the fields of the message

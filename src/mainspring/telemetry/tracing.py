@@ -1,7 +1,7 @@
 """Spans, by OpenTelemetry's API (extra `otel`): whatever exporter is set up gets them.
 
-A message carries its trace as text. Whoever goes on with it makes a span *below* the one that sent it, as long as the
-trace is young: then one trace shows a message's whole way, through steps, handlers, other workflows and brokers, in
+A message carries its trace as text. The process that continues it makes a span *below* the one that sent it, as long as
+the trace is young: then one trace shows a message's whole way, through steps, handlers, other workflows and brokers, in
 however many processes. What happens later (a timer after days, a retry after an hour, a message that lay in an inbox)
 begins a trace of its own with a *link* to the sender: no trace grows for ever, and every one can be followed back.
 
@@ -103,7 +103,7 @@ class Tracing:
         kind: SpanKind = SpanKind.CONSUMER,
         began: str | None = None,
     ) -> Spanned:
-        """Begin a span for what carries messages on, each told by its trace and when it was made.
+        """Begin a span for what carries messages on, each given by its trace and when it was made.
 
         One young message: a span below its sender's. Old ones, and several: a root with links. `began` is a trace to
         link to if it is another one: that of the message by which an instance began.
@@ -116,7 +116,7 @@ class Tracing:
         first = None if began == text else context_of(began)
         if first is not None and all(first.trace_id != sender.trace_id for sender in senders):
             links.append(Link(first, {"mainspring.link": "began"}))
-        # A context of its own: whatever is current in this task belongs to somebody else.
+        # A context of its own: whatever is current in this task belongs to another caller.
         parent = trace.set_span_in_context(NonRecordingSpan(senders[0]), Context()) if is_child else Context()
         span = self._started(name, parent, kind, attributes, links)
         return self._spanned(span, text, begun if is_child else now)
@@ -188,7 +188,7 @@ class Tracing:
 
     def _spanned(self, span: Span, carried: str | None, begun_seconds: int) -> Spanned:
         context = span.get_span_context()
-        # Without an SDK there is no span: what a message carries goes on all the same.
+        # Without an SDK there is no span: what a message carries is passed on all the same.
         text = text_of(context, begun_seconds) if context.is_valid else carried
         return Spanned(span, text, begun_seconds)
 
@@ -209,7 +209,7 @@ def text_of(context: SpanContext, begun_seconds: int) -> str:
 
 @lru_cache(CONTEXTS_KEPT)
 def context_of(text: str | None) -> SpanContext | None:
-    """Return the span that a message's trace tells of; None if it tells of none.
+    """Return the span that a message's trace names; None if it names none.
 
     >>> found = context_of("00-00000000000000000000000000000001-0000000000000002-01;mainspring=6ab,a=1")
     >>> found.span_id, dict(found.trace_state)
@@ -240,7 +240,7 @@ def _begun(text: str | None, made_us: int) -> int:
             try:
                 return min(made, max(0, int(member.removeprefix(STAMP), 16)))
             except ValueError:
-                break  # somebody else's, who calls himself so
+                break  # not our stamp, but of the same name
     return made
 
 

@@ -18,7 +18,7 @@ _NO_SPAN: Final = "0" * 16
 
 
 def trace_of(headers: Mapping[str, str]) -> str | None:
-    """Return the trace that headers (their names in lower case) tell of; None where they tell of none, or wrongly.
+    """Return the trace that headers (their names in lower case) name; None where they name none, or a malformed one.
 
     A `tracestate` that is too long or cannot be one is left out: without it the trace is still whole.
 
@@ -42,7 +42,7 @@ def trace_of(headers: Mapping[str, str]) -> str | None:
 
 
 def headers_of(trace: str | None) -> dict[str, str]:
-    """Return the headers that tell of a trace; none where there is no trace, or none that could be understood.
+    """Return the headers of a trace; none where there is no trace, or none that could be understood.
 
     >>> headers_of("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01;a=1")["tracestate"]
     'a=1'
