@@ -1,4 +1,4 @@
-"""Waiting for work: what this process commits tells at once."""
+"""Waiting for work: this process's own commits wake it at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mainspring.port.clock import Clock
 
 
 class Hints:
-    """A hint that there may be work stays until somebody has taken it.
+    """A hint that there may be work stays until a waiter has taken it.
 
     >>> from mainspring.testing.clock import VirtualClock
     >>> async def waits() -> None:
@@ -27,7 +27,7 @@ class Hints:
         self._news = asyncio.Event()
 
     def give(self) -> None:
-        """Say that there is work which nobody holds. To be called in the event loop."""
+        """Say that there is unclaimed work. To be called in the event loop."""
         self._news.set()
 
     async def wait(self, timeout_seconds: float) -> None:

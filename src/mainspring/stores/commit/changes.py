@@ -18,7 +18,7 @@ K = TypeVar("K", bound=Known)
 
 
 class Born(Struct, gc=False):
-    """A new output, or one that is tried again before anybody has seen it.
+    """A new output, or one that is retried before any worker has seen it.
 
     >>> Born(7, 3, "send", "Charge", due_us=0, priority=0).attempts
     0
@@ -39,8 +39,8 @@ class Born(Struct, gc=False):
 class Changes(Generic[K]):
     """What is to be written. What is taken away goes first: a timer cancelled and set anew in one step must stay.
 
-    Settled outputs go before cancelled ones, and those to be retried behind them: what was given back after all
-    that nobody held was cancelled must stay. `news` says that there is work now which nobody holds.
+    Settled outputs go before cancelled ones, and those to be retried behind them: what was released after all unclaimed
+    outputs were cancelled must stay. `news` says that there is unclaimed work now.
 
     >>> Changes(0).news
     False
@@ -117,7 +117,7 @@ class Changes(Generic[K]):
         self._tell(due_us)
 
     def cancel(self, known: K, keys: Sequence[str], everything: str | None, facts: Mapping[Spot, OutputFact]) -> None:
-        """Remove timers, or all that nobody holds, from the store and from what this batch has changed."""
+        """Remove timers, or all unclaimed outputs, from the store and from what this batch has changed."""
         for version in range(known.since + 1, known.version + 1) if known.moved else ():
             born = self.outputs.get((known.key, version))
             if born is not None and _is_cancelled(born, born.owner, keys, everything):

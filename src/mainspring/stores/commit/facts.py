@@ -110,12 +110,12 @@ class OutputFact:
 class Facts:
     """The answers. Instances are known by their `name`, inputs that wait by their position in the inbox.
 
-    Where a store can tell misfits cheaply, it tells only those: an output that is not in `outputs` is its worker's.
+    Where a store can find misfits cheaply, it returns only those: an output that is not in `outputs` is its worker's.
     """
 
     def __init__(self) -> None:
         self.workers: AbstractSet[int] = frozenset()
-        """Those of the batch's workers that are registered: nobody else may hold anything."""
+        """Those of the batch's workers that are registered: no other may hold anything."""
         self.taken: dict[tuple[Any, str], Message] = {}
         """Inputs that are in their stream already, by message id."""
         self.waiting: dict[tuple[Any, str], tuple[int, str | None, Message]] = {}

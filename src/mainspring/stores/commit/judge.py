@@ -98,7 +98,7 @@ class Judge(Generic[K]):
         return Duplicate(same=same_message(found, (row.type, row.body)))
 
     def _letter(self, unit: Unit) -> Message | None:
-        """Return type and body of the dead letter that a unit would write again: what nobody takes is kept once."""
+        """Return type and body of the dead letter that a unit would write again: it is kept once."""
         for letter in unit.dead_letters:
             if letter.message_id == unit.dedupe and letter.output is None:
                 spot = (letter.workflow, letter.instance, letter.message_id)
@@ -167,7 +167,7 @@ class Judge(Generic[K]):
 
     def _apply(self, worker: int, unit: Unit, known: K) -> Committed:
         changes = self._changes
-        # A worker that is not registered any more holds nothing: nobody would ever take it away again.
+        # A worker that is not registered any more holds nothing: its claim would never be released.
         owner = worker if worker in self._facts.workers else None
         claimable = self._claimable(worker, unit) if unit.accepts else NONE
         born: Sequence[Born | None] = ()
@@ -273,7 +273,7 @@ class Judge(Generic[K]):
         return position
 
     def _claimable(self, worker: int, unit: Unit) -> AbstractSet[Name]:
-        """Return for which instances a unit's inputs are born claimed: not behind what others hold, or nobody."""
+        """Return for which instances a unit's inputs are born claimed: not behind others' or unclaimed ones."""
         names = {(row.workflow, row.instance) for row in unit.accepts if row.claimed and not unit.releases}
         return {name for name in names if not self._others_wait(worker, self._instances[name])}
 

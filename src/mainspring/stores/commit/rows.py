@@ -80,7 +80,7 @@ def read_input(row: Sequence[Any]) -> InputRow:
 
 
 def posted_checksum(input: InputRow) -> int:
-    """Return the checksum of a message that is posted: of all but its position, which nobody knows yet."""
+    """Return the checksum of a message that is posted: of all but its position, which is not known yet."""
     return crc32(_bytes_of(astuple(input)[:POSTED_FIELDS]))
 
 

@@ -46,7 +46,7 @@ class InstanceVerbs(Verbs):
 
 
 def matches(where: InstanceFilter, row: InstanceRow, attributes: tuple[AttributeRow, ...]) -> bool:
-    """Tell whether an instance is to be listed; a tombstone never is."""
+    """Return True if an instance is to be listed; a tombstone never is."""
     return (
         row.purged_us is None
         and where.workflow in (None, row.workflow)

@@ -42,11 +42,11 @@ class Work:
 
     @property
     def free(self) -> bool:
-        """Whether nobody holds it."""
+        """Whether it is unclaimed."""
         return self.owner in (None, ASIDE)
 
     def give_back(self) -> None:
-        """Let nobody hold it; one that is suspected is set aside."""
+        """Release its claim; if it is suspected, set it aside."""
         self.owner = ASIDE if self.lost >= SUSPECT else None
 
 
@@ -114,7 +114,7 @@ class Instance:
         self.attempts = [*(old for old in self.attempts if old is not gone), attempt][-ATTEMPTS_OF_INSTANCE:]
 
     def takes(self, row: InstanceRow) -> None:
-        """Take over a row, and note when the instance ended; what it is told afterwards does not change that."""
+        """Take over a row, and note when the instance ended; later inputs do not change that."""
         self.row = row
         if row.status not in ENDED:
             self.ended_us = None
@@ -122,7 +122,7 @@ class Instance:
             self.ended_us = row.updated_us
 
     def is_at(self, version: int | None) -> bool:
-        """Tell whether it is there, and at this version, if one is expected."""
+        """Return True if it is there, and at this version, if one is expected."""
         return version is None or (self.row is not None and self.row.version == version)
 
     def bury(self, now_us: int) -> None:
@@ -229,7 +229,7 @@ class Tables:
 
 
 class Verbs:
-    """What all verbs have: tables, a clock, and a signal that there is work which nobody holds."""
+    """What all verbs have: tables, a clock, and a signal that there is unclaimed work."""
 
     def __init__(self, clock: Clock) -> None:
         self._tables = Tables()

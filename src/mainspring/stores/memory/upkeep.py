@@ -58,6 +58,6 @@ class UpkeepVerbs(Verbs):
         return Purged(tombstones, removed, tuple(left))
 
     def _is_done(self, ref: Ref) -> bool:
-        """Tell whether nothing is kept for an instance: no input, no output, no dead letter."""
+        """Return True if nothing is kept for an instance: no input, no output, no dead letter."""
         instance = self._tables.at(ref)
         return not (instance.inbox or instance.outbox or self._tables.letters_of(ref))

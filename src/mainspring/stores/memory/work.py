@@ -114,7 +114,7 @@ class WorkVerbs(Verbs):
         raise LendingError("There is no database in memory to write to", "Use SQLite or PostgreSQL.")
 
     async def relay(self, limit: int) -> Relayed:
-        return Relayed(0)  # nobody else can write here
+        return Relayed(0)  # no other process can write here
 
 
 def urgency(item: tuple[OutputKey, Output]) -> tuple[int, int, int, int]:

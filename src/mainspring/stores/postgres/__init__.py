@@ -12,8 +12,8 @@
 
 - A batch costs these five round trips, and one more for each rare thing in it (cancelling, the inbox, dead letters).
 - Locks before facts: a statement that waited for a lock sees all other rows as they were before it waited.
-- What has no row to lock is protected by unique indexes: whoever violates one rolls back, and the batch is tried again.
-  An instance that inputs wait for before it has begun has a row already, with a negative key, to be locked.
+- What has no row to lock is protected by unique indexes: a violation rolls back, and the batch is retried. An instance
+  that inputs wait for before it has begun has a row already, with a negative key, to be locked.
 - A commit whose answer is lost is looked up by its transaction's number (`pg_xact_status`), never guessed.
 - A worker holds an advisory lock on a connection of its own: the server frees it when the worker is gone. Behind a
   pooler in transaction mode (`?pooler=transaction`) there is no such connection; then only its lease counts.

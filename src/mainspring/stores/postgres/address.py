@@ -40,7 +40,7 @@ class Address:
         user, at, hosts = parts.netloc.rpartition("@")
         dsn = parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote))
         self.dsn = urlunsplit(dsn)
-        # Which of several is preferred can be told only by who asks them all.
+        # Which of several is preferred is known only after asking them all.
         self._wants_primary = settings.get("target_session_attrs") in ("primary", "read-write")
         together = settings.get("target_session_attrs", "").startswith("prefer-")
         each = [hosts] if together else hosts.split(",")
@@ -70,7 +70,7 @@ class Address:
 
     @property
     def channel(self) -> str:
-        """The channel on which processes tell each other of work; short, however long the schema's name is."""
+        """The channel on which processes notify each other of work; short, however long the schema's name is."""
         return f"mainspring_{blake2b(self.schema.encode(), digest_size=8).hexdigest()}"
 
 

@@ -53,7 +53,7 @@ class DatabaseClock:
 
 
 def is_machines(clock: Clock) -> bool:
-    """Tell whether a clock tells this machine's time of day: then the database's is the better one.
+    """Return True if a clock gives this machine's time of day: then the database's is the better one.
 
     >>> from mainspring.testing.clock import VirtualClock
     >>> is_machines(VirtualClock())

@@ -1,4 +1,4 @@
-"""Group commit: a batch in one transaction, tried again if somebody was quicker, and unit by unit if one is faulty."""
+"""Group commit: a batch in one transaction, retried after losing a race, and unit by unit if one is faulty."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRIES_TOGETHER: Final = 4
 
 
 class Committer:
-    """Commits batches. `now_us` overrides the database's clock, `on_news` hears of work that nobody holds."""
+    """Commits batches. `now_us` overrides the database's clock, `on_news` is called when there is unclaimed work."""
 
     def __init__(
         self,
@@ -56,25 +56,25 @@ class Committer:
             except (*AGAIN, *LOST, StoreUnreachableError) as error:
                 # What was lost was not committed: that has been asked.
                 if isinstance(error, asyncpg.UniqueViolationError) and left <= TRIES - TRIES_TOGETHER:
-                    # Somebody else's row is a fact the next time. What is still in the way now is a row that does not
+                    # Another process's row is a fact the next time. What is still in the way now is a row that does not
                     # fit the others, and the neighbours' units must not wait for it.
                     return await self._unit_by_unit(worker, units)
                 if not left:
                     raise
-                # Whoever was in the way has just ended; a server that was lost takes longer to come back. Not the same
-                # for everybody, or all would meet again.
+                # The transaction in the way has just ended; a lost server takes longer to come back. With jitter, or
+                # all would collide again.
                 pause = 0.001 if isinstance(error, AGAIN) else 0.02
                 most = min(LONGEST_PAUSE_SECONDS, pause * 2 ** (TRIES - left))
                 await asyncio.sleep(random.uniform(most / 2, most))  # noqa: S311  no secret
         raise AssertionError
 
     async def apply(self, transaction: Transaction, worker: int, units: Sequence[Unit]) -> tuple[list[Outcome], bool]:
-        """Apply units inside a transaction. Return their outcomes, and whether there is work now that nobody holds."""
+        """Apply units inside a transaction. Return their outcomes, and whether there is unclaimed work now."""
         outcomes, changes = await self._apply(transaction, worker, units, set(), 0)
         return outcomes, changes.news
 
     def tell(self) -> None:
-        """There is work that nobody holds."""
+        """There is unclaimed work."""
         self._on_news()
 
     async def _once(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:

@@ -107,7 +107,7 @@ class Examiner:
             self._ready = False
 
     async def _ring(self, _session: Session) -> None:
-        """Send oneself a notification, as workers tell each other of work."""
+        """Send oneself a notification, as workers notify each other of work."""
         if self._shared or self._address.pooled:
             return
         heard = asyncio.Event()

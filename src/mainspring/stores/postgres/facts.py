@@ -61,7 +61,7 @@ class PostgresFacts(Facts):
                 known.awaited = key
                 continue
             if position >> PLACE_BITS > number and self._questions.appends:
-                # Our number is older than what was committed while we waited for the lock: the feed would tell our
+                # Our number is older than what was committed while we waited for the lock: the feed would show our
                 # events before those that they follow.
                 raise Surprise
             known.key, known.version, known.position = key, version, position

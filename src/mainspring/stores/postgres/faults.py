@@ -29,7 +29,7 @@ LET_WRITE: Final = (
 
 
 class Surprise(Exception):  # noqa: N818  nothing is wrong: it is never seen outside
-    """Somebody else changed what this batch is about to change, since it was read. The batch is tried again."""
+    """Another process changed what this batch is about to change, since it was read. The batch is retried."""
 
 
 # The same batch, tried again from the start, meets what was in its way as a fact.
@@ -70,7 +70,7 @@ FAULTY: Final = (
 )
 
 
-# What the database is in trouble with, whoever's statement meets it.
+# Trouble of the database itself, whichever statement meets it.
 _TROUBLE: Final = (
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,

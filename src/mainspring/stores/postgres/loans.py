@@ -81,7 +81,7 @@ class PostgresLoan:
         self._expiry = loop.call_at(self._deadline, self._expire)
 
     def _expire(self) -> None:
-        """Let go of locks although the handler goes on: without its connection the server rolls back at once."""
+        """Release locks although the handler is still running: without its connection the server rolls back at once."""
         if self._transaction is not None and self.connection.usable:
             self.connection.end("its time is over")
             self._transaction.session.drop()
@@ -145,7 +145,7 @@ class PostgresLoan:
         return outcomes
 
     async def _applied(self, transaction: Transaction, units: Sequence[Unit]) -> tuple[list[Outcome], bool]:
-        """Apply units; once more where somebody else has just begun the same instance: that is a fact the next time."""
+        """Apply units; once more where another process has just begun the instance: that is a fact the next time."""
         for left in reversed(range(TRIES)):
             try:
                 return await self._lender.committer.apply(transaction, self._worker, units)

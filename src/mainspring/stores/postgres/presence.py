@@ -1,4 +1,4 @@
-"""A connection that tells others that this process lives, and that tells it when others have work for it.
+"""A connection that shows others that this process lives, and notifies it when others have work for it.
 
 The server keeps the advisory locks of a session until it ends, however it ends. So a worker whose lock is free is gone.
 """
@@ -19,9 +19,9 @@ from mainspring.stores.postgres.session import (
     connect,
 )
 
-# Notifications are told one after the other to every listening process: a rush of work is told once.
+# Notifications reach every listening process one after the other: a rush of work sends one.
 NOTIFY_SECONDS: Final = 0.01
-# All hear of new work at the same moment; if all looked at that moment, most would look in vain.
+# All are notified of new work at the same moment; if all looked then, most would look in vain.
 SPREAD_SECONDS: Final = 0.005
 # Who came in vain lets others go first the next time, and waits up to so many times longer.
 MOST_TIMES_LONGER: Final = 16
@@ -60,7 +60,7 @@ class Presence:
             await self.session.close()
 
     async def hold(self, worker: int) -> None:
-        """Take a worker's lock, before anybody can know the worker."""
+        """Take a worker's lock, before any process can see the worker."""
         async with self._alone:
             if self.session is None or self.session.closed:
                 await self._use(await connect(self._address))
@@ -69,7 +69,7 @@ class Presence:
             self.workers.add(worker)
 
     async def drop(self, worker: int) -> None:
-        """Give a worker's lock up, when nobody knows the worker any more."""
+        """Release a worker's lock, when no process can see the worker any more."""
         if worker not in self.workers:
             return
         self.workers.discard(worker)
@@ -81,12 +81,12 @@ class Presence:
                     _log.info("the lock of a worker that is gone was not given up: %s", error)
 
     def tell(self) -> None:
-        """Tell other processes, soon, that there is work which nobody holds."""
+        """Notify other processes, soon, that there is unclaimed work."""
         if not self._closed and (self._telling is None or self._telling.done()):
             self._telling = self._spawn(self._tell())
 
     def came(self, *, in_vain: bool) -> None:
-        """Know whether somebody else took what this process came for."""
+        """Note whether another process took what this one came for."""
         self._times_longer = min(MOST_TIMES_LONGER, 2 * self._times_longer) if in_vain else 1
 
     async def _tell(self) -> None:
@@ -133,7 +133,7 @@ class Presence:
                 _log.warning("not connected, will try again: %s", error)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
             else:
-                self._on_news()  # whatever was told in between was not heard
+                self._on_news()  # notifications in between were lost
                 return
 
     def _spawn(self, body: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

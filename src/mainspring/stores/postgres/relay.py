@@ -25,7 +25,7 @@ from mainspring.stores.postgres.transaction import Transaction, Transactions
 
 # The second number of an advisory lock; those of workers are positive.
 RELAYING: Final = -3
-# No worker: what is moved is in nobody's hands.
+# No worker: what is moved is unclaimed.
 NOBODY: Final = 0
 BYTES_AT_ONCE: Final = 16 * 2**20
 TRIES: Final = 5
@@ -34,7 +34,7 @@ USED_BEFORE: Final = "its message id was used before, for another message"
 
 
 class Relay:
-    """Moves posted messages. `tell` hears that there is work which nobody holds."""
+    """Moves posted messages. `tell` is called when there is unclaimed work."""
 
     def __init__(self, transactions: Transactions, committer: Committer, tell: Callable[[], None]) -> None:
         self._transactions = transactions
@@ -42,15 +42,15 @@ class Relay:
         self._tell = tell
 
     async def relay(self, limit: int) -> Relayed:
-        """Move the first messages, and return how many; none while somebody else is at it."""
+        """Move the first messages, and return how many; none while another process is relaying."""
         for left in reversed(range(TRIES)):
             try:
                 return await self._once(limit, together=True)
             except FAULTY:
                 break
             except AGAIN as error:
-                # Somebody else's row is a fact the next time. What is still in the way at last is a row that does not
-                # fit the others, and whoever was posted behind it must not wait for it.
+                # Another process's row is a fact the next time. What is still in the way at last is a row that does not
+                # fit the others, and messages posted behind it must not wait for it.
                 if not left:
                     if isinstance(error, asyncpg.UniqueViolationError):
                         break

@@ -107,7 +107,7 @@ class Schema:
         return await self._session.value(self._statements["schema_version"]) if await self._exists() else 0
 
     async def _is_still(self, version: int) -> bool:
-        """Tell whether nobody was quicker. Of tables that another has just made this transaction knows only that."""
+        """Return True if no other was first. Of another's new tables this transaction sees only that they exist."""
         if version == 0:
             return not await self._exists()
         return await self._version() == version

@@ -24,7 +24,7 @@ from mainspring.stores.postgres.faults import (
 )
 
 CONNECT_SECONDS: Final = 5.0
-"""What each host has to let somebody in."""
+"""How long each host has to accept a connection."""
 # This host is not the one, or not there: another may be.
 NO_SERVER: Final = (
     OSError,  # a timeout too
@@ -84,7 +84,7 @@ class Session:
         self.raw = raw
         # In which life of the server it was opened, as far as that can be seen.
         self.life: str | None = None
-        # Since when nobody has used it.
+        # Since when it is idle.
         self.idle_since = 0.0
         # What an answer may take, where that is not what the connection itself says.
         self.answer_seconds: float | None = None
@@ -106,7 +106,7 @@ class Session:
         await self.raw.execute(script, timeout=self.answer_seconds)
 
     async def commit(self) -> None:
-        """Commit. A wait for a synchronous standby is never cut short: whoever does that has it committed without.
+        """Commit. A wait for a synchronous standby is never cut short: that would commit without the standby.
 
         So the server sets no limit to it, and an answer that does not come is not asked to hurry, as any other would
         be: the connection is dropped without a word, and the server is asked what became of it.
@@ -148,7 +148,7 @@ class Session:
             self.drop()
 
     async def listen(self, channel: str, heard: Callable[[int], None]) -> None:
-        """Call `heard` with the process number of whoever notifies the channel."""
+        """Call `heard` with the process number of the notifier."""
 
         def on_notification(_raw: Any, pid: int, _channel: str, _payload: object) -> None:
             heard(pid)
@@ -156,7 +156,7 @@ class Session:
         await self.raw.add_listener(channel, on_notification)
 
     def when_lost(self, call: Callable[[], None]) -> None:
-        """Call something when the connection ends, whoever ends it."""
+        """Call something when the connection ends, on whichever side."""
 
         def on_end(_raw: Any) -> None:
             call()
@@ -176,7 +176,7 @@ async def connect(address: Address) -> Session:
     library: Any = asyncpg
     settings: dict[str, Any] = {"statement_cache_size": STATEMENTS_CACHED, "server_settings": SETTINGS}
     if address.pooled:
-        # A session belongs to nobody there: nothing may be set in it, and nothing prepared.
+        # There the pooler shares sessions: nothing may be set in one, and nothing prepared.
         settings = {"statement_cache_size": 0, "server_settings": {"application_name": "mainspring"}}
     failures: dict[str, Exception] = {}
     for host, dsn in address.dsns.items():

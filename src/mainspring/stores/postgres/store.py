@@ -55,12 +55,12 @@ class Connected:
         self.relay = Relay(self.transactions, self.committer, self.tell)
 
     async def _check_feed(self, session: Session) -> None:
-        """Let positions go on behind those that are there: the tables may have been moved to this server meanwhile."""
+        """Let positions continue behind those that are there: the tables may have been moved to this server."""
         if await session.value(self.statements["feed_is_ahead"]):
             await session.rows(self.statements["move_feed"])
 
     def tell(self) -> None:
-        """There is work that nobody holds: this process hears of it at once, others soon."""
+        """There is unclaimed work: this process is notified at once, others soon."""
         self.hints.give()
         if self.presence is not None:
             self.presence.tell()
@@ -130,7 +130,7 @@ class PostgresStore(SqlStore):
         if connected is None:
             return
         await connected.pool.close()
-        # Last, so that nobody relieves a worker whose commits are still under way.
+        # Last, so that no process relieves a worker whose commits are still in flight.
         if connected.presence is not None:
             await connected.presence.close()
 
@@ -257,7 +257,7 @@ class PostgresStore(SqlStore):
         return gone
 
     async def _seen(self, worker: int) -> str:
-        """Return the life of the server that has a worker's lock; nothing where its session is on its way back."""
+        """Return the life of the server that has a worker's lock; nothing where its session is reconnecting."""
         rows = await self._ask("life", self._address.lock_class & workers.UNSIGNED, worker)
         return rows[0][0] if rows else ""
 

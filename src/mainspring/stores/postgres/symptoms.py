@@ -180,7 +180,7 @@ def of_tables(tables: Answers, schema: str) -> Iterator[Finding]:
 
 
 def of_workers(workers: Answers) -> Iterator[Finding]:
-    """Return which workers are gone, and nobody has taken over from them.
+    """Return the workers that are gone and not yet relieved.
 
     >>> left = {"name": "web-1:7", "session": True, "seconds_left": 20.0, "present": False}
     >>> [found.level for found in of_workers([left])]
@@ -198,7 +198,7 @@ def of_workers(workers: Answers) -> Iterator[Finding]:
 
 
 def of_overdue(overdue: Answers) -> Iterator[Finding]:
-    """Return what nobody takes.
+    """Return what is due and not claimed.
 
     >>> waits = {"kind": "output", "name": "ChargeCard", "count": 3, "seconds": 700.0}
     >>> [found.what for found in of_overdue([waits])]

@@ -1,4 +1,4 @@
-"""A transaction, and what became of it when nobody said."""
+"""A transaction, and what became of it when the answer was lost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.session import SETTINGS, Pool, Row, Session
 
 RESOLVE_SECONDS: Final = 60.0
-# So long a session may be about to commit before it is ended: mostly it has not even been told to.
+# So long a session may be about to commit before it is ended: mostly the COMMIT has not even reached it.
 PATIENCE_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.05
 
@@ -50,7 +50,7 @@ class Transactions:
         self._address = address
         self._pool = pool
         self._statements = statements
-        # What a session has of its own, where it is nobody's it has to be set in every transaction.
+        # A pooled session is shared: what is set once in one's own session is set there in every transaction.
         self.settings = _LOCAL if address.pooled else ""
         self._begin = "BEGIN ISOLATION LEVEL READ COMMITTED;" + self.settings
 

@@ -14,7 +14,7 @@ UNSIGNED: Final = 0xFFFFFFFF
 async def register(
     transaction: Transaction, presence: Presence | None, name: str, lease_us: int, now_us: int | None, knows: str = ""
 ) -> int:
-    """Return a new key. Its lock is taken before the row can be seen: nobody finds the one without the other."""
+    """Return a new key. Its lock is taken before the row can be seen: neither is visible without the other."""
     key: int = await transaction.value("new_worker")
     if presence is not None:
         await presence.hold(key)

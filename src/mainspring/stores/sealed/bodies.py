@@ -108,7 +108,7 @@ class Bodies:
         return tuple(self.close(row, about_of(row.workflow, row.instance)) for row in records)
 
     def close(self, record: R, about: About) -> R:
-        """Return a record of somebody's with its body closed."""
+        """Return a record with its body closed under the key of what it is `about`."""
         changes: dict[str, Any] = {}
         about = About(about.workflow, about.instance, record.type)
         if record.body is not None:
@@ -125,7 +125,7 @@ class Bodies:
     # ---- out
 
     def open(self, record: R, about: About) -> R:
-        """Return a record of somebody's with its body opened."""
+        """Return a record with its body opened by the key of what it is `about`."""
         changes: dict[str, Any] = {}
         about = About(about.workflow, about.instance, record.type)
         if record.body is not None:
@@ -134,7 +134,7 @@ class Bodies:
                 # What was erased before it became a dead letter has that name already.
                 changes["type"] = f"{ERASED_TYPE}{(record.type or '').removeprefix(ERASED_TYPE)}"
         if isinstance(record, EventRow | OutputClaim) and record.detail is not None:
-            # An erased one says nothing, but that there was one: a compensation that nobody can read is not forgotten.
+            # An erased one still says that there was one: an unreadable compensation is not forgotten.
             changes["detail"] = self._seal.open(record.detail, about)
         if isinstance(record, DeadLetter | OutputClaim) and record.error is not None:
             changes["error"] = self.open_error(record.error, about)
@@ -167,7 +167,7 @@ class Bodies:
         return replace(task, data=b"{}" if data == ERASED else data)
 
     def open_held_task(self, task: TaskRow) -> TaskRow:
-        """Return a task that is in somebody's hands by now: without its data, where these cannot be opened."""
+        """Return a task that is claimed by now: without its data, where these cannot be opened."""
         try:
             return self.open_task(task)
         except MainspringError as error:

@@ -1,6 +1,6 @@
 """What an error says, sealed like a body; before it stands its kind, which can be read and searched.
 
-Both stand in the one text that a store keeps of an error. The sealed part is written in signs that nobody searches by,
+Both stand in the one text that a store keeps of an error. The sealed part is written in signs that no search uses,
 one for each byte (braille, of which there are just 256), so that a search meets kinds alone, and no store has to know
 that there is a seal. What was written without one is read as it is.
 """

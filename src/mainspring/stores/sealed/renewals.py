@@ -1,10 +1,10 @@
-"""What was read before a key was renewed is not written under the new one: who would is told that somebody was first.
+"""What was read before a key was renewed is not written under the new one: such a write is a conflict.
 
 A key is renewed when something is written of a subject whose key was destroyed. Each renewed key begins an era, which
-is counted when the key is first met here, before anything is committed under it. What was read in that era or later
-was read when the old key was gone, so that it is erased, or new. What was read earlier may be what the old key sealed:
-a state, an input that waits for its turn, a command that a handler is at, a document. A unit or a move made of it is
-refused as if somebody else had changed what it was made of, which is so; what is read anew is found to be erased.
+is counted when the key is first met here, before anything is committed under it. What was read in that era or later was
+read when the old key was gone, so that it is erased, or new. What was read earlier may be what the old key sealed: a
+state, an input that waits for its turn, a command that a handler is at, a document. A unit or a move made of it is
+refused as if another process had changed what it was made of, which is so; what is read anew is found erased.
 
 Nothing is noted before the first key is renewed: what is not noted is of the first era.
 """

@@ -155,7 +155,7 @@ class SealedStore(WrappedStore):
         documents = tuple(self._bodies.close(each, About("", each.key)) for each in move.documents)
         if self.renewals.is_stale(move):
             return False  # it is folded anew
-        # A projection is nobody's: what an event of somebody's made it say could not be erased with them.
+        # A projection belongs to no subject: what a subject's event made it say could not be erased with the subject.
         error = kind_in(move.error) or "not told" if self._bodies.secret and move.error else move.error
         changed = documents or error != move.error
         return await self._store.advance(replace(move, documents=documents, error=error) if changed else move)
@@ -322,7 +322,7 @@ class _SealedLoan:
     async def accept(self, rows: Sequence[InputRow], requires: Sequence[Precondition | None] = ()) -> list[Outcome]:
         outcomes = await self._loan.accept([sealed_input(row, self._seal) for row in rows], requires)
         for row, unit, outcome in zip(rows, accepting(rows), outcomes, strict=True):
-            # It is rolled back by now, for under an older key it has other bytes: let nobody call it another message.
+            # It is rolled back by now, for under an older key it has other bytes: do not report it as another message.
             if isinstance(outcome, Duplicate) and not outcome.same and await self._store.repeats(unit):
                 raise LendingError(
                     f"{row.workflow}/{row.instance} has the message {row.message_id} already, under an older key, "

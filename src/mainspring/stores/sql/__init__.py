@@ -1,6 +1,6 @@
 """What SQLite and PostgreSQL have in common: the Python around statements of the same names.
 
-    dialogue     a verb that yields statements and is sent their rows, whoever runs them
+    dialogue     a verb that yields statements and is sent their rows, whatever runs them
     dialect      how one of the two takes values, and gives rows
     store        the sum of the verbs
     statements   the statements of `.sql` files, by name

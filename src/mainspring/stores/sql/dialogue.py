@@ -1,6 +1,6 @@
 """A verb as a dialogue with a database: it yields named statements with their values, and is sent their rows.
 
-So it is written once, though a thread asks SQLite, and the event loop PostgreSQL.
+So a verb is written once, though a thread asks SQLite, and the event loop PostgreSQL.
 """
 
 from __future__ import annotations

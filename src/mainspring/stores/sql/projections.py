@@ -11,7 +11,7 @@ from mainspring.stores.sql.dialogue import Dialogue, Verbs, read
 
 
 def advance(dialect: Dialect, move: Advance, now_us: int | None) -> Dialogue[bool]:
-    """Move a checkpoint, unless somebody else did. Nothing is written before that is known."""
+    """Move a checkpoint, unless another process did. Nothing is written before that is known."""
     concerned = sorted({move.generation, *move.retires})
     found = yield "lock_checkpoints", move.name, dialect.values(concerned)
     if not move.fits({checkpoint.generation: checkpoint for checkpoint in (Checkpoint(*row) for row in found)}):

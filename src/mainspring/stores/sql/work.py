@@ -12,7 +12,7 @@ from mainspring.stores.commit.rows import read_input
 from mainspring.stores.sql.dialogue import Dialogue, Verbs
 
 NOBODY: Final = 0
-"""The owner of what is damaged: it is delivered to nobody, and does not stop others from being claimed."""
+"""The owner of what is damaged: it is never delivered, and does not stop others from being claimed."""
 
 _log = logger(__name__)
 
@@ -52,5 +52,5 @@ class WorkVerbs(Verbs):
 
 
 def log_aside(error: DamagedRecordError) -> None:
-    """Tell of a damaged record that nobody gets."""
+    """Log a damaged record that is never delivered."""
     _log.error("set aside, restore it and free it again: %s", error)

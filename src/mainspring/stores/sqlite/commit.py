@@ -21,7 +21,7 @@ from mainspring.stores.sqlite.statements import run_on
 def commit_units(
     connection: apsw.Connection, now_us: int, units: Sequence[Owned], void: set[Name] | None = None
 ) -> tuple[list[Outcome], bool]:
-    """Apply units in order. Return an outcome each, and whether there is work now that nobody holds.
+    """Apply units in order. Return an outcome each, and whether there is unclaimed work now.
 
     `void` are the instances of which a unit was refused before: what follows was built on that one.
     """

@@ -29,8 +29,8 @@ RESTORE: Final = "Stop the workers, keep a copy of the files, and restore a back
 def refuse_broken_trees(connection: apsw.Connection, place: Place) -> None:
     """Raise if a table or an index by which work and instances are found has lost or misplaced an entry.
 
-    Nothing else would tell: an instance that its index has lost would begin anew. It takes some 0.1 s for the largest
-    file that is looked at; larger ones are left to the doctor.
+    Nothing else would show it: an instance that its index has lost would begin anew. It takes some 0.1 s for the
+    largest file that is looked at; larger ones are left to the doctor.
     """
     if place.path.stat().st_size > CHECKED_BYTES:
         return
@@ -49,7 +49,7 @@ def damage(path: Path, seconds: float = CHECK_SECONDS) -> list[Finding]:
     ends = time.monotonic() + seconds
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
-            # A file of any size may stand here: whoever asks the doctor wants an answer.
+            # A file of any size may stand here: a user who runs the doctor wants an answer.
             connection.set_progress_handler(lambda: time.monotonic() > ends, STEPS_PER_LOOK)
             found = list(islice(_damages(connection), SHOWN))
     except apsw.InterruptError:

@@ -1,7 +1,7 @@
-"""Waiting for work: this process's commits tell at once, another's are noticed by looking now and then.
+"""Waiting for work: this process's commits wake it at once, another's are found by polling.
 
-A look is at the write-ahead log's size and time, which costs next to nothing. Only after somebody has written is SQLite
-asked whether that was another process.
+A look is at the write-ahead log's size and time, which costs next to nothing. Only after a write is SQLite asked
+whether that was another process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Written: TypeAlias = tuple[int, int]
 
 
 def written(log: Path) -> Written | None:
-    """Return what changes when somebody writes to a file. None: there is none, or its system tells only later.
+    """Return what changes when a file is written to. None: there is none, or its file system shows it only later.
 
     >>> written(Path("no-such-file"))
     """

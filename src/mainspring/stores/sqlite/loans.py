@@ -1,8 +1,8 @@
 """Lending the writer's transaction to a handler.
 
-The writer's thread opens a transaction and serves the handler's statements from a queue, one by one, until it is told
-to commit or to roll back, or until the time is over. Nobody else is written meanwhile, so it stands outside the group
-commit, and is short.
+The writer's thread opens a transaction and serves the handler's statements from a queue, one by one, until the commit
+or the rollback is asked for, or until the time is over. Nothing else is written meanwhile, so it stands outside the
+group commit, and is short.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class SqliteLoan:
             self._job.requests.put(None)
             await asyncio.wait((self._job.future,))
         if not self._job.future.cancelled():
-            self._job.future.exception()  # heard, so that nobody complains of it later
+            self._job.future.exception()  # retrieved, or asyncio would log it later
 
     async def _ask(self, statement: str, values: Sequence[Sequence[Any]]) -> list[Any]:
         return await self._asked(Statement(statement, values))

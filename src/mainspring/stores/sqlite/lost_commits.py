@@ -1,9 +1,9 @@
 """Whether the write-ahead log holds commits that SQLite cannot read any more.
 
 A recovery reads the log up to the first frame whose checksum does not fit, and drops the rest without a word. After a
-power cut that is right: only the last transaction can be without its sync, and nobody was told of it. But where two or
-more commits stand behind that frame, all but one of them were synced, and somebody was told: then a byte of the log has
-changed since, and going on would lose what was acknowledged.
+power cut that is right: only the last transaction can be without its sync, and it was never acknowledged. But where two
+or more commits stand behind that frame, all but one of them were synced and acknowledged: then a byte of the log has
+changed since, and continuing would lose what was acknowledged.
 
     header, 32 bytes    … two salts at 16, checksum
     frames              24 bytes (page, size after a commit or 0, two salts, checksum), then the page
@@ -47,7 +47,7 @@ def refuse_lost_commits(connection: apsw.Connection, place: Place) -> None:
 
 
 def _lost_commits(connection: apsw.Connection, file: BinaryIO, patience_seconds: float) -> int:
-    """Return how many commits stand in the log and are not read, while other processes may go on writing to it."""
+    """Return how many commits stand in the log and are not read, while other processes may still write to it."""
     header = file.read(_HEADER.size)
     (page_size,) = execute(connection, "PRAGMA page_size").fetchone()
     behind = _commits(file, header, _readable(connection, patience_seconds), page_size)

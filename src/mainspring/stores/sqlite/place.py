@@ -62,7 +62,7 @@ class Place:
         )
         connection.set_busy_timeout(round(self.busy_seconds * 1_000))
         if not writes:
-            # It may be another file by now, and this the log of the one that was there: let nobody put them together.
+            # It may be another file by now, and this the log of the one that was there: never combine them.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             execute(connection, "PRAGMA query_only = ON")
         elif connection.readonly("main"):
@@ -116,7 +116,7 @@ class Footing:
             try:
                 found = _identity(file)
             except OSError:
-                continue  # whoever may not look cannot tell, and what is committed is committed
+                continue  # without permission to look there is no answer, and what is committed is committed
             if opened is None:
                 self._opened[number] = file, found
             elif found != opened:
@@ -125,7 +125,7 @@ class Footing:
 
 
 def _identity(file: str) -> tuple[int, int] | None:
-    """Return what tells a file from another of its name; None if there is none."""
+    """Return what distinguishes a file from another of its name; None if there is none."""
     try:
         found = os.stat(file)  # noqa: PTH116  it is asked at every commit
     except (FileNotFoundError, NotADirectoryError):
@@ -144,5 +144,5 @@ def tune(connection: apsw.Connection) -> None:
         PRAGMA temp_store = MEMORY;
         """,
     )
-    # The writer does it itself between two transactions: never inside a COMMIT that somebody waits for.
+    # The writer does it itself between two transactions: never inside a COMMIT that a caller waits for.
     connection.wal_autocheckpoint(0)

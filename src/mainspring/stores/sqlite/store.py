@@ -108,7 +108,7 @@ class SqliteStore(SqlStore):
             await readers.close()
         if writer is not None:
             await writer.close()
-        # Last, so that nobody relieves a worker whose commits are still under way.
+        # Last, so that no process relieves a worker whose commits are still in flight.
         self._locks.unlock_all()
 
     # ---- workers

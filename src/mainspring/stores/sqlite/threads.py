@@ -47,7 +47,7 @@ class Answer(Generic[T]):
         self._value, self._error = value, error
 
     def resolve(self) -> None:
-        """Hand over what was kept. To be called in the event loop. Whoever stopped waiting gets nothing."""
+        """Hand over what was kept. To be called in the event loop. A caller that stopped waiting gets nothing."""
         if self.future.done():
             return
         if self._error is not None:
@@ -71,12 +71,12 @@ def deliver(answers: Iterable[Answer[Any]], and_then: Callable[[], None] | None 
     for loop, own in by_loop.items():
         try:
             loop.call_soon_threadsafe(resolve, own)
-        except RuntimeError:  # the loop was closed: nobody waits there any more
+        except RuntimeError:  # the loop was closed: no caller waits there any more
             continue
 
 
 def close(connection: apsw.Connection | None, place: Place) -> None:
-    """Close a thread's connection at its end. Whoever waits for that end hears of it, whatever SQLite says."""
+    """Close a thread's connection at its end. A caller that waits for that end is woken, whatever SQLite says."""
     try:
         if connection is not None:
             connection.close()
@@ -140,7 +140,7 @@ class Readers:
                 try:
                     if connection is None:
                         connection = self._place.connect(writes=False)
-                    self._place.stay()  # or it would be told of a file that nobody finds any more, or of two at once
+                    self._place.stay()  # or it would read a file that is gone from its place, or two at once
                     read.keep(read.ask(connection))
                 except Exception as error:  # noqa: BLE001  whatever it is, it is the asker's
                     read.keep(None, self._place.error(error))

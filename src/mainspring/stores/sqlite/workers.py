@@ -1,7 +1,7 @@
 """Who is alive: a row with a lease, and beside the database a file that a living process keeps locked.
 
-The operating system unlocks the file when its process is gone, however it went: whoever looks then relieves the worker
-at once. Where there is no `flock` (or somebody removed the file) the lease alone decides.
+The operating system unlocks the file when its process is gone, however it ended: the next worker that looks relieves it
+at once. Where there is no `flock` (or the file was removed) the lease alone decides.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class WorkerLocks:
         self._held[worker] = descriptor
 
     def drop(self, worker: int) -> None:
-        """Remove the file and the lock. The file first: nobody must find it unlocked and conclude anything."""
+        """Remove the file and the lock. The file first: found unlocked, it would mean a dead worker."""
         self.path(worker).unlink(missing_ok=True)
         self.unlock(worker)
 
     def unlock(self, worker: int) -> None:
-        """Give up the lock only; the file tells others that this worker is gone."""
+        """Release the lock only; the file shows others that this worker is gone."""
         if (descriptor := self._held.pop(worker, None)) is not None:
             os.close(descriptor)
 
@@ -62,7 +62,7 @@ class WorkerLocks:
             self.unlock(worker)
 
     def seize(self, worker: int) -> bool:
-        """Take the lock of a worker whose process is gone. False: it is alive, or nobody can tell."""
+        """Take the lock of a worker whose process is gone. False: it is alive, or that cannot be known."""
         if fcntl is None or worker in self._held:
             return False
         try:
@@ -86,7 +86,7 @@ class Workers:
         self._knows_the_time = False
 
     def register(self, transaction: Transaction, name: str, lease_us: int, knows: str) -> int:
-        """Return a new key. Its file is locked before the row can be seen: nobody finds the one without the other."""
+        """Return a new key. Its file is locked before the row can be seen: neither is visible without the other."""
         key: int = scalar(transaction.connection, "insert_worker", name, lease_us, transaction.now_us + lease_us, knows)
         transaction.when_rolled_back.append(lambda: self._locks.drop(key))
         self._locks.hold(key)
@@ -137,7 +137,7 @@ def _bring_forward(transaction: Transaction) -> None:
     set_back_us = max((decided_us for *_, decided_us in found), default=now_us) - now_us
     for instance, version, kind, destination, due_us, priority, key, attempts, checksum, _ in found:
         born, rest = (instance, version, kind, destination), (priority, key, attempts)
-        # One that is damaged stays as it is, and is told where it is read.
+        # A damaged one stays as it is, and is reported where it is read.
         if checksum in (None, output_checksum(*born, due_us, *rest)):
             due = due_us - set_back_us
             change(connection, "move_output", instance, version, due, output_checksum(*born, due, *rest))

@@ -101,7 +101,7 @@ class CommitJob(Job[list[Outcome]]):
 class Writer:
     """Runs jobs in the order in which they came; all that wait when it is free share a transaction.
 
-    Nobody is answered before COMMIT has returned. A failure rolls everything back: if the database is in trouble,
+    No caller is answered before COMMIT has returned. A failure rolls everything back: if the database is in trouble,
     all get the error; if not, each job is tried alone, and of a commit each unit, so that only the faulty one fails.
     Once the file is gone from its place, nothing more is written.
     """
@@ -132,7 +132,7 @@ class Writer:
         try:
             await opened.future
         except BaseException:
-            self._queue.put(None)  # whoever does not wait for the opening does not want it
+            self._queue.put(None)  # a caller that does not wait for the opening does not want it
             raise
 
     async def close(self) -> None:
@@ -283,7 +283,7 @@ class Writer:
 
     def _commit(self, connection: apsw.Connection) -> None:
         execute(connection, "COMMIT")
-        # Once more, because a file may go at any moment; before anybody is told that what they gave is kept.
+        # Once more, because a file may go at any moment; before any caller gets its acknowledgement.
         self._stay(connection)
 
     def _stay(self, connection: apsw.Connection) -> None:
@@ -296,7 +296,7 @@ class Writer:
             raise
 
     def _lend(self, connection: apsw.Connection, job: LentJob) -> None:
-        """Run a handler's transaction. Nobody else is in it, and it is never tried again here."""
+        """Run a handler's transaction. Nothing else is in it, and it is never retried here."""
         transaction = Transaction(connection, self._clock.now_us())
         try:
             self._begin(connection)
@@ -367,7 +367,7 @@ class Writer:
         except apsw.Error as error:
             _log.warning("%s: the log could not be moved into the database, will try again: %s", self._place, error)
             in_log, moved = 1, 0
-        # If a reader holds the log open it goes on growing for a while; trying at every commit would not help.
+        # If a reader holds the log open it grows for a while; trying at every commit would not help.
         self._checkpoint_at = CHECKPOINT_PAGES + (0 if in_log == moved else self._log_pages)
         self._log_pages = 0
 
