@@ -16,17 +16,17 @@
        │
        └─► results go to inputs again; an output is settled in the commit that takes its result
 
-     claiming      what is due and in nobody's hands comes to inputs and outputs
+     claiming      what is due and unclaimed comes to inputs and outputs
      operations    what operators do to an instance or to the fleet, each in one commit
      projections   fold the feed into read models
      schedules     each one instance that waits for its next time
-     fleet         what workers write of themselves, and what can be told from all of them
+     fleet         what workers write of themselves, and what follows from all of them
 
      engine            wires the rooms; registers as a worker, beats, relieves the dead, drains
      registry          what this process knows: workflows, handlers, subscribers
      startup_checks    what is refused before the first message
      runtime           clock, tasks, threads and randomness, injected
-     observer          what the stations tell of a message, where telemetry is on
+     observer          what the stations report of a message, where telemetry is on
 
 Each room's docstring names its modules. `docs/internals/way-of-a-message.md` walks through them.
 

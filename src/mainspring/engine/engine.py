@@ -44,7 +44,7 @@ LONG_ATTEMPTS: Final = 500
 DRAIN_SECONDS: Final = 30.0
 DRAIN_CHECK_SECONDS: Final = 0.005
 HELD_SECONDS: Final = 1.0
-"""What begins or ceases to be held back is told after so long, together with what follows at once."""
+"""What begins or ceases to be held back is reported after so long, together with what follows at once."""
 
 log = logger("mainspring.engine")
 
@@ -139,7 +139,7 @@ class Engine:
             if work:
                 self._took_over(await self.store.relieve())
                 await self._register()
-        except BaseException:  # whoever could not begin leaves nothing behind that looks and watches
+        except BaseException:  # a failed start leaves no task or watch behind
             self.runtime.watch.stop()
             await self.runtime.cancel_tasks()
             raise
@@ -172,7 +172,7 @@ class Engine:
             await self.committer.drained()
         finally:
             self.runtime.watch.stop()
-            # Also when whoever waits for the stop has lost patience: no task may outlive the store.
+            # Also when the caller of stop has lost patience: no task may outlive the store.
             for name in await self.runtime.cancel_tasks():
                 log.warning("%s goes on though it was cancelled: what it does counts no more, and runs again", name)
             self.committer.close()
@@ -184,7 +184,7 @@ class Engine:
                 self.over.set()
 
     def _end_by(self, error: NewerSchemaError | StoreMovedError) -> None:
-        """Stop for good, in order: whoever uses the engine from now on is told why."""
+        """Stop for good, in order: callers of the engine get the reason from now on."""
         if self.fault is None:
             log.critical("this worker stops, and gives back what it holds: %s", error)
             self.fault = error
@@ -197,13 +197,13 @@ class Engine:
             log.warning("what this worker holds could not be given back: %s", error)
 
     def _fail_waiting(self) -> None:
-        """Let nobody wait for a step, or an end, that will not come here any more."""
+        """Fail callers that wait for a step, or an end, that will not come here any more."""
         self.ends.fail(self.fault or StoreClosedError("mainspring"))
         for lane in self.stepper.lanes.busy():
             for pending in lane.queue:
                 if pending.answer is not None:
                     pending.answer.fail(self.fault or StoreClosedError("mainspring"))
-        # What is left was on its way into the store when whoever stops lost patience.
+        # What is left was on its way into the store when the caller of stop lost patience.
         self.intake.give_up(UnknownOutcomeError("mainspring"))
 
     async def _drain(self, seconds: float) -> None:
@@ -224,7 +224,7 @@ class Engine:
         self.dispatcher.subscriptions.cancel_all()
 
     def _can_go_on(self) -> bool:
-        """Tell whether something is under way, and whether its end could still be recorded."""
+        """Return True if something is under way, and its end could still be recorded."""
         return (self.dispatcher.in_hand > 0 or bool(self.stepper.lanes.busy())) and not self.committer.cancelled
 
     async def _beat(self) -> None:
@@ -245,7 +245,7 @@ class Engine:
     async def _renew(self) -> None:
         """Extend the lease, or register anew where this worker was relieved."""
         async with self._renewing:
-            # The lease runs from when it was asked for: the answer may be heard when it is over.
+            # The lease runs from when it was asked for: the answer may arrive when it is over.
             asked_us = self.store.now_us()
             self.dispatcher.runners.held_back_changed.clear()
             left, alone = self.claimer.strangers.instances_left(), self.dispatcher.resting
@@ -260,8 +260,8 @@ class Engine:
 
     async def _relieve(self) -> None:
         try:
-            # A process that stood still for longer than its lease is alive: where nobody else has relieved it, it must
-            # not do so itself, and do all that it has in hand again.
+            # A process that stood still for longer than its lease is alive: where no other worker has relieved it, it
+            # must not relieve itself, and redo all that it holds.
             if self.store.now_us() - self._renewed_us >= LEASE_SECONDS * 1e6:
                 await self._renew()
             if dead := await self.store.relieve():
@@ -278,7 +278,7 @@ class Engine:
             self.runtime.observer.relieved(dead)
 
     async def _tell_cancelled(self) -> None:
-        """Tell long attempts whose instance was cancelled by another process."""
+        """Cancel long attempts whose instance was cancelled by another process."""
         before_us = self.store.now_us() - int(RELIEVE_SECONDS * 1e6)
         running = {ref for runner in self.dispatcher.runners for ref in runner.running_since(before_us)}
         refs = sorted(running, key=str)[:LONG_ATTEMPTS]
@@ -297,7 +297,7 @@ class Engine:
             runners.busy.clear()
 
     async def look_at_pauses(self) -> None:
-        """Learn what is paused, and let it wait; what is not any more goes on at once."""
+        """Learn what is paused, and let it wait; what is no longer paused resumes at once."""
         began, ended = await self.pauses.look()
         if not began and not ended:
             return

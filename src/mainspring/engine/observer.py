@@ -1,4 +1,4 @@
-"""The observer: what the stations tell of a message on its way, as spans, numbers and fields of log lines.
+"""The observer: what the stations report of a message on its way, as spans, numbers and fields of log lines.
 
 There is one only where telemetry is on: each station asks `if self._observer is not None`, and nothing else is done
 for it where it is off.
@@ -38,7 +38,7 @@ _ENDS: Final = {"Completed": "completed", "Failed": "failed", "Cancelled": "canc
 
 
 class Observer:
-    """Hears of every message that is sent, stepped, carried out and committed here.
+    """Is notified of every message that is sent, stepped, carried out and committed here.
 
     >>> Observer(Telemetry(metrics=True), lambda: 0).logs
     False
@@ -53,7 +53,7 @@ class Observer:
     # ---- inputs
 
     def sending(self, pending: Pending) -> None:
-        """A message comes in. From here on it carries the trace of whoever sent it."""
+        """A message comes in. From here on it carries the trace of its sender."""
         ref, trace, spanned, now_us = pending.ref, pending.context.trace, None, self.now_us()
         if self._tracing is not None:
             operation = "publish" if pending.kind is Kind.EVENT else "send"
@@ -65,12 +65,12 @@ class Observer:
             pending.answer.observed = Observed(now_us, spanned, trace, ref.workflow)
 
     def handed_over(self, pending: Pending) -> None:
-        """A message became part of a transaction of somebody else's: it comes in if that commits."""
+        """A message became part of a caller's transaction: it comes in if that commits."""
         if pending.answer is not None:
             self.sent(pending.answer, "posted")
 
     def sent(self, answer: Answer, outcome: str | None = None) -> None:
-        """A message that came in is durable, or was refused, or nobody waits for that any more."""
+        """A message that came in is durable, or was refused, or its sender has stopped waiting."""
         observed, answer.observed = answer.observed, None
         if observed is None:
             return
@@ -234,7 +234,7 @@ class Observer:
             self._instruments.takeovers.add((), workers)
 
     def left(self, type: str) -> None:
-        """An input is left to others, because nobody here knows its type."""
+        """An input is left to others, because its type is unknown here."""
         if self._instruments is not None:
             self._instruments.strangers.add((type,))
 
@@ -315,17 +315,17 @@ def _context(job: Job) -> Context:
     try:
         return read_context(job.claim.context)
     except DamagedRecordError:
-        return Context(job.id)  # whoever needs the rest of it will say so
+        return Context(job.id)  # the code that needs the rest of it will raise
 
 
 def _waits(unit: Unit, letter: DeadLetter) -> bool:
-    """Tell whether what a letter tells of waits to be taken, as an input: only then it is known to need somebody."""
+    """Return True if a dead letter's failure waits as an input: only then it is known to need attention."""
     output = letter.output
     return output is not None and any(row.cause == output.version for row in unit.accepts)
 
 
 def _is_left(pending: Pending, unit: Unit) -> bool:
-    """Tell whether a failure that had to wait was taken by no case: its dead letter stays."""
+    """Return True if a failure that had to wait was taken by no case: its dead letter stays."""
     failed = pending.position is not None and pending.cause is not None and isinstance(pending.message, SendFailed)
     return failed and not unit.handles
 

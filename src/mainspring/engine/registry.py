@@ -34,7 +34,7 @@ _OF_SUBSCRIBERS: Final = frozenset({"retry", "timeout", "name"})
 
 
 def is_internal(workflow: str) -> bool:
-    """Tell whether a workflow is one of the engine's own: nobody sends to it, and nobody looks for it.
+    """Return True if a workflow is one of the engine's own: no user sends to it or looks for it.
 
     >>> is_internal("mainspring.FanOut"), is_internal("Orders")
     (True, False)
@@ -75,7 +75,7 @@ class WorkflowEntry:
         self.fingerprint = fingerprint_of(type(workflow), self.definition)
         # The names of what answers the tasks that were asked here: reading the code may not find them all.
         self.asked: set[str] = set()
-        # Why types are not taken from outside, as far as somebody has sent one: see `outside`.
+        # Why types are not taken from outside, as far as one was sent: see `outside`.
         self.refusals: dict[type[Any], str | None] = {}
         self.newest = self
         self.versions: tuple[WorkflowEntry, ...] = (self,)
@@ -159,7 +159,7 @@ class Registry:
             entry.join(known.versions)
         self.workflows[entry.name] = entry.newest
         if is_internal(entry.name):
-            return  # nobody sends or publishes to them: each gets what is its own past route
+            return  # nothing is sent or published to them: each gets what is its own past route
         for input in entry.definition.inputs:
             self._take(input, entry)
 
@@ -191,7 +191,7 @@ class Registry:
         self.handlers[name] = handler
 
     def add_subscriber(self, handler: Handler) -> None:
-        """Register one more function that hears of a published message."""
+        """Register one more function that is called with a published message."""
         if handler.options.transaction is not None:
             raise WiringError(
                 f"{handler.name} subscribes and asks for its result's transaction, but it has no result",
@@ -250,7 +250,7 @@ class Registry:
             self.add_workflow(Pauses())
 
     def has_subscribers(self, message: object) -> bool:
-        """Tell whether functions subscribed to messages of this one's type."""
+        """Return True if functions subscribed to messages of this one's type."""
         return type_of(type(message)).name in self.subscribers
 
     def add_external(self, *types: type[Any]) -> None:
@@ -307,7 +307,7 @@ class Registry:
         return self._queue_at.get(destination, "")
 
     def knows(self, destination: str) -> bool:
-        """Tell whether an output for this destination can be carried out here."""
+        """Return True if an output for this destination can be carried out here."""
         return self.queue_of(destination) != ""
 
 

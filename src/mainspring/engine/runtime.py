@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 async def unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """Do something to its end, even if whoever waits for it is cancelled meanwhile; that is heard of afterwards.
+    """Do something to its end, even if its caller is cancelled meanwhile; the cancellation is raised afterwards.
 
     >>> asyncio.run(unbroken(asyncio.sleep(0, "done")))
     'done'
@@ -70,7 +70,7 @@ class Runtime:
         # Calls in threads that were given up and still run.
         self.hung = Hung(self.clock.now_us)
         self.watch = StepWatch()
-        # Who hears of everything, where telemetry is on.
+        # Notified of everything, where telemetry is on.
         self.observer: Observer | None = None
         self._random = random.Random(seed)  # noqa: S311  jitter, not secrets
         self._seeded = seed is not None
@@ -84,7 +84,7 @@ class Runtime:
         return self._random.random()
 
     def new_id(self) -> str:
-        """Return an id that nobody else has: 80 random bits for this process, and a number. Any thread may ask."""
+        """Return a unique id: 80 random bits for this process, and a number. Any thread may ask."""
         process, prefix, numbers = self._ids
         if process != os.getpid():
             # At the first use, and again in a child that was forked meanwhile. Threads that come together may draw one
@@ -132,7 +132,7 @@ class Runtime:
         self.spawn(repeat(), name)
 
     async def cancel_tasks(self) -> list[str]:
-        """End all tasks that still run, but for the one that asks. Return the names of those that go on."""
+        """End all tasks that still run, but for the one that asks. Return the names of those that still run."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -142,7 +142,7 @@ class Runtime:
         return sorted(task.get_name() for task in left)
 
     async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
-        """Run a blocking function in a thread. One with a name is told of when it goes on though nobody waits."""
+        """Run a blocking function in a thread. With a name, it is reported if it outlives its caller's wait."""
         if self._threads is None:
             self._threads = Threads(HANDLER_THREADS)
         threads = self._threads
@@ -155,7 +155,7 @@ class Runtime:
             raise
 
     async def in_process(self, function: Callable[[Any], Any], message: Any, begun: Callable[[], None]) -> Any:
-        """Run a function of a message in a process; `begun` is told when it begins. Who stops waiting kills it."""
+        """Run a function of a message in a process; `begun` is called when it begins. Cancelling the wait kills it."""
         if self._pool is None:
             from mainspring.engine.handlers.process_pool import ProcessPool  # noqa: PLC0415  few apps have a use for it
 

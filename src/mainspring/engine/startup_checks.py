@@ -1,4 +1,4 @@
-"""Wiring errors, found before the first message: a sent type that nobody takes, or that more than one would take."""
+"""Wiring errors, found before the first message: a sent type that has no taker, or more than one."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def check_store(registry: Registry, store: Store) -> None:
 
 
 def check_wiring(registry: Registry, pools: Iterable[str] | None = None) -> None:
-    """Raise a WiringError that names every message which a workflow sends and nobody takes, or more than one.
+    """Raise a WiringError that names every message which a workflow sends and that has no taker, or more than one.
 
-    A worker that serves some pools only is not asked whether somebody takes it: others may have the rest.
+    A worker that serves some pools only is not asked whether it has a taker: others may have the rest.
     """
     _check_somebody_sends(registry)
     _check_one_takes(registry)
@@ -100,7 +100,7 @@ def _check_one_takes(registry: Registry) -> None:
             takers = [f"the workflow {taker.name}" for taker in registry.takers_of(cls)]
             handler = registry.handlers.get(name)
             if handler is not None:
-                # Whatever the source shows: a handler is there for what is sent, so somebody means to send it.
+                # Whatever the source shows: a handler is there for what is sent, so it is meant to be sent.
                 takers.append(f"the handler {handler.name}")
             if len(takers) > 1 and (handler is not None or name in sent):
                 raise WiringError(
@@ -110,7 +110,7 @@ def _check_one_takes(registry: Registry) -> None:
 
 
 def _warn_of_doubtful(registry: Registry, entry: WorkflowEntry) -> None:
-    """Tell of outputs that are perhaps sent, in a way that the source does not show, and that nobody here takes."""
+    """Warn of outputs that are perhaps sent, in a way that the source does not show, and that have no taker here."""
     cls, outputs = type(entry.workflow), entry.definition.outputs
     if is_internal(entry.name) or not any(map(_is_read, cls.__mro__)):
         return

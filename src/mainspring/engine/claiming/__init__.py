@@ -1,4 +1,4 @@
-"""Claiming: what is due and in nobody's hands comes into this worker's, and what it holds in vain is given back.
+"""Claiming: this worker claims what is due and unclaimed, and releases what it holds in vain.
 
 claimer (claims outputs and inputs), relay (what programs have posted), strays (held here and not known here),
 lone_trials (what was lost with its workers).

@@ -1,4 +1,4 @@
-"""Claims: what is due and in nobody's hands."""
+"""Claims: what is due and unclaimed."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CLAIM_LIMIT: Final = 500
 # More than these, from an inbox or as timers, replies and messages of other instances, wait better in the store: memory
 # is bounded, and others can take them.
 INPUTS_IN_HAND: Final = 2_000
-# But whoever sends here may go on for hours: so many of what waits there come into hand with every batch all the same,
+# But senders here may continue for hours: so many of what waits there are claimed with every batch all the same,
 SHARE: Final = 200
-# as long as less is in hand than this, which those who send cannot bring about alone.
+# as long as fewer are held than this, which senders cannot bring about alone.
 MOST_IN_HAND: Final = 2 * INPUTS_IN_FLIGHT
 POLL_SECONDS: Final = 1.0
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
@@ -145,7 +145,7 @@ class Claimer:
         return self.rounds if self._claiming else self.rounds + 1
 
     async def _claim(self, worker: int) -> bool:
-        """Claim once, and tell whether there may be more at once."""
+        """Claim once, and return True if there may be more at once."""
         # What has its hands full is left out: a handler, or all that steps.
         share = self._share()
         limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
@@ -162,16 +162,16 @@ class Claimer:
         more = len(claims.outputs) >= limit or len(claims.inputs) >= limit
         self._left = more or not share
         if self._left and self._batch is not None and self._batch.done():
-            # That batch was reported while the store answered, when nobody knew yet that anything was left.
+            # That batch was reported while the store answered, before it was known that anything was left.
             self._wakeups.hint.set()
         return more and limit == CLAIM_LIMIT
 
     def leaves(self, workflow: str) -> bool:
-        """Tell whether nothing of a workflow is to be stepped here now: it is paused, or left to others."""
+        """Return True if nothing of a workflow is to be stepped here now: it is paused, or left to others."""
         return workflow in self.paused or self.strangers.leaves_workflow(workflow)
 
     def _share(self) -> int:
-        """Return how much may be claimed of what is stepped: while many are in hand, a little with every batch."""
+        """Return how much may be claimed of what is stepped: while many are held, a little with every batch."""
         in_hand = self._stepper.in_hand
         if in_hand < INPUTS_IN_HAND:
             return CLAIM_LIMIT
@@ -186,7 +186,7 @@ class Claimer:
             self._wakeups.hint.set()
 
     async def _claim_narrow(self, worker: int, capacities: dict[str, int]) -> None:
-        """Claim for queues with little capacity. Mostly nothing is due, and one look for all of them tells so."""
+        """Claim for queues with little capacity. Mostly nothing is due, and one look for all of them shows that."""
         least = min(capacities.values())
         claims = await self._store.claim(worker, self._places(capacities), [], least)
         self.take(claims)
@@ -203,7 +203,7 @@ class Claimer:
         return [place for queue in queues for place in places[queue]]
 
     async def _claim_some(self, worker: int, queue: str, capacity: int) -> None:
-        """Claim no more of a queue than there is capacity for; whoever makes room hints that more can be claimed."""
+        """Claim no more of a queue than there is capacity for; freed capacity hints that more can be claimed."""
         claims = await self._store.claim(worker, self._places([queue]), [], capacity)
         self.take(claims)
         if len(claims.outputs) < capacity:
@@ -251,7 +251,7 @@ class Claimer:
             self.strangers.meet_type(row.workflow, row.type, row.type_version)
 
     def _leave_output(self, claim: OutputClaim, error: NewerTypeError) -> None:
-        """Let a worker that knows its type carry an output out: its destination has not told that it is strange here.
+        """Let a worker that knows its type carry an output out: its destination did not show that it is unknown here.
 
         After a while, in which all that stands behind it has its turn. That is no attempt.
         """

@@ -1,7 +1,7 @@
 """Alone: what was lost with its workers is tried by itself, so that it takes nothing with it. Nothing else is blamed.
 
-What was lost twice is set aside by the store. One worker at a time claims nothing more, waits until its hands are
-empty, and takes one such thing after the other. What goes on taking workers down is given up.
+What was lost twice is set aside by the store. One worker at a time claims nothing more, waits until it holds nothing,
+and tries one such item after the other. What keeps taking workers down is given up.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class LoneTrials:
         self._runtime.spawn(self._try_all(), "mainspring-alone")
 
     async def _suspects(self) -> list[Suspect]:
-        """Return what this worker can try, what was lost least first: whoever is innocent is through soon."""
+        """Return what this worker can try, what was lost least first: the innocent are through soon."""
         found = [suspect for suspect in await self._store.suspects(SUSPECTS_LOOKED_AT) if self._can_try(suspect)]
         return sorted(found, key=lambda suspect: (suspect.lost, suspect.position or 0))
 
@@ -108,7 +108,7 @@ class LoneTrials:
         return self._registry.codec.reads(suspect.type, suspect.type_version)
 
     async def _another_tries(self, *, before: int | None = None) -> bool:
-        """Tell whether another worker rests: of all that are there one at a time does; of two, the older goes first."""
+        """Return True if another worker rests: one at a time does, and of two the older goes first."""
         now_us, own = self._store.now_us(), self._committer.worker
         others = [row for row in await self._store.workers() if row.key != own and row.ends_us > now_us]
         return any(read(row.held).alone for row in others if before is None or row.key < before)
@@ -139,7 +139,7 @@ class LoneTrials:
             self._trying = False
 
     async def _try_one(self, suspect: Suspect, ends_us: int) -> bool:
-        """Try something. False: it takes long, and others go on beside it; it is blamed until it is over."""
+        """Try something. False: it takes long, and other work continues beside it; it is blamed until it is over."""
         taken = await self._store.claim_alone(self._committer.worker, suspect)
         if taken is None:
             return True
@@ -204,7 +204,7 @@ class LoneTrials:
         self._stepper.submit(pending)
 
     async def _until(self, condition: Callable[[], Any], ends_us: int | None) -> bool:
-        """Wait for something that nobody tells of; False if it is not so in time."""
+        """Poll for something that sends no signal; False if it is not so in time."""
         while not condition():
             if ends_us is not None and self._store.now_us() >= ends_us:
                 return False

@@ -1,6 +1,6 @@
 """The relay: what programs have posted in transactions of their own goes into the inboxes, and is claimed from there.
 
-Claims tell that something was posted, so that a worker with nothing to do asks no question more than before. The store
+Claims show that something was posted, so that a worker with nothing to do asks no question more than before. The store
 moves it; nothing here can lose or double a message.
 """
 
@@ -20,7 +20,7 @@ log = logger("mainspring.engine")
 
 
 class Relay:
-    """Moves posted messages, in a task of its own: what goes wrong here keeps nobody from claiming."""
+    """Moves posted messages, in a task of its own: a failure here does not stop claiming."""
 
     def __init__(self, store: Store, runtime: Runtime) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Relay:
             await self._hint.wait()
             self._hint.clear()
             try:
-                # Until nothing is left: whoever came meanwhile, and found somebody else at it, has gone again.
+                # Until nothing is left: a worker that came meanwhile, and found another one relaying, has gone again.
                 while (relayed := await self._store.relay(POSTED_AT_ONCE)).count:
                     for letter in relayed.letters:
                         ref = f"{letter.workflow}/{letter.instance}"

@@ -1,8 +1,8 @@
 """Strays: what the store says this worker holds, and nothing here knows of. The net under our own mistakes.
 
-What a commit has made or a claim has taken is this worker's in the store before anybody here is told: one look proves
-nothing. A stray is missing at two looks in a row: what was under way at the first is over at the second, and it did not
-come into hand in between. If it did, it may have been given back, and be on its way here once more.
+What a commit has made or a claim has taken is this worker's in the store before any part of it is notified: one look
+proves nothing. A stray is missing at two looks in a row: what was in flight at the first is over at the second, and it
+did not arrive in between. If it did, it may have been released, and be on its way here once more.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logger("mainspring.engine")
 
 
 class Strays:
-    """Compares what the store says with what is in hand, at every beat, and gives back what is lost."""
+    """Compares what the store says with what this worker holds, at every heartbeat, and releases what is lost."""
 
     def __init__(
         self,
@@ -47,23 +47,23 @@ class Strays:
         self._held_nothing_at: tuple[int, int] | None = None
 
     def in_hand(self, what: InHand) -> bool:
-        """Tell whether an output, or an input by its position, is in this worker's hands."""
+        """Return True if an output, or an input by its position, is held by this worker."""
         if isinstance(what, OutputKey):
             return what in self._outputs_in_hand()
         return what in self._stepper.inputs_in_hand() | self._committer.inputs_in_hand()
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is in this worker's hands, or on its way there."""
+        """Whether this worker holds nothing, and nothing is on its way here."""
         under_way = self._dispatcher.in_hand or self._stepper.lanes.busy()
         return not under_way and self._committer.idle and self._claimer.idle
 
     def forget(self) -> None:
-        """Know nothing of what was missing: this worker goes on under a new key, and others may have had all of it."""
+        """Forget what was missing: this worker continues under a new key, and others may have had all of it."""
         self._arrivals.miss(set())
 
     async def look(self) -> None:
-        """Look once, and give back what is lost; two looks at once would hear of each other's arrivals only in part."""
+        """Look once, and release what is lost; two looks at once would each see only a part of the arrivals."""
         async with self._looking:
             await self._look()
 
@@ -99,7 +99,7 @@ class Strays:
         if over:
             missing = (outputs - outputs_in_hand | inputs.keys() - inputs_in_hand) - came
         lost = missing & self._arrivals.missing
-        # What is given back now is somebody's anew, and missed no more.
+        # What is released now is claimed anew, and no longer missing.
         self._arrivals.miss(missing - lost)
         self._give_back(outputs & lost)
         self._give_back_inputs({position: inputs[position] for position in sorted(inputs.keys() & lost)})

@@ -1,4 +1,4 @@
-"""Arrivals: what has come into this worker's hands since somebody missed it."""
+"""Arrivals: what this worker has received since it was missed."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Arrivals:
     def __init__(self) -> None:
         self.missing: set[InHand] = set()
         self.heeded = False
-        """Whether anybody wants to hear what comes: mostly nothing is missing, and nobody looks."""
+        """Whether arrivals are to be noted: mostly nothing is missing, and no look is under way."""
         # What came during the look that is under way; None where there is none.
         self._during: set[InHand] | None = None
 
     def came(self, what: InHand) -> None:
-        """Know that something came into hand."""
+        """Note that something arrived."""
         self.missing.discard(what)
         if self._during is not None:
             self._during.add(what)

@@ -1,15 +1,15 @@
 """Group commit: nothing commits alone.
 
-Units gather while a transaction is under way and go together in the next one. An idle committer sends the first unit
-at the end of the current turn of the event loop, so one alone waits for nobody and many at once wait for each other;
+Units gather while a transaction is under way and go together in the next one. An idle committer sends the first unit at
+the end of the current turn of the event loop, so a single unit waits for nothing and many at once wait for each other;
 there is no timer and no size to tune.
 
 Units of one instance chain: each is built on the one before it, before that is committed. A version alone does not
-protect such a chain, for somebody else's events may bring the instance to the very version that a later unit expects.
+protect such a chain, for another process's events may bring the instance to the very version that a later unit expects.
 So after a refused unit the rest of its chain is void: the store refuses what is in the same batch, and what waits for
 the next one is withdrawn here.
 
-An instance gets a share of a batch and no more, and its units stay in their order. So nobody waits for all that one
+An instance gets a share of a batch and no more, and its units stay in their order. So no unit waits for all that one
 busy instance has queued before, and no commit takes long because of it. While others commit too, the share is smaller.
 """
 
@@ -33,7 +33,7 @@ UNITS_PER_INSTANCE: Final = 100
 # The same while others commit too, and until so many batches have gone without any of theirs.
 UNITS_BESIDE_OTHERS: Final = 32
 BATCHES_TO_BE_ALONE: Final = 100
-# So many go before work that can wait goes on all the same: a store that is never idle delays it, and never stops it.
+# After so many, work that can wait continues all the same: a store that is never idle delays it, and never stops it.
 BATCHES_PER_LULL: Final = 4
 # A commit that takes longer waits itself, for a lock or for a handler's transaction, which may wait for that work.
 LULL_SECONDS: Final = 0.5
@@ -56,7 +56,7 @@ class Committer:
         self._observer = runtime.observer
         self._begun_us: dict[int, int] = {}
         self.worker = 0
-        # Who hears of every batch.
+        # Called with every batch.
         self._heard = heard
         self._units: list[Unit] = []
         self._done: list[Done] = []
@@ -151,7 +151,7 @@ class Committer:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody else has ended it, with the whole event loop as a rule: nothing more is committed."""
+        """Whether it was cancelled from outside, with the whole event loop as a rule: nothing more is committed."""
         return self._task is not None and self._task.cancelled()
 
     @property
@@ -190,9 +190,9 @@ class Committer:
             self._awake.set()
 
     def _died(self, task: asyncio.Task[None]) -> None:
-        """Let nobody wait for a committer that a mistake of ours has ended; the next unit starts another."""
+        """Fail what waits for a committer that a mistake of ours has ended; the next unit starts another."""
         if task.cancelled():
-            self._idle.set()  # else a stop would wait for ever for what nobody commits any more
+            self._idle.set()  # else a stop would wait for ever for what is never committed
             self._let_go_on()
             return
         error = task.exception()
@@ -208,7 +208,7 @@ class Committer:
         self._report(late, [error] * len(late))
 
     def close(self) -> None:
-        """Stop. To be called when drained. What somebody adds later is tried once, and told how it went."""
+        """Stop. To be called when drained. A unit that is added later is tried once, and gets its outcome."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -316,7 +316,7 @@ class Committer:
             try:
                 report(outcome)
             except Exception:
-                # A mistake in one instance's way back must not stop the commits of all others.
+                # A mistake in handling one instance's outcome must not stop the commits of all others.
                 log.exception("an outcome could not be worked up")
 
 

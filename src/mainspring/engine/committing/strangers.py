@@ -1,7 +1,7 @@
 """Strangers: what other code wrote and this worker cannot read. It leaves them to workers that can, and says so once.
 
 A type stays unknown for as long as the worker runs. An instance may be reset or end, so it is looked at again after a
-while. What has more strangers than are kept in mind is left alone as a whole, for a short while.
+while. What has more strangers than are remembered is left alone as a whole, for a short while.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INSTANCE_LEFT_SECONDS: Final = 30.0
 WORKFLOW_LEFT_SECONDS: Final = 2.0
 OUTPUT_LEFT_SECONDS: Final = 2.0
 TOLD_ON_SECONDS: Final = 15.0
-"""So much longer an instance is told of as left: in between it is looked at again."""
+"""So much longer an instance is reported as left: in between it is looked at again."""
 
 log = logger("mainspring.engine")
 
@@ -76,7 +76,7 @@ class Strangers:
             log.info(text)
 
     def leaves_workflow(self, workflow: str) -> bool:
-        """Tell whether all of a workflow is left to others now."""
+        """Return True if all of a workflow is left to others now."""
         return self._workflows.get(workflow, 0) > self._now_us()
 
     def leaves(self) -> Leaves:

@@ -9,12 +9,12 @@ from mainspring.engine.runtime import Runtime
 
 
 class Wakeups:
-    """Wakes the claims when something unclaimed becomes due: now, or at the earliest of the moments it was told."""
+    """Wakes the claims when something unclaimed becomes due: now, or at the earliest of the moments it was given."""
 
     def __init__(self, runtime: Runtime, now_us: Callable[[], int]) -> None:
         self._runtime = runtime
         self._now_us = now_us
-        # Set when it is time to look; whoever looks clears it.
+        # Set when it is time to look; the claimer that looks clears it.
         self.hint = asyncio.Event()
         self._started = False
         self._timer: asyncio.Task[None] | None = None

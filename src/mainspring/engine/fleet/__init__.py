@@ -1,1 +1,1 @@
-"""The fleet: what workers write of themselves with their heartbeats, and what can be told from all of them."""
+"""The fleet: what workers write of themselves with their heartbeats, and what follows from all of them."""

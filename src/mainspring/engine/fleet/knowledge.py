@@ -1,4 +1,4 @@
-"""What a worker can read and carry out: written when it registers, so that what nobody knows can be told."""
+"""What a worker can read and carry out: written when it registers, so that what no worker knows can be found."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Knowledge(Struct, frozen=True):
     workflows: frozenset[str]
 
     def reads(self, type: str, version: int) -> bool:
-        """Tell whether a message can be read."""
+        """Return True if a message can be read."""
         return self.types.get(type, 0) >= version or type.startswith(ERASED_TYPE)
 
     def takes(self, destination: str, type: str, version: int) -> bool:
-        """Tell whether an output can be carried out. The end of an instance may have no result, and so no type."""
+        """Return True if an output can be carried out. The end of an instance may have no result, and so no type."""
         return destination in self.destinations and (not type or self.reads(type, version))
 
     def steps(self, workflow: str, type: str, version: int) -> bool:
-        """Tell whether an input can be stepped, if its instance can be read."""
+        """Return True if an input can be stepped, if its instance can be read."""
         return workflow in self.workflows and self.reads(type, version)
 
 

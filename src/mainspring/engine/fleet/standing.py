@@ -1,4 +1,4 @@
-"""What a worker holds back, and why: kept with its heartbeat, for whoever asks why something does not go on."""
+"""What a worker holds back, and why: kept with its heartbeat, to explain why something makes no progress."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mainspring.errors.reading import UNREADABLE
 from mainspring.port.records import Ref
 
 MOST_TOLD: Final = 50
-"""So many of a kind are told of: the text is written with a heartbeat."""
+"""So many of a kind are reported: the text is written with a heartbeat."""
 
 
 class OpenBreaker(Struct, frozen=True, omit_defaults=True):
-    """A destination that does not answer. `waiting` commands are in the worker's hands; others may wait for room there.
+    """A destination that does not answer. `waiting` commands are held by the worker; others may wait for room there.
 
-    The error is told by its type alone: what it says may be secret.
+    The error is given by its type alone: what it says may be secret.
     """
 
     destination: str
@@ -35,7 +35,7 @@ class OpenBreaker(Struct, frozen=True, omit_defaults=True):
 class HungCalls(Struct, frozen=True, omit_defaults=True):
     """Calls of a plain function that were given up and still run. `held`: there are too many, and it is called no more.
 
-    A subscriber has no destination of its own, and is told of by its name.
+    A subscriber has no destination of its own, and is given by its name.
     """
 
     destination: str
@@ -69,7 +69,7 @@ class Standing(Struct, frozen=True, omit_defaults=True):
 
 def standing_of(runners: Mapping[str, Runner], hung: Hung, left: Mapping[Ref, str], *, alone: bool = False) -> Standing:
     """Return what a worker holds back now: by its runners and their destinations, and what it leaves to others."""
-    # Sorted, so that many workers that can tell of some only tell of the same.
+    # Sorted, so that workers that each report only some report the same.
     told = (Left(ref.workflow, ref.id, left[ref]) for ref in sorted(left, key=str)[:MOST_TOLD])
     return Standing(
         tuple(_breakers(runners))[:MOST_TOLD],
@@ -110,7 +110,7 @@ def written(standing: Standing) -> str:
 
 
 def read(text: str) -> Standing:
-    """Return what was kept. What cannot be read is of a release that tells it otherwise: it holds nothing back here."""
+    """Return what was kept. What cannot be read is of another release's format: it holds nothing back here."""
     try:
         return json.decode(text, type=Standing) if text else Standing()
     except UNREADABLE:

@@ -2,7 +2,7 @@
 
 One worker that can is enough, so the workers are asked together: for what each has said that it knows, and for the
 instances that it leaves to others. Only what has waited for a minute counts: a deploy takes its time. As long as a
-worker runs that has not said what it knows, nothing is told.
+worker runs that has not said what it knows, nothing is reported.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ class Fleet(Struct, frozen=True):
         return self.now_us - int(UNREAD_SECONDS * 1e6)
 
     def takes(self, claim: OutputClaim) -> bool:
-        """Tell whether an output is carried out, or not due for long."""
+        """Return True if an output is carried out, or not due for long."""
         if claim.due_us >= self.before_us:
             return True
         return any(one.takes(claim.destination, claim.type, claim.type_version) for one in self.known)
 
     def steps(self, row: InputRow) -> bool:
-        """Tell whether an input is stepped if its instance can be read, or has not waited for long."""
+        """Return True if an input is stepped if its instance can be read, or has not waited for long."""
         return row.time_us >= self.before_us or self.knows(row.workflow, row.type, row.type_version)
 
     def knows(self, workflow: str, type: str, version: int) -> bool:
-        """Tell whether any worker knows a type of inputs of a workflow."""
+        """Return True if any worker knows a type of inputs of a workflow."""
         return any(one.steps(workflow, type, version) for one in self.known)
 
     def leaves(self, ref: Ref) -> str | None:
         """Return why all workers that have its workflow leave an instance to others; None if one does not.
 
-        A worker tells of a few only: one that tells of as many as it may is taken to leave the others too.
+        A worker reports a few only: one that reports as many as it may is taken to leave the others too.
         """
         why: str | None = None
         for one, left in zip(self.known, self.left, strict=True):
@@ -105,7 +105,7 @@ def _fleet(workers: Sequence[WorkerRow], now_us: int) -> Fleet | None:
 async def unread_of(store: Store) -> list[Unread]:
     """Return what no worker that runs can read and that has waited for a minute, by kind and type.
 
-    Of outputs and timers the next due are looked at: what nobody takes comes to stand among them.
+    Of outputs and timers the next due are looked at: what no worker takes comes to stand among them.
     """
     fleet = await fleet_of(store)
     if fleet is None:

@@ -26,14 +26,14 @@ class Gate:
         self._bucket = limits.BucketState()
         self.state = breaker.BreakerState()
         self.clear = self._rate is None
-        """Whether there is nothing to ask and nothing to forget, as mostly: then nobody needs to call."""
+        """Whether there is nothing to ask and nothing to forget, as mostly: then no call is needed."""
         self.refuses = False
         """Whether it was the breaker that let the last one wait, and not the rate."""
         self.reason = self.error = ""
         """Why the breaker is open: the latest failure that counted, and its type alone."""
         self.opened_us = 0
         """Since when it is, whatever probes have failed since."""
-        # Who wants to hear that the breaker has opened or closed, or that a probe has failed.
+        # Called when the breaker has opened or closed, or a probe has failed.
         self._on_change = on_change
 
     @property
@@ -58,7 +58,7 @@ class Gate:
         if self._rate is not None:
             passes, self._bucket = limits.take(self._rate, self._bucket, now_us)
             if not passes:
-                # The breaker is not told: no call is made that could be its probe.
+                # The breaker is not notified: no call is made that could be its probe.
                 return limits.wait_us(self._rate, self._bucket, now_us)
         self._become(admitted)
         return 0
@@ -73,11 +73,11 @@ class Gate:
         return self._breaker is not None and self._breaker.fail_fast and self.refuses
 
     def refusal(self, attempts: int) -> BreakerOpenError:
-        """Return what a command is told that is not to wait. One that was never tried has certainly done nothing."""
+        """Return the error of a command that is not to wait. If never tried, it has certainly done nothing."""
         return BreakerOpenError(self._name, self.reason, definite=attempts == 0)
 
     def succeeded(self, era: int) -> bool:
-        """Hear that a call went well. True: the breaker has just closed."""
+        """Note that a call succeeded. True: the breaker has just closed."""
         was_open = self.is_open
         self._become(breaker.succeeded(self.state, era))
         if not was_open or self.is_open:
@@ -88,13 +88,13 @@ class Gate:
         return True
 
     def ended(self, era: int) -> bool:
-        """Hear that a call ended and said nothing, or was never made. True: another may be the probe at once."""
+        """Note that a call ended without a verdict, or was never made. True: another may be the probe at once."""
         was_probing = self.state.probing
         self._become(breaker.undecided(self.state, era))
         return was_probing and not self.state.probing
 
     def failed(self, error: Exception, era: int) -> bool:
-        """Hear that a call failed. True: it said nothing, and another call may be the probe at once."""
+        """Note that a call failed. True: it was no verdict, and another call may be the probe at once."""
         if self._breaker is None:
             return False
         # What is useless to try again is the message's own fault, whatever it was raised from.
@@ -103,7 +103,7 @@ class Gate:
         before = self.state
         self._become(breaker.failed(self._breaker, self.state, self._now_us(), era))
         if self.state.era != before.era:
-            # It is told to every instance whose commands fail fast: none must keep what another one is to forget.
+            # Every instance whose commands fail fast gets it: none must keep what another one is to forget.
             self.reason = kind_of(error) if discretion.asked else told(error, REASON_CHARACTERS)
             self.error = type(error).__name__
             if before.since_us is None:

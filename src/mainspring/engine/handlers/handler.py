@@ -53,11 +53,11 @@ class HandlerOptions(Struct, frozen=True):
 class Context:
     """What a handler may ask for as its second parameter.
 
-    `idempotency_key` is the same at every attempt; hand it to whoever is called. `attempt` counts from 1. `envelope` is
-    the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work goes on: it
-    restarts the timeout. `connection` is the database, for a handler that asked for its result's transaction: what it
-    writes and what it returns are committed together, or neither. `cancelled` turns true when the instance was
-    cancelled or the attempt timed out; an async handler is cancelled as well.
+    `idempotency_key` is the same at every attempt; pass it to the service that is called. `attempt` counts from 1.
+    `envelope` is the command in its envelope. `resources` are what the app opened. `heartbeat()` says that long work is
+    still running: it restarts the timeout. `connection` is the database, for a handler that asked for its result's
+    transaction: what it writes and what it returns are committed together, or neither. `cancelled` turns true when the
+    instance was cancelled or the attempt timed out; an async handler is cancelled as well.
 
     >>> async def charge(command: int, context: Context) -> None:
     ...     await context.resources["bank"].charge(command, key=context.idempotency_key)
@@ -96,7 +96,7 @@ class Context:
         return self._connection
 
     def heartbeat(self) -> None:
-        """Say that the work goes on: the timeout begins again. May be called from a thread."""
+        """Say that the work is still running: the timeout begins again. May be called from a thread."""
         self._beat()
 
 
@@ -215,7 +215,7 @@ def _positional(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _check_options(name: str, options: HandlerOptions) -> None:
-    """Refuse options of a wrong kind now: in the middle of an attempt there is nobody to tell."""
+    """Refuse options of a wrong kind now: in the middle of an attempt there is no caller to raise to."""
     instances = (
         ("retry", options.retry, Retry, "Use a Retry, such as Retry(max_attempts=5)."),
         ("breaker", options.breaker, Breaker | None, "Use a Breaker, such as Breaker(failures=5), or None."),

@@ -1,7 +1,7 @@
-"""Calls of plain functions that were given up and still run: nobody can end a thread.
+"""Calls of plain functions that were given up and still run: a thread cannot be killed.
 
-Each keeps its thread, and another takes that thread's place, so that other handlers go on. That has a bound: where so
-many calls hang, handlers that have at least an even share of them are called no more until some return.
+Each keeps its thread, and another takes that thread's place, so that other handlers continue. That has a bound: where
+so many calls hang, handlers that have at least an even share of them are called no more until some return.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Hung:
         self._held: set[str] = set()
         self._said_us: dict[tuple[str, str], int] = {}
         self.quiet = False
-        """Whether nothing is said: whoever stops gives up what runs in any case."""
+        """Whether nothing is logged: a stop gives up what runs in any case."""
         self._heard_by: Callable[[], None] | None = None
 
     def subscribe(self, hear: Callable[[], None]) -> None:
-        """Say who hears that one more hangs, or has returned: the engine that runs now."""
+        """Set the callback for one more hung call, or one that returned: the engine that runs now."""
         self._heard_by = hear
 
     def names(self) -> list[str]:
@@ -55,7 +55,7 @@ class Hung:
         return min(self._since_us[name].values())
 
     def holds(self, name: str) -> bool:
-        """Tell whether a handler is not to be called for now."""
+        """Return True if a handler is not to be called for now."""
         return name in self._held
 
     def add(self, name: str, call: Future[Any]) -> None:
@@ -108,7 +108,7 @@ class Hung:
 
 
 def _tell(loop: asyncio.AbstractEventLoop, hear: Callable[[], None]) -> None:
-    """Tell a loop from a thread; it may be gone by then, with everybody who wanted to know."""
+    """Notify a loop from a thread; it may be closed by then, with everything that waited for it."""
     try:
         loop.call_soon_threadsafe(hear)
     except RuntimeError:

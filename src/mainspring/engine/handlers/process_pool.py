@@ -45,13 +45,13 @@ class ProcessPool:
         self._idle: list[Child] = []
         self._children: set[Child] = set()
         self._closed = False
-        # An app that nobody stopped: without this the interpreter would wait at its end for a call that hangs.
+        # An app that was never stopped: without this the interpreter would wait at its end for a call that hangs.
         atexit.register(self.close)
 
     async def call(self, function: Callable[[Any], Any], message: Any, begun: Callable[[], None]) -> Any:
         """Let a process call a function. `begun` is called, in a thread, when that begins.
 
-        Whoever stops waiting ends the call: its process is killed, and another one is started for the next.
+        Cancelling the wait ends the call: its process is killed, and another one is started for the next.
         """
         call = _Call(self, function, message, begun)
         try:
@@ -88,7 +88,7 @@ class ProcessPool:
             self._idle.append(child)
 
     def drop(self, child: Child) -> None:
-        """End a process that nobody can use any more."""
+        """End a process that cannot be used any more."""
         child.end()
         with self._lock:
             self._children.discard(child)
@@ -135,7 +135,7 @@ class _Call:
             child = self._pool.take()
             if not self._hold(child):
                 self._pool.put_back(child)
-                return None  # nobody waits for it any more
+                return None  # its caller has stopped waiting
             try:
                 answer = child.answer(call, self._begun)
             except BaseException as error:
@@ -163,7 +163,7 @@ class _Call:
             return not self._stopped
 
     def _let_go(self) -> bool:
-        """From now on nobody kills it. Return whether nobody has."""
+        """From now on it is not killed. Return True if it has not been."""
         with self._lock:
             self._child = None
             return not self._stopped
@@ -219,7 +219,7 @@ class Child:
         self._process.join(seconds)
 
     def kill(self) -> None:
-        """End it at once, whatever it does; whoever waits for its answer hears of that."""
+        """End it at once, whatever it does; a caller that waits for its answer gets an error."""
         self._process.kill()
 
     def end(self) -> None:
@@ -243,8 +243,8 @@ class Child:
 
 
 def serve(connection: Connection) -> None:
-    """Make calls, one after the other, until nobody is left who asks; in a process of its own."""
-    # The worker drains when it is told to stop, and ends this one itself. Not ignored, or what is started here would
+    """Make calls, one after the other, until the worker closes the connection; in a process of its own."""
+    # The worker drains when it is stopped, and ends this one itself. Not ignored, or what is started here would
     # inherit that.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stay)
@@ -264,11 +264,11 @@ def _answered(connection: Connection, call: bytes) -> bytes:
 
 
 def _stay(*_: object) -> None:
-    """Hear a signal, and go on."""
+    """Ignore a signal."""
 
 
 def _end_with_parent() -> None:
-    """End with the worker, as its threads do: what runs here is nobody's from then on."""
+    """End with the worker, as its threads do: the outcome of what runs here is lost from then on."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -61,14 +61,14 @@ class Runner:
         self._waker: asyncio.Task[None] | None = None
         self.held = runtime.hung.holds(handler.name)
         self.closing = self.paused = False
-        # More would wait for a thread or a process, where nobody can take them back.
+        # More would wait for a thread or a process, where they cannot be taken back.
         self.concurrency = min(handler.options.concurrency, _places(handler, runtime))
         self._at_once = handler.options.batch or 1
         self.prefetch = Prefetch(self.concurrency * self._at_once, handler.options.rate)
-        # Whether commands were left to others, and who wants to hear when there is room again.
+        # Whether commands were left to others, and what to call when there is room again.
         self.turned_away = False
         self._on_capacity = on_capacity
-        # Who wants to hear that something runs.
+        # Called when something begins to run.
         self._on_begin = on_begin
 
     @property
@@ -90,7 +90,7 @@ class Runner:
             self._wake()
 
     def jobs(self) -> Iterator[Job]:
-        """Return all commands in hand, waiting and running."""
+        """Return all commands held, waiting and running."""
         yield from self._ready
         for jobs in self.running.values():
             yield from jobs
@@ -102,7 +102,7 @@ class Runner:
         return jobs
 
     def pause(self, paused: bool) -> None:
-        """Begin nothing more and give back what has not begun, whoever may have it later; or take commands again."""
+        """Begin nothing more and release what has not begun, for any worker to claim later; or take commands again."""
         self.paused = paused
         for job in self.take_back() if paused else ():
             self._give_back(job)
@@ -123,7 +123,7 @@ class Runner:
         return {job.ref for jobs in self.running.values() for job in jobs if job.started_us < moment_us}
 
     def cancel_instance(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
-        """Drop the commands of a cancelled instance, up to one of its versions, and tell those that run."""
+        """Drop the commands of a cancelled instance, up to one of its versions, and cancel those that run."""
         for job in [job for job in self._ready if _is_doomed(job, ref, which, up_to)]:
             self._ready.remove(job)
             self._settlements.dropped(self.handler, job)
@@ -145,7 +145,7 @@ class Runner:
         task.cancel()
 
     def hold(self, held: bool) -> None:
-        """Call the handler no more, as too many of its calls hang; or go on."""
+        """Call the handler no more, as too many of its calls hang; or resume."""
         went_on, self.held = self.held and not held, held
         if went_on:
             self.turned_away = True  # nothing was claimed for it meanwhile
@@ -199,7 +199,7 @@ class Runner:
             return [self._ready.popleft() for _ in range(min(self._at_once, len(self._ready)))]
         if not self.gate.state.probing:
             return [self._ready.popleft()]
-        # Whoever has failed most is the least likely to find out that the destination is well.
+        # The command that has failed most is the least likely to find out that the destination is well.
         probe = min(self._ready, key=lambda job: job.claim.attempts)
         self._ready.remove(probe)
         return [probe]
@@ -263,12 +263,12 @@ class Runner:
             raise
         except BaseException as error:  # a handler may fail in any way
             if isinstance(error, GeneratorExit) and not _is_current(task):
-                raise  # nobody raised it: the task itself is being closed
+                raise  # the handler did not raise it: the task itself is being closed
             self._report_failure(jobs, as_exception(self.handler, error))
         finally:
             del self.running[task]
             if task in self._overdue or task in self._cancelled:
-                # Also when the handler swallowed it: the task goes on to other commands, which nobody cancelled.
+                # Also when the handler swallowed it: the task continues with other commands, which were not cancelled.
                 while task.cancelling():
                     task.uncancel()
                 self._overdue.discard(task)
@@ -286,7 +286,7 @@ class Runner:
             self._on_capacity()
 
     def _ended_by_cancellation(self, task: asyncio.Task[Any], jobs: list[Job]) -> None:
-        """Tell why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
+        """Report why an attempt was cancelled: its instance was, its time is up, the worker stops, or by itself."""
         if task in self._cancelled:
             self._settlements.dropped(self.handler, jobs[0])
         elif task in self._overdue:
@@ -298,7 +298,7 @@ class Runner:
             self._report_failure(jobs, RuntimeError(f"{self.handler.name} raised CancelledError by itself"))
 
     async def _answered(self, task: asyncio.Task[Any], job: Job) -> bool:
-        """Tell whether a command has its end without a call: its result is remembered, or cannot be looked up."""
+        """Return True if a command has its end without a call: its result is remembered, or cannot be looked up."""
         try:
             known, result = await self._settlements.remembered(self.handler, job)
         except asyncio.CancelledError:
@@ -350,7 +350,7 @@ class Runner:
         try:
             self._begin(job, self._now_us(), loan.connection)
             result = await self.handler.call(job.message, job.context)
-            # Its end is being recorded: nobody stops that for its time, or in the middle.
+            # Its end is being recorded: that is never stopped for its timeout, or in the middle.
             job.deadline_us = NEVER_US
             duration_us = self._now_us() - job.started_us
             self._went_well(job)

@@ -19,7 +19,7 @@ from mainspring.port.store import Store
 
 
 class Runners:
-    """Makes runners on first use, by the queues that they carry out, and tells all of them what concerns all."""
+    """Makes runners on first use, by the queues that they carry out, and passes on what concerns all of them."""
 
     def __init__(
         self, store: Store, runtime: Runtime, wakeups: Wakeups, settlements: Settlements, resources: Mapping[str, Any]
@@ -32,9 +32,9 @@ class Runners:
         self.by_queue: dict[str, Runner] = {}
         # The queues of which nothing new is begun, in all workers.
         self.paused: frozenset[str] = frozenset()
-        # Set when handlers or subscribers begin to run; whoever finds that none does clears it.
+        # Set when handlers or subscribers begin to run; cleared where none is found running.
         self.busy = asyncio.Event()
-        # Set when what is held back has changed; whoever tells of it clears it.
+        # Set when what is held back has changed; cleared when that is reported.
         self.held_back_changed = asyncio.Event()
         runtime.hung.subscribe(self._hung_changed)
 
@@ -75,7 +75,7 @@ class Runners:
             runner.pause(queue in queues)
 
     def cancel(self, ref: Ref, which: Doomed = "all", up_to: int = sys.maxsize) -> None:
-        """Drop what is in hand for a cancelled instance, of its outputs up to a version."""
+        """Drop what is held for a cancelled instance, of its outputs up to a version."""
         for runner in self:
             runner.cancel_instance(ref, which, up_to)
 

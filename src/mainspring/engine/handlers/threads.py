@@ -13,7 +13,7 @@ THREAD_NAME: Final = "mainspring-handler"
 
 
 class Call(Future[Any]):
-    """A function that a thread is to call. `left`: nobody waits for it any more, and its thread ends with it."""
+    """A function that a thread is to call. `left`: its caller has stopped waiting, and its thread ends with it."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Threads:
         self._name = name
         self._lock = threading.Lock()
         self._numbers = count()
-        # Threads and calls that somebody waits for: a call beyond the threads needs one more.
+        # Threads and calls that a caller waits for: a call beyond the threads needs one more.
         self._started = self._open = 0
         self._calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
 
@@ -47,7 +47,7 @@ class Threads:
         return call
 
     def leave(self, call: Call) -> bool:
-        """Wait for a call no longer. True: it goes on, and another thread takes the place of the one that it keeps."""
+        """Wait for a call no longer. True: it still runs, and another thread takes the place of its own."""
         if call.cancel():
             return False
         with self._lock:

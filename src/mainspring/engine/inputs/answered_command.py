@@ -86,7 +86,7 @@ def _caused_by(ref: Ref, context: Context) -> int | None:
 
 
 def is_version(text: str) -> bool:
-    """Tell whether a part of an id, which others may have given, can be a place in a stream.
+    """Return True if a part of an id, which others may have given, can be a place in a stream.
 
     >>> is_version("17"), is_version("m-17")
     (True, False)

@@ -9,7 +9,7 @@ from mainspring.port.records import EventRow
 
 
 def branches(row: EventRow) -> bool:
-    """Tell whether from this event on another part of the stream counts than before.
+    """Return True if from this event on another part of the stream counts than before.
 
     >>> branches(EventRow(1, "Began", 0)), branches(EventRow(7, "Began", 0))
     (False, True)

@@ -1,4 +1,4 @@
-"""Budgets of steps: an instance that goes on for ever is told of, and suspended before it has filled the disk."""
+"""Budgets of steps: an instance that never stops is reported, and suspended before it has filled the disk."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mainspring.logs import logger
 LOOKS: Final = 10
 """So often within a budget the clock is looked at. Between two looks a step costs a number counted down."""
 TOLD_AT: Final = 8
-"""After so many of them within an hour it is told of."""
+"""After so many of them within an hour it is reported."""
 HOUR_US: Final = 3_600_000_000
 
 log = logger("mainspring.engine")
@@ -64,7 +64,7 @@ def look(spender: Spender, budget: Budget, pending: Pending, now_us: int) -> Non
     spender.looks = (*spender.looks, now_us)[-LOOKS - 1 :]
     within = sum(at_us > now_us - HOUR_US for at_us in spender.looks) - 1
     if within >= LOOKS:
-        spender.looks = (now_us,)  # whoever resumes it gives it as much again
+        spender.looks = (now_us,)  # resuming it grants as much again
         raise StepBudgetError(str(pending.ref), budget.steps or 0, _came(pending))
     if within >= TOLD_AT:
         what = "%s has taken %s steps within an hour, now %s; at %s it is suspended (steps_per_hour)"
@@ -72,7 +72,7 @@ def look(spender: Spender, budget: Budget, pending: Pending, now_us: int) -> Non
 
 
 def _came(pending: Pending) -> str:
-    """Return what an instance is about to take, and whom it is from."""
+    """Return what an instance is about to take, and its sender."""
     sender = pending.context.sender
     if pending.kind is Kind.TIMER:
         return f"{pending.type}, a timer of its own"

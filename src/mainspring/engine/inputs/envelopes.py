@@ -75,7 +75,7 @@ class Envelopes:
         return pending
 
     def handed_over(self, pendings: list[Pending]) -> None:
-        """Know that nobody here waits for inputs: they are part of somebody's transaction, and taken in later."""
+        """Note that no caller here waits for inputs: they are part of a caller's transaction, and taken in later."""
         if self._observer is not None:
             for pending in pendings:
                 self._observer.handed_over(pending)
@@ -174,7 +174,7 @@ def checked_message_id(id: object, what: str = "Message id") -> str:
 
 
 def is_name(text: object) -> bool:
-    r"""Tell whether a text can name a person: visible, and with what names of some languages are joined by.
+    r"""Return True if a text can name a person: visible, and with what names of some languages are joined by.
 
     >>> is_name("山田\u3000太郎"), is_name("a\nb"), is_name("")
     (True, False, False)
@@ -185,7 +185,7 @@ def is_name(text: object) -> bool:
 
 
 def checked_actor(actor: object) -> str | None:
-    """Return who acts, if that can be recorded; None says that nobody was named.
+    """Return who acts, if that can be recorded; None says that no actor was named.
 
     >>> checked_actor("ann")
     'ann'

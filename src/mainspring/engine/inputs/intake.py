@@ -73,7 +73,7 @@ class Intake(Envelopes):
         return await self._answer(self._enter(pending))
 
     async def all_answered(self, pendings: Sequence[Pending]) -> None:
-        """Submit inputs and wait until each is durable or failed; then the first that failed tells why."""
+        """Submit inputs and wait until each is durable or failed; then raise the first failure."""
         first: Exception | None = None
 
         def note(outcome: ReceiptStatus | Exception) -> None:
@@ -92,11 +92,11 @@ class Intake(Envelopes):
         return outcomes
 
     async def _answers(self, pendings: Sequence[Pending], take: Callable[[ReceiptStatus | Exception], None]) -> None:
-        """Submit inputs in their order, and give away what became of each: nobody holds more than are in flight."""
+        """Submit inputs in their order, and pass on what became of each: no more are kept than are in flight."""
         entered: deque[Answer] = deque()
         try:
             for number, pending in enumerate(pendings, 1):
-                # Whoever waited at the door while it has places could wait for itself.
+                # A sender that waited for a place while it holds places could deadlock with itself.
                 while entered and self._in_flight >= INPUTS_IN_FLIGHT:
                     take(await self._outcome(entered.popleft()))
                 if self._in_flight < INPUTS_IN_FLIGHT:
@@ -113,7 +113,7 @@ class Intake(Envelopes):
                 self._left(answer)
 
     def give_up(self, error: Exception) -> None:
-        """Let nobody wait any longer for what became of an input: nobody here will hear of it."""
+        """Fail all who wait for what became of an input: the answer will not come here."""
         for answer in self._awaited:
             if answer.status == "pending" and answer.error is None:
                 answer.fail(error)

@@ -31,7 +31,7 @@ class Elsewhere(Struct, frozen=True):
 class KnownInstance:
     """What is known of an instance. `version` and `state` are those of the last step, committed yet or not.
 
-    `loaded` tells whether they are known at all, `asked` whether it may have open tasks, `children` that it has ever
+    `loaded` is True if they are known at all, `asked` whether it may have open tasks, `children` that it has ever
     started one. `abandoned` are the versions that do not count any more, because the instance was reset or began anew.
     `ledger` is that of a saga, valid at its own version only; where it `wants_ledger`, the whole stream is loaded.
     `elsewhere` says why only other processes can step the instance: newer code has written what this one does not know.
@@ -95,7 +95,7 @@ class KnownInstance:
         self.era: int | None = None
 
     def assume_new(self, era: int | None) -> None:
-        """Take it that there is no such instance yet: the commit will tell if that is wrong."""
+        """Take it that there is no such instance yet: the commit conflicts if that is wrong."""
         self.forget()
         self.era = era
         self.loaded = True
@@ -148,7 +148,7 @@ class Lane(KnownInstance):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is going on here."""
+        """Whether nothing is under way here."""
         return not self.queue and not self.under_way and self.phase not in (Phase.LOADING, Phase.BROKEN)
 
 
@@ -161,7 +161,7 @@ class Lanes:
 
     def __init__(self, limit: int = CACHED_INSTANCES) -> None:
         self._lanes: OrderedDict[Ref, Lane] = OrderedDict()
-        # Those asked for since they were last seen idle: whoever looks for the busy ones, often, walks over no others.
+        # Those asked for since they were last seen idle: the frequent search for busy ones visits no others.
         self._touched: dict[Ref, Lane] = {}
         self._limit = limit
 
@@ -193,13 +193,13 @@ class Lanes:
             self._touched.pop(lane.ref, None)
 
     def forget(self, ref: Ref) -> None:
-        """Know an instance no longer, because somebody moved it behind the lane's back."""
+        """Forget an instance, because another process moved it behind the lane's back."""
         lane = self._lanes.get(ref)
         if lane is not None:
             self.drop(lane)
 
     def busy(self) -> list[Lane]:
-        """Return the lanes in which something goes on."""
+        """Return the lanes in which something is under way."""
         for ref in [ref for ref, lane in self._touched.items() if lane.idle]:
             del self._touched[ref]
         return list(self._touched.values())

@@ -135,7 +135,7 @@ class Loader:
                 if lane.ref not in long
             ]
         except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
-            # One that was given up meanwhile goes on already, and is not read over what it does.
+            # A lane that was given up meanwhile works already, and must not be overwritten by what was read.
             lanes = [lane for lane in lanes if lane in self._loading]
             # A plain StoreError is a statement that took too long, or was refused.
             if isinstance(error, TROUBLE) or type(error) is StoreError:
@@ -186,7 +186,7 @@ class Loader:
         return await read_ledger(self._store, lane.entry, lane.ref, self._lull)
 
     async def _try_again(self, lanes: list[Lane], error: StoreError) -> None:
-        """Keep what came from the store: this worker holds it, so nobody else would take it. Callers may ask again."""
+        """Keep what came from the store: this worker holds it, so no other would take it. Callers may retry."""
         log.warning("loading failed, will be tried again: %s", error)
         if not isinstance(error, PASSING):
             for lane in lanes:
@@ -215,7 +215,7 @@ class Loader:
         self._finish(lane)
 
     def _fail(self, lane: Lane, error: Exception) -> None:
-        """Tell those who wait; what came from the store stays there and is claimed again later."""
+        """Fail the callers that wait; what came from the store stays there and is claimed again later."""
         self._answered(lane)
         for pending in lane.queue:
             if pending.answer is not None:
@@ -223,7 +223,7 @@ class Loader:
         lane.queue.clear()
 
     def _tell_callers(self, lane: Lane, error: Exception) -> None:
-        """Let nobody wait who would rather ask again."""
+        """Fail the callers that would rather retry than wait."""
         for pending in lane.queue:
             if pending.answer is not None and not pending.patient:
                 pending.answer.fail(error)

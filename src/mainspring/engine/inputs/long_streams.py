@@ -1,4 +1,4 @@
-"""Long streams: read and folded in pieces, so that all others go on meanwhile."""
+"""Long streams: read and folded in pieces, so that all others make progress meanwhile."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Folded(Struct):
 
 
 def trusts(entry: WorkflowEntry, snapshot: Snapshot) -> bool:
-    """Tell whether a snapshot was made by this very code, or is all there is."""
+    """Return True if a snapshot was made by this very code, or is all there is."""
     return snapshot.is_all or snapshot.fingerprint.removesuffix(CHILDREN_MARK) == entry.fingerprint
 
 
 def is_long(entry: WorkflowEntry, loaded: Loaded, *, whole: bool = False) -> bool:
-    """Tell whether there is more to fold than should be folded at once; with `whole`, whatever snapshot there is."""
+    """Return True if there is more to fold than should be folded at once; with `whole`, whatever snapshot there is."""
     row, snapshot = loaded.row, loaded.snapshot
     after = snapshot.version if snapshot and trusts(entry, snapshot) and not whole else 0
     return row.purged_us is None and row.version - after > EVENTS_AT_ONCE
@@ -53,7 +53,7 @@ def folded_at_once(entry: WorkflowEntry, loaded: Loaded) -> Folded:
     folded = Folded(
         state=entry.workflow.initial_state,
         snapshot_version=0,
-        # What stands before a snapshot was not read: it may have asked somebody.
+        # What stands before a snapshot was not read: it may have opened a task.
         asked=snapshot is not None or any(event.event == "Asked" for event in loaded.events),
         children=has_children(loaded),
         abandoned=abandoned(loaded.events),

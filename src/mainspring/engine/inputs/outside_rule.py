@@ -1,6 +1,6 @@
-"""What a workflow takes from outside the app, and what only people, timers and the engine itself may tell it.
+"""What a workflow takes from outside the app, and what only people, timers and the engine itself may send it.
 
-A task knows who may answer it. Whoever could send its answer as a plain message would need to be nobody of those.
+A task knows who may answer it. If its answer could be sent as a plain message, any sender could answer.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _reason(entry: WorkflowEntry, cls: type[Any]) -> str | None:
     name = type_of(cls).name
     if any(cls in (answers or ()) for answers in read) or any(name in version.asked for version in entry.versions):
         return "answer"
-    # It may be an answer, and nobody knows: what begins an instance is none, or would be refused for no reason.
+    # It may be an answer, and that cannot be known: what begins an instance is none, or would be refused for no reason.
     return "unread" if None in read and cls not in own.definition.begins else None
 
 

@@ -28,7 +28,7 @@ from mainspring.telemetry.observed import Observed
 
 ReceiptStatus: TypeAlias = Literal["pending", "stepped", "kept", "accepted", "suspended", "duplicate", "dead letter"]
 
-# What is no message's fault: it passes, and whoever is patient may wait for that.
+# What is no message's fault: it passes, and a patient sender may wait for that.
 PASSING: Final = (StoreBusyError, StoreFullError, StoreReadOnlyError)
 # It may last.
 AWAY: Final = (StoreUnreachableError, UnknownOutcomeError)
@@ -191,11 +191,11 @@ class Pending(Answering):
     observed: Observed | None = None
 
     def awaits_end_of(self, error: Exception) -> bool:
-        """Tell whether it is tried again when a trouble of the store is over, and its sender is not told of it."""
+        """Return True if it is retried when a trouble of the store is over, without an error to its sender."""
         return self.answer is None or (self.patient and isinstance(error, TROUBLE))
 
     def envelope(self, *, whole: bool = True) -> Envelope[Any]:
-        """Return the message in its envelope. Where nobody asks for it, what is costly to make may be left out."""
+        """Return the message in its envelope. Where it is not asked for, what is costly to make may be left out."""
         context = self.context
         if not whole:
             return Envelope(self.message, self.id, _EPOCH, context.correlation_id, self.kind, task=context.task)

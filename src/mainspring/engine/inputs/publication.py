@@ -1,4 +1,4 @@
-"""Publications: what an app itself publishes, as tiny instances, so that functions hear of it as durably as others."""
+"""Publications: what an app itself publishes, as tiny instances, so that functions get it as durably as others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals: what the store did not take in for its sender's own sake, told to that sender."""
+"""Refusals: what the store did not take in for its sender's own sake, raised to that sender."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def precondition(*, must_exist: bool, expected_position: int | None) -> Precondi
 
 
 def not_answered(pending: Pending, reason: RefusalReason) -> None:
-    """Tell a person why the answer to a task is not taken."""
+    """Fail an answer to a task with the reason why it is not taken."""
     if pending.answer is not None and pending.task_answer is not None:
         answer = pending.task_answer
         pending.answer.fail(TaskRefusedError(f"{pending.ref}/{answer.version}", reason, answer.actor))
 
 
 def not_met(pending: Pending, unmet: Unmet) -> None:
-    """Tell a sender that the instance is not as it was asked to be."""
+    """Fail an input whose instance is not as its sender requires."""
     if pending.answer is not None:
         pending.answer.fail(unmet_error(pending, unmet))
 

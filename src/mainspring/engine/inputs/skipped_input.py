@@ -1,4 +1,4 @@
-"""Skipped first inputs: an instance that never began has no stream that could tell which ids it has heard of."""
+"""Skipped first inputs: an instance that never began has no stream that could show which ids it has had."""
 
 from __future__ import annotations
 

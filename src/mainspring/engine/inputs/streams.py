@@ -80,7 +80,7 @@ async def present_state(store: Store, entry: WorkflowEntry, loaded: Loaded, lull
 async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | None) -> Loaded | None:
     """Return what was loaded, with the whole stream instead of a snapshot that other code made or that is abandoned.
 
-    Where the history is not kept, the snapshot is the truth, whoever made it.
+    Where the history is not kept, the snapshot is the truth, whichever code made it.
     """
     if entry is None or loaded is None or loaded.snapshot is None or loaded.snapshot.is_all:
         return loaded

@@ -1,4 +1,4 @@
-"""What this process knows to be paused. It looks now and then, and at once where somebody here pauses or resumes."""
+"""What this process knows to be paused. It looks now and then, and at once where this process pauses or resumes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class KnownPauses:
     def queues(self, queue_of: Callable[[str], str]) -> frozenset[str]:
         """What is not to be carried out: commands of handlers, and what only paused workflows would take.
 
-        `queue_of` tells under which name this process knows a message that was renamed since it was paused.
+        `queue_of` gives the name under which this process knows a message that was renamed since it was paused.
         """
         handlers = {pause.name for pause in self.pauses if pause.kind == "handler"}
         handlers |= {queue for name in handlers if (queue := queue_of(name))}
@@ -62,7 +62,7 @@ class KnownPauses:
             return began, [pause for pause in before if pause.what not in now]
 
     async def _is_news(self) -> bool:
-        """Tell whether there are orders that were not read yet; of what could not be, now and then."""
+        """Return True if there are orders that were not read yet; of what could not be, now and then."""
         row = await row_of_fleet(self._store)
         if row is None:
             return False

@@ -1,4 +1,4 @@
-"""Migration: an instance goes on under another version of its definition, if that one understands all that is there."""
+"""Migration: an instance continues under another version of its definition, if that can read all that is there."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def examine(store: Store, loaded: Loaded, entry: WorkflowEntry) -> Migrati
         ) from error
     waiting = (*await store.inbox(ref, WAITING), *await store.outputs(ref, timers=True, limit=WAITING))
     _check_waiting(ref, entry, {row.type for row in waiting if not _takes(entry, row)} | _unanswerable(entry, rows))
-    # Behind a snapshot nobody would see any more which part of a branched stream counts.
+    # Behind a snapshot it would no longer show which part of a branched stream counts.
     return Migration(row, entry, state, None if _branched(rows) else snapshot)
 
 

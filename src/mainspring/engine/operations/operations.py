@@ -73,7 +73,7 @@ _Make: TypeAlias = Callable[[InstanceRow, Ledger], Unit]
 
 
 class Operations:
-    """Operates on instances through the committer, on fresh rows, again when somebody else was first."""
+    """Operates on instances through the committer, on fresh rows, retried when another process was first."""
 
     def __init__(
         self,
@@ -98,14 +98,14 @@ class Operations:
 
         def unit(row: InstanceRow, _: Ledger) -> Unit:
             _must_be(row, ("running", "compensating"), "suspended")
-            # Somebody did it, named or not: one without an actor is a fault.
+            # A person did it, named or not: without an actor it would be a fault.
             return self._unit(row, Suspended(reason), "suspended", actor or OPERATOR, error=reason)
 
         await self._commit(ref, unit, reads=False)
         self._ends.tell(ref, End("suspended", reason))
 
     async def resume(self, ref: Ref, actor: str | None, *, mended: bool = False) -> None:
-        """Step again, beginning with the input that failed if one did. `mended` says that a compensation will go on."""
+        """Step again, from the input that failed if one did. `mended` says that a compensation will continue."""
 
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:
             _must_be(row, ("suspended",), "resumed")
@@ -121,7 +121,7 @@ class Operations:
         self._wakeups.due_at(0)
 
     async def skip(self, ref: Ref, actor: str | None) -> None:
-        """Pass over the compensation that failed, or the first waiting input of a suspended instance, and go on."""
+        """Pass over the compensation that failed, or the first waiting input of a suspended instance, and continue."""
         store, entry = self._store, self._entry(ref)
         waiting = await store.inbox(ref, 1)
         pending = from_inbox(self._registry.codec, waiting[0]) if waiting else None
@@ -180,8 +180,8 @@ class Operations:
     async def cancel(self, ref: Ref, reason: str, actor: str | None, *, tell: bool = True) -> None:
         """End an instance from outside, after what was done is undone, where it has a compensation.
 
-        What nobody carries out yet is cancelled, what runs is told. With `tell`, so is the parent that began it, if one
-        did; its open children are cancelled in any case.
+        What is not carried out yet is cancelled, what runs is notified. With `tell`, so is the parent that began it, if
+        one did; its open children are cancelled in any case.
         """
 
         def unit(row: InstanceRow, ledger: Ledger) -> Unit:
@@ -237,7 +237,7 @@ class Operations:
             await self._arm_again(ref, version, actor)
 
     async def after_retry(self, letter: DeadLetter, actor: str | None) -> None:
-        """Let an instance go on that stands still for the failure in a letter alone, which is gone.
+        """Resume an instance that is suspended for the failure in a dead letter alone, which is gone.
 
         Behind its end: of several that are retried at once, whichever is the last finds no other. An app that does not
         know the instance's workflow leaves it to be resumed.
@@ -248,7 +248,8 @@ class Operations:
             return
         for _ in range(CONFLICTS):
             loaded = (await self._store.load([ref]))[0]
-            # On the very version that goes on: a person may have suspended it meanwhile, or the command failed again.
+            # On the very version that is resumed: a person may have suspended it meanwhile, or the command failed
+            # again.
             if loaded is None or not await waits_for_it_alone(self._store, letter, loaded.row):
                 return
             ledger = await read_ledger(self._store, entry, ref, self._committer.lull)
@@ -301,7 +302,7 @@ class Operations:
         return entry
 
     async def migrate(self, ref: Ref, to: int, actor: str | None, *, dry_run: bool = False) -> None:
-        """Go on under another version of the definition, if all that is there can be read and folded by it."""
+        """Continue under another version of the definition, if all that is there can be read and folded by it."""
         entry = registered(self._entry(ref), to)
         for _ in range(CONFLICTS):
             found = await examine(self._store, await self._loaded(ref), entry)
@@ -372,7 +373,7 @@ class Operations:
         try:
             loaded = (await self._store.load([ref]))[0]
         except Exception:
-            # Ending it is the way out of orders that nobody can read: it has no children, and nothing to undo.
+            # Ending it is the way out of orders that cannot be read: it has no children, and nothing to undo.
             row = await row_alone(self._store, ref) if ref == FLEET else None
             if row is None:
                 raise

@@ -1,7 +1,7 @@
-"""Orders: to pause and to resume. They are read from the fleet's instance, and given to it, by whoever needs them.
+"""Orders: to pause and to resume. Any process reads them from the fleet's instance, and gives them to it.
 
-Both go past the lanes and the inbox. What is paused must be readable where a record of old is not, and whoever gives an
-order wants to hear that it has its effect, also where no worker runs that would take it in.
+Both go past the lanes and the inbox. What is paused must be readable where a record of old is not, and the giver of an
+order wants to know that it took effect, also where no worker runs that would take it in.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ async def _page(store: Store, after: int, version: int) -> list[EventRow]:
 
 
 def _is_trouble(error: Exception) -> bool:
-    """Tell whether the store is to blame. What else a record, its key or its code can be in the way by, has no end."""
+    """Return True if the store is to blame: that passes. Trouble with a record, its key or its code does not."""
     return isinstance(error, StoreError) and not isinstance(error, DamagedRecordError)
 
 

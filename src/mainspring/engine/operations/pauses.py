@@ -1,8 +1,8 @@
 """What is paused for the whole fleet: one instance of a workflow of its own, whose state every process reads.
 
-So a pause needs no table and no leader: it is durable, two who pause at once both succeed, and its stream tells who
+So a pause needs no table and no leader: it is durable, two who pause at once both succeed, and its stream shows who
 paused and resumed what, when and why. It ends when nothing is paused any more, and begins anew with the next pause: so
-only what is paused now has to be read, and an order that nobody can read any more keeps nobody from anything.
+only what is paused now has to be read, and an order that can no longer be read blocks nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pausable: TypeAlias = Literal["handler", "workflow"]
 
 @dataclass(frozen=True)
 class Pause:
-    """A handler, named by its message, or a workflow that is paused: why, by whom, and since when.
+    """A handler, named by its message, or a workflow that is paused: why, by which actor, and since when.
 
     >>> from datetime import UTC
     >>> Pause("handler", "Charge", "the bank moves", "ann", datetime(2026, 1, 1, tzinfo=UTC)).what
@@ -45,7 +45,7 @@ class Pause:
 
     @property
     def fact(self) -> str:
-        """That it is paused, by whom and since when; not why, which may be for few to read."""
+        """That it is paused, by which actor and since when; not why, which may be for few to read."""
         by = "" if self.actor is None else f" by {self.actor}"
         return f"the {self.kind} {self.name} is paused{by} since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
@@ -64,7 +64,7 @@ class PauseWork:
 @message(name="mainspring.ResumeWork")
 @dataclass(frozen=True)
 class ResumeWork:
-    """Let it go on."""
+    """Resume it."""
 
     kind: Pausable
     name: str

@@ -1,7 +1,7 @@
 """May a dead letter still be carried out? Not where its instance has gone on without it.
 
-Whoever sent a command may have ended meanwhile, have undone what it did, or have decided on the very failure of which
-the letter tells. To carry it out after that could do what nobody expects any more, such as to pay twice.
+The sender of a command may have ended meanwhile, have undone what it did, or have decided on the very failure that the
+dead letter reports. To carry it out after that could do what is no longer expected, such as to pay twice.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EVENTS_AT_ONCE: Final = 1_000
 LETTERS_LOOKED_AT: Final = 10_000
 INPUTS_LOOKED_AT: Final = 10_000
 
-# Facts that were told to others stay true, whatever becomes of their instance; only what acts is held back.
+# Facts that were published to others stay true, whatever becomes of their instance; only what acts is held back.
 _ACTS: Final = frozenset({"send", "child"})
 _FAILURE: Final = type_of(SendFailed).name
 # What operators do to an instance that stays suspended.
@@ -98,7 +98,7 @@ async def refuse(store: Store, letter: DeadLetter, since: Since) -> int | None:
 
 
 def suspended_by(letter: DeadLetter) -> tuple[Ref, int]:
-    """Return which instance the failure in a letter has suspended, if any, and which of its outputs that is.
+    """Return which instance the failure in a dead letter has suspended, if any, and which of its outputs that is.
 
     >>> letter = DeadLetter("mainspring.FanOut", "Orders/o-1/3", "m", "end", "", 1, b"", 0, b"", reason="no")
     >>> suspended_by(letter)
@@ -111,7 +111,7 @@ def suspended_by(letter: DeadLetter) -> tuple[Ref, int]:
 
 
 async def waits_for_it_alone(store: Store, letter: DeadLetter, row: InstanceRow) -> bool:
-    """Tell whether an instance stands still for the failure in a letter that is gone, and for nothing else.
+    """Return True if an instance is suspended for the failure in a dead letter that is gone, and for nothing else.
 
     Not where a person has suspended it, an input of it failed, or a dead letter of it is to be dealt with. That holds
     for the row's version: whatever else suspends it moves it on.
@@ -132,7 +132,7 @@ async def waits_for_it_alone(store: Store, letter: DeadLetter, row: InstanceRow)
 
 
 async def while_suspended(store: Store, ref: Ref, version: int) -> AsyncIterator[EventRow]:
-    """Yield the suspensions of an instance since it last went on, the last one first."""
+    """Yield the suspensions of an instance since it last ran, the last one first."""
     while version > 0:
         after = max(0, version - EVENTS_AT_ONCE)
         for row in reversed(await store.stream(ref, after, version - after)):

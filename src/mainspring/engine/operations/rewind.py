@@ -66,10 +66,10 @@ class Rewind(Struct, frozen=True):
     def unit(self, row: InstanceRow, entry: WorkflowEntry, reason: str, actor: str, now_us: int) -> Unit:
         """Return what records it.
 
-        Timers are set anew, for when they were to fire, and tasks are asked anew, under new ids: nobody holds them, and
-        whoever has an old one before them is told that it is closed. A command that was answered in the part that is
-        left behind is carried out again, under its old id: a handler that honours its key does nothing twice. A child
-        that has ended cannot begin again: what it said comes once more, and so does another workflow's reply.
+        Timers are set anew, for when they were to fire, and tasks are asked anew, under new ids: they are unclaimed,
+        and an answer to an old one is refused as closed. A command that was answered in the part that is left behind is
+        carried out again, under its old id: a handler that is idempotent by its key does nothing twice. A child that
+        has ended cannot begin again: what it said comes once more, and so does another workflow's reply.
         """
         events = [entry.recorder.row(Reset(self.version, reason), row.version + 1, now_us, actor)]
         opens: list[TaskOpening] = []
@@ -133,7 +133,7 @@ def rewind(entry: WorkflowEntry, row: InstanceRow, rows: Sequence[EventRow], ver
 
 
 async def parent_was_told(store: Store, ref: Ref, parent: str) -> bool:
-    """Tell whether a parent knows how its child ended, or is about to be told. One that is gone needs no telling."""
+    """Return True if a parent knows how its child ended, or is about to. A parent that is gone needs no notice."""
     # In the order in which the outcome travels, so that it cannot slip through between two looks.
     if any(output.kind == "end" for output in await store.outputs(ref, timers=False, limit=WAITING)):
         return True
@@ -145,12 +145,12 @@ async def parent_was_told(store: Store, ref: Ref, parent: str) -> bool:
 
 
 def without_parent(row: InstanceRow) -> InstanceRow:
-    """Return an instance as one that nobody began: nobody is told of its end."""
+    """Return an instance as one without a parent: no parent is notified of its end."""
     return replace(row, context=encode_context(replace(read_context(row.context), parent=None)))
 
 
 def _check_children(row: InstanceRow, kept: Sequence[EventRow], left: Sequence[EventRow]) -> None:
-    """Refuse to wait again for children that were cancelled when their parent ended: they have told nobody."""
+    """Refuse to wait again for children that were cancelled when their parent ended: their ends were never reported."""
     open = open_children([*kept, *left]) if any(event.event in _ENDS for event in left) else []
     cancelled = [event.version for event in open if event in kept]
     if cancelled:
@@ -225,7 +225,7 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
 def _due_anew(timer: EventRow, due: datetime, entry: WorkflowEntry, now_us: int) -> datetime:
     """Return when a timer is to fire after a reset: as before, but a deadline that has passed counts from now.
 
-    At once it would only end again what somebody wants to go on.
+    At once it would only end again what an operator wants to continue.
     """
     deadline = entry.definition.deadline
     if deadline is None or timer.type != _DEADLINE or time_us_of(due) > now_us:

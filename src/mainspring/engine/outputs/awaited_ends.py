@@ -1,4 +1,4 @@
-"""Those who wait for an instance's end: told where it ends here, and by one look at the rows for all of them elsewhere.
+"""Callers that wait for an instance's end: notified where it ends here, else by one look at the rows for all of them.
 
 One look for all: if each of ten thousand asked twice a second for itself, nothing else would get a turn.
 """
@@ -24,12 +24,12 @@ ELSEWHERE_SECONDS: Final = 0.5
 ASKED_AT_ONCE: Final = 1_000
 # An end stands at the end of its stream, or has a few records behind it.
 EVENTS_FROM_END: Final = 100
-# Whoever waits for its end waits in vain, until somebody resumes it.
+# A caller that waits for its end waits in vain, until it is resumed.
 STANDING: Final = (*ENDED, "suspended")
 
 
 class End(Struct, frozen=True):
-    """How an instance ended, or why it does not go on: its status, and its result or the reason.
+    """How an instance ended, or why it does not continue: its status, and its result or the reason.
 
     >>> End("failed", "out of stock").status
     'failed'
@@ -46,7 +46,7 @@ class AwaitedEnds:
         self._store = store
         self._registry = registry
         self._futures: dict[Ref, list[asyncio.Future[End]]] = {}
-        # Set while anybody waits.
+        # Set while any caller waits.
         self.anybody = asyncio.Event()
 
     def end_of(self, ref: Ref) -> asyncio.Future[End]:
@@ -73,7 +73,7 @@ class AwaitedEnds:
                 future.set_result(end)
 
     def fail(self, error: Exception, refs: Sequence[Ref] | None = None) -> None:
-        """Let those who wait for these instances, or for any, hear why they will not be told."""
+        """Fail the callers that wait for these instances, or for any."""
         for ref in list(self._futures) if refs is None else refs:
             for future in self._pop(ref):
                 if not future.done():
@@ -125,7 +125,7 @@ class AwaitedEnds:
         return await self.recorded(ref, loaded)
 
     async def recorded(self, ref: Ref, loaded: Loaded) -> End:
-        """Return how an instance stands that does not go on."""
+        """Return how an instance stands that does not continue."""
         row = loaded.row
         if row.purged_us is not None:
             raise InstancePurgedError(str(ref), row.status, moment(row.purged_us))

@@ -126,7 +126,7 @@ class ChildDeliveries:
     # ---- ends
 
     def tell(self, claim: OutputClaim) -> None:
-        """Tell those whom an instance's end concerns, and settle it."""
+        """Notify parent and children of an instance's end, and settle it."""
         end = read_detail(claim.detail).end or Ending("completed")
         if end.children or claim.workflow == FAN_OUT:
             self.in_hand.add(claim.output)
@@ -135,7 +135,7 @@ class ChildDeliveries:
             self._tell_parent(claim, end)
 
     async def _tell_slowly(self, claim: OutputClaim, end: Ending) -> None:
-        """Tell of an end that asks for more than one commit. Whatever happens, it is settled or tried again."""
+        """Report an end that needs more than one commit. Whatever happens, it is settled or retried."""
         try:
             ref = Ref(claim.workflow, claim.instance)
             while end.children and not await self._cancel_children(ref, end.status, claim.output.version):
@@ -160,7 +160,7 @@ class ChildDeliveries:
             self._inputs.submit(self._outcome(claim, end.parent, _said(claim, end)))
 
     def _is_known(self, claim: OutputClaim, parent: str) -> bool:
-        """Tell whether the parent's workflow is known here; if not, leave the end to a worker that knows it."""
+        """Return True if the parent's workflow is known here; if not, leave the end to a worker that knows it."""
         known = parent_at(parent).ref.workflow in self._registry.workflows
         if not known:
             self._settlements.retry(claim, claim.attempts, SECOND_US, f"nobody here knows the parent {parent}")
@@ -229,7 +229,7 @@ class ChildDeliveries:
         return not beginning or await self._never_began(ref, beginning, reason)
 
     async def _never_began(self, ref: Ref, children: list[Child], reason: str) -> bool:
-        """Tell whether children that were not found can be forgotten: their starts are in nobody's hands any more."""
+        """Return True if children that were not found can be forgotten: their starts are no longer claimed."""
         waiting = await self._store.outputs(ref, timers=False, limit=OUTPUTS_LOOKED_AT)
         if {output.output.version for output in waiting} & {child.version for child in children}:
             return False
@@ -243,7 +243,7 @@ class ChildDeliveries:
         return True
 
     async def _withdrawn(self, child: Child) -> bool:
-        """Take a start away that waits in the inbox of a paused workflow. False: somebody is about to take it in."""
+        """Take a start away that waits in the inbox of a paused workflow. False: a worker is about to take it in."""
         waiting = await self._store.inbox(child.ref, INPUTS_LOOKED_AT)
         starts = [row for row in waiting if parent_of(row.context) == child.started_by]
         if starts and f"reply:{child.ref.workflow}" not in self._runners.paused:

@@ -73,10 +73,10 @@ class Dispatcher:
         self._promised: Counter[str] = Counter()
         self._undoing: set[OutputKey] = set()
         self.closing = False
-        # Nothing new comes into hand: something is tried alone.
+        # Nothing new is claimed: something is tried alone.
         self.resting = False
 
-    # ---- what is in hand
+    # ---- what is held
 
     @property
     def in_hand(self) -> int:
@@ -126,7 +126,7 @@ class Dispatcher:
             runner.turned_away = True
 
     def serves(self, queue: str) -> bool:
-        """Tell whether this worker's pools take in the handler of this queue."""
+        """Return True if this worker's pools take in the handler of this queue."""
         handler = self._registry.handlers.get(queue)
         return self.pools is None or handler is None or handler.options.pool in self.pools
 
@@ -167,7 +167,7 @@ class Dispatcher:
     async def _undo(self, claim: OutputClaim, message: Any, undoes: int) -> None:
         """Carry a compensation out when what it undoes is over: an attempt that still runs could have its effect later.
 
-        What nobody has in hand is cancelled instead of awaited. Waiting costs no attempt.
+        What is unclaimed is cancelled instead of awaited. Waiting costs no attempt.
         """
         try:
             outputs = await self._store.outputs(Ref(claim.workflow, claim.instance), False, OUTPUTS_LOOKED_AT)

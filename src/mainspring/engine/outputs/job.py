@@ -83,7 +83,7 @@ def business_keys(handler: Handler, job: Job) -> tuple[str, ...]:
 
 
 def may_be_of(handler: Handler, remembered: Any) -> bool:
-    """Tell whether what an older release remembers under a key, whoever's it was, can be a handler's result."""
+    """Return True if what an older release remembers under a key, of whichever handler, can be a handler's result."""
     return not handler.result_types or isinstance(remembered, tuple(handler.result_types))
 
 
@@ -124,7 +124,7 @@ def fired(claim: OutputClaim, message: Any, now_us: int) -> Pending:
         body=claim.body,
         id=answer_id(ref, claim.output.version, Kind.TIMER),
         kind=Kind.TIMER,
-        # Nobody sent it, so a Reply to it goes to whoever began the instance.
+        # It has no sender, so a Reply to it goes to the starter of the instance.
         context=records.Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=now_us,
         mark=MARK,

@@ -87,7 +87,7 @@ class Replies:
                 del self._waiting[ref, request]
 
     async def kept(self, request: str, ref: Ref | None = None) -> tuple[bool, Any]:
-        """Return a reply that came while nobody here waited for it: that of an instance, or of any."""
+        """Return a reply that came while no caller here waited for it: that of an instance, or of any."""
         found = await self._store.remembered(f"reply:{request}")
         if found is None or found.type is None:
             return False, None
@@ -106,9 +106,9 @@ class Replies:
             self._to(claim, message, address)
 
     async def _to_sender_of(self, claim: OutputClaim, message: Any, message_id: str) -> None:
-        """Find the input that the author named, and reply to whoever sent it."""
+        """Find the input that the author named, and reply to its sender."""
         try:
-            # What led to it is another message, by which whoever asked could not tell what it answers.
+            # What led to it is another message, by which the caller could not match the reply to its request.
             context = replace(read_context(claim.context), causation_id=message_id)
             address = await self._address(claim, message_id)
             self._to(replace(claim, context=encode_context(context)), message, address)
@@ -119,7 +119,7 @@ class Replies:
     async def _address(self, claim: OutputClaim, message_id: str) -> str:
         rows = await whole_stream(self._store, Ref(claim.workflow, claim.instance))
         found = {row.message_id: row.context for row in rows if row.message_id in (message_id, MARK + message_id)}
-        # Of two with the same name, one that somebody chose must not get what is for an instance.
+        # Of two with the same name, one that a caller chose must not get what is for an instance.
         context = found.get(MARK + message_id) or found.get(message_id)
         if context is None:
             return ""

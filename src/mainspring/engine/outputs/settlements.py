@@ -235,7 +235,7 @@ class Settlements:
         self.retry(claim, claim.attempts, int(OUTPUT_LEFT_SECONDS * MICROSECONDS), error_text(error))
 
     def give_up(self, job: Job, error: Exception, reason: str = "its handler gave up") -> None:
-        """Make a dead letter of a command, and tell its workflow: as an input if it listens, else by suspending it."""
+        """Make a dead letter of a command; its workflow gets it as an input if it listens, else it is suspended."""
         attempts = job.claim.attempts + 1
         text = job.own(error_text(error))
         log.error("%s failed for good at attempt %d: %s", job.id, attempts, Quoted(text), extra=about(job, attempts))
@@ -244,7 +244,7 @@ class Settlements:
         self._inputs.submit(self.failure(job, letter, definite=isinstance(error, DoNotRetryError) and error.definite))
 
     def refuse(self, job: Job, letter: DeadLetter) -> None:
-        """Tell the instance that sent a command that it is a dead letter, and was certainly not taken."""
+        """Notify the instance that sent a command that it is a dead letter, and was certainly not taken."""
         self._inputs.submit(self.failure(job, letter, definite=True))
 
     def failure(self, job: Job, letter: DeadLetter, *, definite: bool) -> Pending:

@@ -171,8 +171,8 @@ class Subscriptions:
             self._settlements.bury(job.claim, "it cannot be brought to its subscribers", error)
 
     async def _tell_one(self, handler: Handler, publication: Publication) -> Exception | None:
-        """Tell one subscriber, unless it knows already. Return why it could not be told."""
-        # With one subscriber there is nobody to be left out.
+        """Call one subscriber, unless it was called already. Return why it failed."""
+        # With one subscriber there is no other to be left out.
         several = len(publication.subscribers) > 1
         key = f"told:{publication.job.id}:{handler.name}"
         try:
@@ -188,7 +188,7 @@ class Subscriptions:
                 raise
             return RuntimeError(f"{handler.name} raised CancelledError by itself")
         except (KeyboardInterrupt, GeneratorExit):
-            raise  # the process is told to end, or the task itself is being closed
+            raise  # the process is being stopped, or the task itself is being closed
         except BaseException as error:  # noqa: BLE001  a subscriber may fail in any way, and so may the store
             return as_exception(handler, error)
         return None

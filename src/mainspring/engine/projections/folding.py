@@ -21,7 +21,8 @@ from mainspring.port.records import Committed, EventRow, Ref, Unit
 from mainspring.port.store import Store
 
 EVENTS_PER_PIECE: Final = 500
-# On SQLite nobody else writes while a projection writes to its own tables, and folds share the event loop with steps.
+# On SQLite nothing else is written while a projection writes to its own tables, and folds share the event loop with
+# steps.
 SECONDS_PER_PIECE: Final = 0.1
 
 Page: TypeAlias = list[tuple[int, Ref, EventRow]]
@@ -92,7 +93,7 @@ class Folding:
     # ---- documents that mainspring keeps
 
     async def _fold_kept(self, checkpoint: Checkpoint, page: Page, reaches: int) -> int | None:
-        """Return the position that was reached, or None if somebody else moved the checkpoint."""
+        """Return the position that was reached, or None if another process moved the checkpoint."""
         projection, generation = self._projection, checkpoint.generation
         keyed = [(entry, None if entry is None else self._key(page, place, entry)) for place, entry in self._read(page)]
         keys = sorted({key for _, key in keyed if key is not None})
@@ -138,7 +139,7 @@ class Folding:
             return reaches if await self._store.advance(move) else None
         loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
         try:
-            # First of all: whoever comes second waits here, and has not run the function in vain.
+            # First of all: a second worker waits here, and has not run the function in vain.
             if not await loan.advance(move):
                 return None
             reached = await self._write(loan, page, entries, checkpoint.generation, reaches)
@@ -205,7 +206,7 @@ class Folding:
             await loan.roll_back()
 
     async def drop(self, generation: int) -> None:
-        """Remove the table of a generation that nobody reads any more."""
+        """Remove the table of a generation that is no longer read."""
         loan = await self._store.lend(self._worker(), self._projection.limit_seconds)
         try:
             await loan.connection.execute(f"DROP TABLE IF EXISTS {self._projection.table(generation)}")
@@ -240,7 +241,7 @@ class Folding:
             try:
                 entries.append((place, self._entry(position, ref, row)))
             except ErasedError:
-                entries.append((place, None))  # its key was destroyed: nobody reads it any more
+                entries.append((place, None))  # its key was destroyed: it can no longer be read
             except Exception as error:
                 raise _failed(page, place, error) from error
         return entries

@@ -1,8 +1,8 @@
 """The projector: folds the feed into read models, each in a task of its own, so that one that fails stops alone.
 
 A projection has generations. The live one is read. A new one is filled beside it, from the beginning of the feed, when
-somebody asks for a rebuild or when the code has a new version; it takes the live one's place when it has caught up.
-Every move is a compare-and-set of the checkpoint in the transaction that writes: however many workers run the same
+a rebuild is asked for or when the code has a new version; it takes the live one's place when it has caught up. Every
+move is a compare-and-set of the checkpoint in the transaction that writes: however many workers run the same
 projection, each event is in it once.
 """
 
@@ -145,7 +145,7 @@ class Follower:
         generation = 1 + max((c.generation for c in known), default=0)
         begun = Advance(self._name, generation, None, -1, self._projection.version, status, retires=retires)
         await self._store.advance(begun)
-        return MORE  # if somebody else was first, theirs is there now
+        return MORE  # if another process was first, its own is there now
 
     async def _fold(self, checkpoint: Checkpoint, live: Checkpoint) -> Folded:
         """Fold a piece of the feed into a generation, unless it rests after a failure."""
@@ -190,7 +190,7 @@ class Follower:
         return MORE
 
     async def _clear(self, retired: Checkpoint) -> int:
-        """Clear away a piece of a generation that nobody reads any more."""
+        """Clear away a piece of a generation that is no longer read."""
         if self._rests(retired.generation):
             return IDLE
         try:

@@ -1,4 +1,4 @@
-"""Parents and children: who began whom, which children are open, and how a child's outcome comes to its parent."""
+"""Parents and children: which began which, which children are open, and how a child's outcome comes to its parent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Parent(Struct, frozen=True, gc=False):
 
 
 def parent_at(output_id: str) -> Parent:
-    """Return the parent that an output's id tells of.
+    """Return the parent that an output's id names.
 
     >>> parent_at("Orders/o/1/3").ref.id
     'o/1'
@@ -64,7 +64,7 @@ def parent_of(context: bytes | None) -> str | None:
 
 
 def has_children(loaded: Loaded) -> bool:
-    """Tell whether an instance has ever started a child.
+    """Return True if an instance has ever started a child.
 
     >>> from mainspring.port.records import InstanceRow
     >>> row = InstanceRow(7, "W", "i", 2, "running", None, None, 1, b"{}", 0, 0)
@@ -96,9 +96,9 @@ def open_children(rows: Iterable[EventRow]) -> list[EventRow]:
 def end_output(
     row: EventRow, own: str, status: str, context: bytes | None, *, children: bool, tell: bool = True
 ) -> tuple[EventRow, OutputRow] | None:
-    """Return the event that ends an instance with the output that tells of it, or None if nobody is to be told.
+    """Return the event that ends an instance with the output that reports it, or None if none is to be notified.
 
-    `own` is the instance's workflow. Who is told is the parent, where `tell`; and children, where there are any.
+    `own` is the instance's workflow. Notified are the parent, where `tell`; and children, where there are any.
     """
     parent = parent_of(context) if tell else None
     if parent is None and not children:
@@ -110,7 +110,7 @@ def end_output(
 
 
 def ended_by_operator(unit: Unit, loaded: Loaded, *, tell: bool = True) -> Unit:
-    """Return a unit that ends an instance from outside together with the output that tells of it."""
+    """Return a unit that ends an instance from outside together with the output that reports it."""
     if not unit.events:
         return unit
     children = has_children(loaded)
@@ -139,7 +139,7 @@ def outcome(
         body=encoded.body,
         id=answer_id(to.ref, to.version, Kind.RESULT),
         kind=Kind.RESULT,
-        # Nobody to reply to has sent it: a Reply to it goes to whoever began the parent.
+        # It has no sender to reply to: a Reply to it goes to the starter of the parent.
         context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=time_us,
         mark=MARK,

@@ -22,7 +22,7 @@ class Packed(Struct, frozen=True):
 
 
 class Ending(Struct, frozen=True, omit_defaults=True):
-    """Who is to be told of an instance's end: the parent that began it, and children that it began.
+    """Who is to be notified of an instance's end: the parent that began it, and children that it began.
 
     >>> Ending("failed", "Orders/o-1/3").children
     False

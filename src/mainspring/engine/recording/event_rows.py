@@ -1,4 +1,4 @@
-"""Rows of events, and what they tell without being decoded."""
+"""Rows of events, and what they show without being decoded."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _SEND_FAILED: Final = type_of(SendFailed).name
 
 
 def is_folded(row: EventRow) -> bool:
-    """Tell whether a fold sees an event, or raise a NewerTypeError for one that nobody here knows.
+    """Return True if a fold sees an event, or raise a NewerTypeError for one that is unknown here.
 
     >>> is_folded(EventRow(3, "Suspended", 0))
     False
@@ -96,7 +96,7 @@ def unknown_event(row: EventRow) -> NewerTypeError:
 
 
 def matters_to_ledger(row: EventRow) -> bool:
-    """Tell whether a saga's ledger has to read a row: most others it need not even decode.
+    """Return True if a saga's ledger has to read a row: most others it need not even decode.
 
     >>> matters_to_ledger(EventRow(3, "Sent", 0, "Charge", 1, b"{}"))
     False
@@ -109,7 +109,7 @@ def matters_to_ledger(row: EventRow) -> bool:
 
 
 def is_unkept(row: EventRow) -> bool:
-    """Tell whether of the message of an event only the identity is kept.
+    """Return True if of the message of an event only the identity is kept.
 
     >>> is_unkept(EventRow(3, "Received", 0, None, 1, b'"a digest"'))
     True

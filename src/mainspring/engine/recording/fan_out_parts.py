@@ -1,4 +1,4 @@
-"""What a fan-out is made of: its parts on their way out, and each part's outcome on its way back."""
+"""What a fan-out is made of: its parts as they are sent, and each part's outcome as it returns."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def fingerprint_of(cls: type[Any], definition: Definition) -> str:
     digest = hashlib.sha256()
     modules: set[str] = set()
     for base in filter(_by_authors, cls.__mro__):
-        # The class tells it from others in its module; the module has the helpers that evolve calls.
+        # The class distinguishes it from others in its module; the module has the helpers that evolve calls.
         digest.update(_written(base))
         if base.__module__ not in modules:
             modules.add(base.__module__)

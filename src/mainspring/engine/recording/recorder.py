@@ -206,7 +206,7 @@ class Recorder:
                 return EventRow(version, type(event).__name__, time_us, actor=actor)
 
     def reply_row(self, event: Replied[Any], version: int, time_us: int, reply_to: str | None, cause: int) -> EventRow:
-        """Return the row of a reply: where it goes stands beside what the author wrote, or that nobody waits for it."""
+        """Return the row of a reply: where it goes stands beside what the author wrote, or that none waits for it."""
         detail = Detail(to=event.to, reply_to=reply_to, undelivered=reply_to is None)
         return self._carrier(event, version, time_us, event.message, detail, cause)
 
@@ -374,7 +374,7 @@ class Recorder:
 
 
 def _reply_to(event: Replied[Any], context: Context, began_in: bytes | None) -> str | None:
-    """A reply goes where it says, else to the sender of the input, else to whoever began the instance."""
+    """A reply goes where it says, else to the sender of the input, else to the starter of the instance."""
     if event.to is not None:
         return f"message:{event.to}"
     own = _return_address(context)

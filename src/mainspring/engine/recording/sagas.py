@@ -1,4 +1,4 @@
-"""Sagas in rows: which outputs belong to one, and the message with which an instance goes on after it."""
+"""Sagas in rows: which outputs belong to one, and the message with which an instance continues after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mainspring.port.ids import MARK
 from mainspring.port.records import Context, EventRow, InputRow, OutputClaim, Ref
 
 Doomed: TypeAlias = Literal["all", "forward", "armed"]
-"""What is told to stop: all, all but compensations, or only what is about to be undone."""
+"""What is stopped: all, all but compensations, or only what is about to be undone."""
 
 
 def undone_by(claim: OutputClaim) -> int | None:
@@ -25,12 +25,12 @@ def undone_by(claim: OutputClaim) -> int | None:
 
 
 def is_armed(claim: OutputClaim) -> bool:
-    """Tell whether an output has a compensation."""
+    """Return True if an output has a compensation."""
     return claim.detail is not None and read_detail(claim.detail).compensate is not None
 
 
 def then_rows(recorder: Recorder, ref: Ref, ledger: Ledger, context: Context, now_us: int) -> tuple[InputRow, ...]:
-    """Return the input with which an instance goes on after all was undone. Its id follows from the stream."""
+    """Return the input with which an instance continues after all was undone. Its id follows from the stream."""
     if ledger.begun is None or ledger.begun.then is None:
         return ()
     encoded = recorder.encoded(ledger.begun.then)

@@ -25,7 +25,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 @message(name="mainspring.Calendar")
 @dataclass(frozen=True)
 class Calendar:
-    """When a schedule fires, and what it does about the times that nobody was there to fire at.
+    """When a schedule fires, and what it does about the times at which no worker was there to fire.
 
     >>> Calendar(every_us=3_600_000_000).text
     'every 1:00:00'

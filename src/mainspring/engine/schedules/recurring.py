@@ -1,7 +1,7 @@
 """Recurring schedules: each is one instance of a workflow of its own, which waits for its next time with a timer.
 
 So a schedule needs no table, no leader and no clock of its own: it is durable, fires once across workers, and its
-stream tells when it fired and who paused it. Its workflow is named after it, so only a worker that declares it takes
+stream shows when it fired and who paused it. Its workflow is named after it, so only a worker that declares it takes
 its ticks.
 """
 
@@ -39,7 +39,7 @@ class Declare:
 @message(name="mainspring.Tick")
 @dataclass(frozen=True)
 class Tick:
-    """A time of the calendar has come. The era tells ticks of a former calendar from those of the present one."""
+    """A time of the calendar has come. The era distinguishes ticks of a former calendar from present ones."""
 
     at: datetime
     era: int
@@ -151,7 +151,7 @@ class _Recurring(Workflow[Any, State, Any]):
             case RunNow(), Active(calendar) | Paused(calendar) | Removed(calendar):
                 return [Send(self._message(calendar, envelope.time))]
             case SendFailed(), _:
-                return None  # a schedule goes on, and somebody has to look at the dead letter
+                return None  # a schedule continues, and a person has to look at the dead letter
             case _:
                 return []
 

@@ -1,4 +1,4 @@
-"""Disposition: what becomes of an input whose turn it is, told from its lane, itself and what is paused.
+"""Disposition: what becomes of an input whose turn it is, derived from its lane, itself and what is paused.
 
 The order of the questions is the rule. Who asks later knows that all earlier ones were answered with no.
 """
@@ -26,7 +26,7 @@ class Plain(Enum):
     BEGIN_ANEW = auto()
     """Decide on it as the first input of the instance, which has ended and begins anew."""
     UNDO = auto()
-    """It comes while the instance is being compensated: the ledger tells whether it goes on by it."""
+    """It comes while the instance is being compensated: the ledger shows whether it continues the compensation."""
     SETTLE = auto()
     """It changes nothing any more, and is only taken away."""
     LEAVE = auto()
@@ -36,11 +36,11 @@ class Plain(Enum):
     LOOK_AGAIN = auto()
     """The instance is not as its sender asks, as far as is known here: it is read anew."""
     REFUSE_CHILD = auto()
-    """It is to begin a child, and cannot: its parent is told."""
+    """It is to begin a child, and cannot: its parent is notified."""
 
 
 class Park(Struct, frozen=True):
-    """It waits in the inbox; its sender hears so. `unsure` says that its instance was perhaps only taken for new."""
+    """It waits in the inbox; its sender gets that status. `unsure` says that its instance may only seem new."""
 
     status: ReceiptStatus
     unsure: bool = False
@@ -64,7 +64,7 @@ class Suspend(Struct, frozen=True):
 
     reason: str
     undoing: bool = False
-    """Whether it was a compensation, so that the reason tells what is still to be undone."""
+    """Whether it was a compensation, so that the reason names what is still to be undone."""
 
 
 class Fault(Struct, frozen=True):
@@ -132,7 +132,7 @@ def begins_again(lane: Lane, pending: Pending) -> bool:
     asked_for = pending.cause is not None or pending.kind in (Kind.ANSWER, Kind.REPLY)
     if asked_for or lane.elsewhere or not lane.version or type(pending.message) not in definition.begins:
         return False
-    # Whether it is a redelivery of what began a purged instance before, nobody knows any more.
+    # Whether it is a redelivery of what began a purged instance before can no longer be known.
     return definition.again == "refuse" or (lane.ended and lane.purged_us is None)
 
 
@@ -160,7 +160,7 @@ def _is_otherwise(lane: Lane, pending: Pending) -> bool:
 
 
 def late(lane: Lane, pending: Pending) -> Disposition:
-    """Return what becomes of what comes to an instance that has ended, is being compensated, or went on without it."""
+    """Return what becomes of an input for an instance that has ended, is being compensated, or continued without it."""
     if pending.kind is Kind.TIMER:
         return Plain.SETTLE
     if lane.purged_us is not None:
@@ -178,7 +178,7 @@ def _is_kept_late(lane: Lane, pending: Pending) -> bool:
 
 
 def _undeclared(lane: Lane, pending: Pending) -> Disposition:
-    """What the workflow does not take: kept; what came for a newer version of it is told to the sender."""
+    """What the workflow does not take: kept; what came for a newer version of it is reported to the sender."""
     if pending.kind in (Kind.COMMAND, Kind.EVENT) and pending.cause is None and len(lane.entry.versions) > 1:
         return Bury(f"{pending.ref} runs under version {lane.entry.version}, which does not take {pending.type}")
     failed = pending.message

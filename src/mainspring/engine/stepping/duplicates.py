@@ -35,7 +35,7 @@ class Duplicates:
         self._settlements = settlements
 
     def take(self, pending: Pending, same: bool) -> None:
-        """Take an input away that came before, and tell who sent it."""
+        """Take a duplicate input away, and notify its sender."""
         if pending.answer is None and not same:
             self._clashed(pending)
             return
@@ -49,7 +49,7 @@ class Duplicates:
             pending.answer.fail(DuplicateIdError(str(pending.ref), pending.id))
 
     def refused(self, pending: Pending, reason: RefusalReason) -> None:
-        """Tell why an answer to a task is not taken; where it came past that, and nobody waits, it is a dead letter."""
+        """Report why an answer to a task is not taken; if it bypassed the task and no caller waits, bury it."""
         if reason != "asked":
             not_answered(pending, reason)
         elif pending.answer is not None:
@@ -83,7 +83,7 @@ def _letter(pending: Pending) -> DeadLetter:
 
 
 def _job(pending: Pending) -> Job | None:
-    """Return the command that such an input was, whose sender is to be told. None: nobody waits for what it was."""
+    """Return the command that such an input was, whose sender is to be notified. None: no sender waits for it."""
     context = pending.context
     if pending.settles is None or pending.kind is not Kind.COMMAND or context.sender is None or context.parent:
         return None

@@ -80,9 +80,9 @@ class Inbox:
         self._committer.add(unit if requires is None else replace(unit, requires=requires), came_back)
 
     def give_back(self, pending: Pending) -> None:
-        """Give back an input that somebody else took, or that came before its turn: it comes again behind the others.
+        """Release an input that another worker took, or that came before its turn: it comes again behind the others.
 
-        After a while: what waits before it may be in the hands of this very worker, whose claim lost its answer.
+        After a while: what waits before it may be claimed by this very worker, whose claim lost its answer.
         """
         unit = Unit(pending.ref.workflow, pending.ref.id, releases=(pending.position or 0,))
         self.later(lambda: self._committer.persist(unit, lambda _: self._wakeups.due_at(0)), pending)

@@ -246,13 +246,13 @@ class StepUnits:
         if every is None or taken.version - lane.snapshot_version < every:
             return None
         if lane.abandoned:
-            return None  # behind one, nobody would see any more which part of the stream counts
+            return None  # behind one, it would no longer show which part of the stream counts
         lane.snapshot_version = taken.version
         mark = CHILDREN_MARK if lane.children else ""
         return lane.entry.recorder.snapshot(taken.state, taken.version, lane.entry.fingerprint + mark)
 
     def _tell_of_end(self, lane: Lane, pending: Pending, written: StepRows) -> None:
-        """Add what tells a parent of the instance's end, and children."""
+        """Add what notifies a parent of the instance's end, and children."""
         ended = end_output(written.rows[-1], lane.entry.name, written.status, lane.context, children=lane.children)
         if ended is None:
             return
@@ -264,7 +264,7 @@ class StepUnits:
             written.claims.append((claim, written.result))
 
     def _output(self, lane: Lane, event: Any, row: EventRow) -> OutputRow | None:
-        """Return what is to be carried out of an event; None for a reply that nobody waits for."""
+        """Return what is to be carried out of an event; None for a reply that no caller waits for."""
         capacity = self._capacity
         match event:
             case Sent():
@@ -321,7 +321,7 @@ class StepUnits:
 
 
 def _task_work(lane: Lane, pending: Pending, written: StepRows) -> TaskWork | None:
-    """Return what a step does to its instance's tasks; one that never asked anybody has none to close."""
+    """Return what a step does to its instance's tasks; one that never asked has none to close."""
     close_all = written.status != "running" and lane.asked
     closes = tuple(written.closes) if lane.asked else ()
     opens = tuple(written.opens) if written.status == "running" else ()

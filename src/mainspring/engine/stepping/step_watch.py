@@ -1,4 +1,4 @@
-"""The watch over steps: a decide or an evolve that does not return holds up all that its worker has in hand.
+"""The watch over steps: a decide or an evolve that does not return blocks all that its worker holds.
 
 It stands in a thread of its own, for the event loop is what stands still. It says which instance it is, and ends the
 step if that is Python that runs; a call into C that never returns cannot be ended, and costs the worker its lease.
@@ -18,7 +18,7 @@ from mainspring.logs import logger
 from mainspring.port.records import Ref
 
 STEP_SECONDS: Final = 10.0
-"""A step that takes longer is told of, and ended where it can be."""
+"""A step that takes longer is reported, and ended where it can be."""
 CHECKS: Final = 10
 """So often within that time it is looked whether the same step is still under way."""
 
@@ -43,8 +43,8 @@ class _Ended(BaseException):
 class StepWatch:
     """Knows which step is under way.
 
-    No lock: the watch says what it is about to end before it looks whether that is still under way, and whoever ends a
-    step says so before it looks whether it was to be ended. One of them sees the other.
+    No lock: the watch says what it is about to end before it looks whether that is still under way, and a step that
+    ends says so before it looks whether it was to be ended. One of them sees the other.
 
     >>> from types import SimpleNamespace
     >>> StepWatch().call(SimpleNamespace(ref=Ref("Orders", "o-1"), type="PlaceOrder"), divmod, 7, 2)
@@ -75,14 +75,14 @@ class StepWatch:
             if self._ended is not taken or isinstance(error, KeyboardInterrupt):
                 raise
             raise SlowStepError(str(taken.ref), taken.type, STEP_SECONDS) from None
-        if self._ended is taken:  # whoever was called has kept it
+        if self._ended is taken:  # the code that was called swallowed it
             raise SlowStepError(str(taken.ref), taken.type, STEP_SECONDS)
         return result
 
     def _await(self, taken: Watched) -> None:
         """Let what is to be raised be raised here, at the turn of a loop, and never later."""
         while self._looked_at is not taken:
-            time.sleep(0)  # lets the watch go on
+            time.sleep(0)  # lets the watch run
         for _ in range(TURNS):
             pass
 
@@ -119,7 +119,7 @@ class StepWatch:
 
 
 def _is_debugged(watched: int) -> bool:
-    """Tell whether somebody goes through a thread step by step, and takes the time that it takes."""
+    """Return True if a debugger steps through a thread, which takes its time."""
     frame = sys._current_frames().get(watched)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]  there is no other way
     while frame is not None:
         if frame.f_trace is not None:

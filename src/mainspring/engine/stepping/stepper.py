@@ -102,7 +102,7 @@ class Stepper:
         self._arrivals = arrivals
         self._strangers = strangers
         self._ends = ends
-        # Results are inputs: whoever carries outputs out is made with the way back to here.
+        # Results are inputs: the dispatcher that carries outputs out gets this stepper to return them to.
         self.dispatcher = outputs(self)
         self._steps = StepUnits(store, registry, self.dispatcher.capacity)
         self._units = Units(store, registry)
@@ -169,7 +169,7 @@ class Stepper:
             self.advance(lane)
 
     def _assumed_new(self, lane: Lane) -> bool:
-        """Take it that there is no such instance, where the first input may begin one: the commit tells if not."""
+        """Take it that there is no such instance, where the first input may begin one: the commit conflicts if not."""
         first = lane.queue[0]
         known = lane.wants_ledger or first.position is not None or first.requires is not None
         if known or type(first.message) not in lane.entry.definition.begins:
@@ -248,7 +248,7 @@ class Stepper:
         self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
 
     def _refuse_child(self, lane: Lane, pending: Pending) -> None:
-        """A child must begin: whoever wants to start one that is there already, or cannot begin, is told so."""
+        """A child must begin: a parent that starts one that is there already, or cannot begin, gets an error."""
         if lane.version and parent_of(lane.context) == pending.context.parent:
             # It began by this very message: only its settlement was lost.
             unit = self._units.settled(pending)
@@ -348,7 +348,7 @@ class Stepper:
             unit, outputs = self._steps.undone(lane, pending, whole, ledger, anew=anew)
             self._commit(lane, pending, unit, "stepped", outputs)
 
-    # ---- the way back
+    # ---- failures and outcomes
 
     def _fault(self, lane: Lane, pending: Pending, error: Exception | None, reason: str = "") -> None:
         lane.ledger = None  # it may be ahead of what is recorded
@@ -393,7 +393,7 @@ class Stepper:
     ) -> None:
         lane.under_way -= 1
         if outputs:
-            # First: whatever goes wrong below, nothing stays promised that nobody carries out.
+            # First: whatever goes wrong below, nothing stays promised that is never carried out.
             self.dispatcher.promise(outputs, -1)
         if self._observer is not None:
             self._observer.taken(pending, unit, outcome, status, fault)
@@ -449,7 +449,7 @@ class Stepper:
             case Conflict("inbox"):
                 self._inbox.give_back(pending)
             case Conflict():
-                # Somebody else took the input, or relieved us of the output that it answers: theirs is the outcome.
+                # Another worker took the input, or relieved us of the output that it answers: its outcome counts.
                 log.debug("%s: %s was taken by somebody else", pending.ref, pending.id)
             case Duplicate(same):
                 self._duplicates.take(pending, same)

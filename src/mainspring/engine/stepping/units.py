@@ -107,7 +107,7 @@ class Units:
         )
 
     def refused(self, pending: Pending, reason: str) -> Unit:
-        """Return the unit that tells a parent why its child did not begin."""
+        """Return the unit that notifies a parent why its child did not begin."""
         failed = ChildFailed(str(pending.ref), "refused", reason)
         parent = pending.context.parent or ""
         told = outcome(self._registry.codec, parent, failed, pending.context, self._store.now_us())

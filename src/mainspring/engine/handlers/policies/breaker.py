@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from mainspring.engine.handlers.policies.checks import check_count, check_duration, check_errors, microseconds
 from mainspring.errors import BrokerError, CallError, SettingError, StoreError
 
-# Nobody was there, or did not answer in time.
+# The destination was not there, or did not answer in time.
 AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
 UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 CAUSES: Final = 100
@@ -41,7 +41,7 @@ class Breaker(Struct, frozen=True):
     """When calls to a destination are held back: after so many failures in a row, for so long. None is no breaker.
 
     What counts is that the destination does not answer: timeouts, connections that fail, and errors of the types in
-    `on`. With `fail_fast` a command is given up at once while it is open, instead of waiting: its workflow is told by
+    `on`. With `fail_fast` a command is given up at once while it is open, instead of waiting: its workflow gets
     `SendFailed`.
 
     >>> Breaker(failures=3).open_for
@@ -61,7 +61,7 @@ class Breaker(Struct, frozen=True):
             raise SettingError("Breaker.fail_fast", self.fail_fast, "Use True or False.")
 
     def counts(self, error: BaseException) -> bool:
-        """Tell whether an error says something of the destination, and not of the message.
+        """Return True if an error says something of the destination, and not of the message.
 
         A client library's own error counts by what it was raised from: a refused connection is one in any clothes.
 
@@ -76,7 +76,7 @@ class Breaker(Struct, frozen=True):
             if isinstance(seen, StoreError):
                 return False  # the database is not the destination
             if isinstance(seen, BrokerError | CallError) and seen.of_message and not isinstance(seen, self.on):
-                return False  # somebody was there, and had something against this message
+                return False  # the destination answered, and rejected this message
             if isinstance(seen, (*AWAY, *self.on)) or (isinstance(seen, OSError) and seen.errno in UNREACHABLE):
                 return True
             if isinstance(seen, BaseExceptionGroup):
@@ -110,7 +110,7 @@ class BreakerState(Struct, frozen=True):
 
 
 def admit(policy: Breaker | None, state: BreakerState, now_us: int) -> tuple[bool, BreakerState]:
-    """Tell whether a call may pass now. One that passes keeps the new state's `era` for its report.
+    """Return True if a call may pass now. One that passes keeps the new state's `era` for its report.
 
     >>> minute = 60_000_000
     >>> opened = failed(Breaker(failures=1), BreakerState(), now_us=0)

@@ -62,7 +62,7 @@ def take(policy: RateLimit, state: BucketState, now_us: int) -> tuple[bool, Buck
 
 
 def wait_us(policy: RateLimit, state: BucketState, now_us: int) -> int:
-    """Return how long from now until a call may be taken, if nobody takes it before; 0 if one is there.
+    """Return how long from now until a call may be taken, if no other takes it before; 0 if one is there.
 
     >>> _, state = take(RateLimit(per_second=10), BucketState(), now_us=0)
     >>> wait_us(RateLimit(per_second=10), state, now_us=30_000)
@@ -73,7 +73,7 @@ def wait_us(policy: RateLimit, state: BucketState, now_us: int) -> int:
 
 
 def _missing(policy: RateLimit, state: BucketState, now_us: int) -> int:
-    # A clock that was set back neither fills nor empties the bucket; it goes on filling from the earlier moment.
+    # A clock that was set back neither fills nor empties the bucket; it continues to fill from the earlier moment.
     return max(0, state.missing - max(0, now_us - state.at_us) * _rate(policy))
 
 

@@ -21,7 +21,7 @@ from mainspring.engine.handlers.policies.checks import (
 from mainspring.errors import DoNotRetryError, RetryLaterError, SettingError
 
 LONGEST_ASKED: Final = timedelta(days=1)
-"""Of the waits that others ask for: whoever asks for a year is not believed."""
+"""The cap on waits that others ask for: a server that asks for a year is not believed."""
 
 
 class Retry(Struct, frozen=True):
@@ -56,7 +56,7 @@ class Retry(Struct, frozen=True):
         check_duration("Retry.minimum", self.minimum, timedelta(0), self.cap)
 
     def wants_another(self, error: Exception, attempts: int) -> bool:
-        """Tell whether to try again after `attempts` attempts, the latest of which ended with `error`.
+        """Return True if to try again after `attempts` attempts, the latest of which ended with `error`.
 
         An exception group counts as its worst member: if one of them is useless to try again, so is the whole.
 
