@@ -79,7 +79,7 @@ class Brokers:
     def endpoint(self, name: str, broker: str, address: str, *, replies: str | None = None) -> None:
         """Name a place at a broker: a subject, a stream, a queue or a topic.
 
-        `replies` names the endpoint of the way back: where answers to what goes there come from, or where replies to
+        `replies` names the endpoint for replies: where answers to what goes there come from, or where replies to
         what comes from there go.
         """
         self._check_open()
@@ -115,7 +115,7 @@ class Brokers:
         self._sent.append((message_type, to, options))
 
     def publish(self, message_type: type[Any] | str, *, to: str, **options: Any) -> None:
-        """Let an endpoint hear of what is published of a type. `options` are a subscriber's: retry, timeout, name."""
+        """Send an endpoint what is published of a type. `options` are a subscriber's: retry, timeout, name."""
         self._check_open()
         self._published.append((message_type, to, options))
 

@@ -13,7 +13,7 @@ log = logger("mainspring.brokers")
 
 @contextmanager
 def going_on(what: str) -> Generator[None]:
-    """Go on behind something that may fail, because what is lost by that is found out by the broker itself.
+    """Continue after something that may fail, because the broker itself finds out what is lost by that.
 
     >>> with going_on("closing a channel"):
     ...     raise OSError("the line is cut")

@@ -1,7 +1,7 @@
 """Kafka as a broker, by aiokafka.
 
-An address is a topic, which must be there: how many partitions it has and how often they are kept is decided by whoever
-makes it. A group is a consumer group, in which each consumer has partitions of its own; messages with the same key are
+An address is a topic, which must be there: how many partitions it has and how often they are kept is decided by its
+creator. A group is a consumer group, in which each consumer has partitions of its own; messages with the same key are
 in the same partition, and so in order.
 
 What is acknowledged is committed as an offset, and an offset speaks for all before it: only what lies before the first
@@ -168,7 +168,7 @@ class KafkaBroker:
         return await asyncio.gather(*map(_confirmed, sent))
 
     async def _sent(self, producer: Any, message: Outgoing) -> asyncio.Future[Any] | Exception:
-        """Return what tells when Kafka has the message.
+        """Return a future that is done when Kafka has the message.
 
         An idempotent producer never gives a message up. So one that was not confirmed in time, and is published again,
         is not sent once more: the first is still on its way.
@@ -246,7 +246,7 @@ async def _confirmed(sent: asyncio.Future[Any] | Exception) -> Exception | None:
 
 
 def _is_the_producers(outcome: Exception | None) -> bool:
-    """Tell whether an error says more than that this message was not taken now."""
+    """Return True if an error says more than that this message was not taken now."""
     ordinary = (
         _errors.MessageSizeTooLargeError,
         _errors.RecordListTooLargeError,

@@ -150,7 +150,7 @@ class KafkaSubscription:
         self._assigned.set()
 
     def forget(self) -> None:
-        """Let go of all that is here: other consumers may have it now, and it comes again to whoever has."""
+        """Forget all deliveries here: other consumers may have their partitions now, and get them again."""
         self._assignment += 1
         self._ready.clear()
         self._out.clear()

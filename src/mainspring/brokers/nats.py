@@ -136,7 +136,7 @@ class NatsBroker:
 
     async def _turns(self) -> KeyValue:
         if self._bucket is None:
-            # Whoever has the turn must know soon whether it was renewed.
+            # The holder of the turn must know soon whether it was renewed.
             js: Any = cast("Any", self._client).jetstream(timeout=min(CONNECT_SECONDS, self._takeover_seconds / 2))
             try:
                 bucket = await js.key_value(BUCKET)
@@ -224,5 +224,5 @@ def consumer_of(address: str, group: str) -> str:
 
 
 async def _heard(error: Exception) -> None:
-    """Hear of a trouble that the client mends by itself."""
+    """Log a trouble that the client mends by itself."""
     log.info("nats: %s", error or type(error).__name__)

@@ -19,7 +19,7 @@ from mainspring.errors.reading import UNREADABLE
 
 CONFIRM_SECONDS: Final = 10.0
 NO_RESPONDERS: Final = "503"
-# Whoever asks for the impossible is told so by these codes; all else may pass.
+# These codes say that a request can never succeed; all else may pass.
 TOO_LARGE: Final = 10_054
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.js import JetStreamContext
 
-# How long a request for messages waits at the server. Short, for whoever leaves in order waits for its end.
+# How long a request for messages waits at the server. Short, for a consumer that leaves in order waits for its end.
 PULL_SECONDS: Final = 0.25
 PULL_GRACE_SECONDS: Final = 1.0
 MARGIN_SECONDS: Final = 0.5
@@ -113,7 +113,8 @@ class NatsSubscription:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._leave()
         finally:
-            # Where the server did not hear of it, the turn must run out: renewed, it would be nobody's for ever.
+            # Where the release did not reach the server, the turn must expire: renewed, it would block all others for
+            # ever.
             self._turn.abandon()
 
     async def _leave(self) -> None:
@@ -131,7 +132,7 @@ class NatsSubscription:
     # ---- whose turn it is
 
     async def _has_turn(self, deadline: float) -> bool:
-        """Tell whether it is this one's turn, and nothing is in doubt; wait for that until the deadline."""
+        """Return True if it is this one's turn, and nothing is in doubt; wait for that until the deadline."""
         while self._last is None:
             if not self._turn.held and not await self._turn.take():
                 wait_seconds = self._look_seconds
@@ -232,7 +233,7 @@ class NatsSubscription:
         await self._flush()
 
     async def _flush(self) -> None:
-        """Wait until the server has heard all that was said; the client would not notice that the line was cut."""
+        """Wait until the server has received all that was sent; the client would not notice that the line was cut."""
         reconnects = self._client.stats["reconnects"]
         flushing = asyncio.ensure_future(self._client.flush(timeout=FLUSH_SECONDS))
         try:

@@ -1,11 +1,11 @@
 """Whose turn it is to consume from NATS: a lock in a bucket of the broker itself, renewed while it is held.
 
-JetStream hands the messages of one consumer to whoever asks, and takes those that a dead process was given for
-delivered until their time is up. Both would break the order of messages. So one process at a time asks, and whoever
-takes over from one that did not leave in order waits until the time of all that it may have been given is up.
+JetStream hands the messages of one consumer to any process that asks, and takes those that a dead process was given for
+delivered until their time is up. Both would break the order of messages. So one process at a time asks, and a process
+that takes over from one that did not leave in order waits until the time of all that it may have been given is up.
 
-No two clocks are compared: a holder that has not renewed the lock for half its time takes nothing more, and whoever has
-seen no renewal for the whole of it, by a clock of its own, takes over.
+No two clocks are compared: a holder that has not renewed the lock for half its time takes nothing more, and a process
+that has seen no renewal for the whole of it, by a clock of its own, takes over.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Turn:
 
     @property
     def held(self) -> bool:
-        """Whether it is this one's turn, and surely nobody else's."""
+        """Whether it is this process's turn, and surely no other's."""
         return self._revision is not None and _now() < self._until
 
     async def take(self) -> bool:
@@ -92,7 +92,7 @@ class Turn:
             self._until = now + self._seconds / 2
 
     async def _renewed(self, last: int) -> int | None:
-        """Return the revision of a renewal, perhaps of one whose answer was lost; None: somebody else has the turn."""
+        """Return the revision of a renewal, also of one whose answer was lost; None: another has the turn."""
         try:
             return await self._bucket.update(self._key, self._value(HELD), last=last)
         except KeyWrongLastSequenceError:

@@ -69,7 +69,7 @@ class Outgoing(Struct, frozen=True, gc=False):
 class Subscription(Protocol):
     """A place in a group of consumers. One task uses it at a time.
 
-    Any verb may raise when the broker is in trouble. Whoever uses it then closes it and subscribes anew, after a while.
+    Any verb may raise when the broker is in trouble. Its user then closes it and subscribes anew, after a while.
     """
 
     async def receive(self, limit: int, wait_seconds: float) -> list[Delivery]:
@@ -93,7 +93,7 @@ class Subscription(Protocol):
         ...
 
     async def close(self) -> None:
-        """Leave the group, and give back what is out. Never raises: what the broker does not hear, it finds out."""
+        """Leave the group, and give back what is out. Never raises: what does not reach the broker, it finds out."""
         ...
 
 
@@ -115,7 +115,7 @@ class Broker(Protocol):
     async def subscribe(self, address: str, group: str, prefetch: int) -> Subscription:
         """Join the group of consumers that share what comes to an address; connect first, if need be.
 
-        A group that is new begins with the oldest message that the broker still has, unless the adapter was told
+        A group that is new begins with the oldest message that the broker still has, unless the adapter was configured
         otherwise.
         """
         ...
@@ -128,7 +128,7 @@ class Broker(Protocol):
         ...
 
     async def lag(self, address: str, group: str) -> int | None:
-        """Return how many messages wait for the group: those not acknowledged. None where nobody can say.
+        """Return how many messages wait for the group: those not acknowledged. None where that is not known.
 
         It neither joins the group nor changes it.
         """

@@ -4,12 +4,12 @@ An address is a queue (`orders`), or an exchange and a routing key (`shop/orders
 through the default exchange. Subscribing to an exchange and key gives each group a queue of its own, bound to it;
 subscribing to a queue means that queue, whatever the group: in AMQP a queue is what its consumers share.
 
-Queues are declared as quorum queues with a single active consumer: the log is synced to disk before a publisher is
-told so, and one consumer at a time gets deliveries, in order, until it is gone. Publishing is confirmed, and mandatory:
-what no queue would take is an error and not lost.
+Queues are declared as quorum queues with a single active consumer: the log is synced to disk before a publisher gets
+its confirmation, and one consumer at a time gets deliveries, in order, until it is gone. Publishing is confirmed, and
+mandatory: what no queue would take is an error and not lost.
 
 AMQP has no name of its own for a message. Where the sender gives none (neither a message id nor an attribute of the
-envelope), a redelivery cannot be told from a second message with the same words: see `identify`.
+envelope), a redelivery cannot be distinguished from a second message with the same content: see `identify`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class RabbitBroker:
     async def lag(self, address: str, group: str) -> int | None:
         """Return how many wait in the queue, and with subscriptions of this process.
 
-        What is with another process's consumer is not told by AMQP, and not counted.
+        AMQP does not report what is with another process's consumer, so that is not counted.
         """
         queue = queue_of(address, group)
         channel = await (await self._publishing()).channel()
@@ -199,7 +199,7 @@ class RabbitBroker:
     async def _channel(self, address: str, exchange: str) -> Underlay:
         """Return a channel for one address alone.
 
-        aiormq tells by its message id to which publication a return belongs. Those of one address have ids of their
+        aiormq matches a return to its publication by the message id. Those of one address have ids of their
         own, while the same message may go to two addresses at once.
         """
         async with self._connecting:
@@ -305,7 +305,7 @@ def queue_arguments(version: int) -> dict[str, Any]:
     """
     arguments: dict[str, Any] = {"x-queue-type": "quorum", "x-single-active-consumer": True}
     if version >= UNLIMITED_SINCE:
-        # Since then a quorum queue drops what came back twenty times, unless it is told not to. To those before, -1
+        # Since then a quorum queue drops what came back twenty times, unless it is set not to. To those before, -1
         # would mean to drop it at once.
         arguments["x-delivery-limit"] = -1
     return arguments
@@ -348,7 +348,7 @@ async def _confirmed(channel: Any, exchange: str, key: str, message: Outgoing) -
         fix = "It is published again under the same id; look at the queue if that goes on."
         return BrokerError("rabbitmq", f"could not take a message for {message.address!r} now", fix)
     except asyncio.CancelledError:
-        # A channel that is closed cancels those who wait for it, though nobody cancelled them.
+        # A channel that is closed cancels those who wait for it, though their tasks were not cancelled.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
@@ -406,7 +406,7 @@ def _version(connection: AbstractConnection) -> int:
 
 
 def _is_lost(connection: AbstractConnection) -> bool:
-    """Tell whether the connection below was lost; aio-pika's own flag only says whether it was asked to close."""
+    """Return True if the connection below was lost; aio-pika's own flag only says whether it was asked to close."""
     transport: Any = connection.transport
     return transport is None or transport.connection.is_closed
 

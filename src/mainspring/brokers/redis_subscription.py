@@ -117,7 +117,7 @@ class RedisSubscription:
         self._out.difference_update(ids)
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:
-        # They were never anybody else's: they are read once more, before anything new.
+        # No other consumer had them: they are read once more, before anything new.
         self._out.difference_update(delivery.token for delivery in deliveries)
         self._cursor = BEGINNING
 
@@ -129,7 +129,7 @@ class RedisSubscription:
         self.abandon()
         with going_on("giving the turn at Redis back"):
             async with asyncio.timeout(CLOSE_SECONDS):
-                # Perhaps it has the turn and never heard of it.
+                # Perhaps it has the turn, and the answer was lost.
                 await self._client.eval(_RELEASE, 1, self._turn, self._owner)
 
     def abandon(self) -> None:
@@ -145,7 +145,7 @@ class RedisSubscription:
         return self._takeover_ms / 1_000 / LOOKS
 
     async def _took_turn(self, deadline: float) -> bool:
-        """Tell whether it is this one's turn; wait for that until the deadline."""
+        """Return True if it is this one's turn; wait for that until the deadline."""
         while not self._has_turn:
             if await self._client.eval(_TAKE, 1, self._turn, self._owner, self._takeover_ms):
                 self._has_turn = True
@@ -164,7 +164,7 @@ class RedisSubscription:
         return True
 
     async def _renew(self) -> None:
-        """Keep the turn as long as this process lives. What fails is seen by whoever reads or extends."""
+        """Keep the turn as long as this process lives. A failure is seen by the next read or extend."""
         # A cancellation may be lost in Python 3.11, whose `wait_for` the client uses: who is not wanted any more looks.
         while self._has_turn and self._renewing is asyncio.current_task():
             await asyncio.sleep(self._takeover_ms / 1_000 / RENEWALS)
@@ -174,7 +174,7 @@ class RedisSubscription:
                 log.info("the turn at Redis was not renewed: %s", error)
 
     async def _claim_all(self) -> None:
-        """Have what readers under other names did not acknowledge: it is nobody's turn but this one's."""
+        """Claim what readers under other names did not acknowledge: only this process has the turn."""
         cursor: Any = BEGINNING
         while True:
             cursor, *_ = await self._client.xautoclaim(
@@ -225,12 +225,12 @@ class RedisSubscription:
         return [(id, fields or []) for id, fields in answer[0][1]] if answer else []
 
     async def _forget_deleted(self, ids: list[bytes]) -> None:
-        """Acknowledge what somebody removed from the stream: nothing of it is left."""
+        """Acknowledge what was removed from the stream: nothing of it is left."""
         if ids:
             await self._client.xack(self._address, self._group, *ids)
 
     async def _wait_for_entries(self, seconds: float) -> None:
-        """Wait until there may be something new; nobody gets anything by that."""
+        """Wait until there may be something new; this delivers nothing."""
         wait_ms = max(1, int(min(seconds, self._look_seconds) * 1_000))
         if self._last_id == BEGINNING:
             (group,) = [

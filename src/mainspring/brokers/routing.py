@@ -69,7 +69,7 @@ _WILDCARDS: Final = {"*": "[^./]+", ">": ".+", "#": ".*"}
 class Endpoint(Struct, frozen=True, forbid_unknown_fields=True):
     """A place at a broker, under a name of our own: what is configured where the service runs.
 
-    `replies` names the endpoint of the way back: where answers to what goes there come from, or where replies to what
+    `replies` names the endpoint for replies: where answers to what goes there come from, or where replies to what
     comes from there go.
 
     >>> Endpoint("main", "orders.placed").replies is None
@@ -152,7 +152,7 @@ def check_receive(endpoint: str, receive: Receive) -> None:
 
 
 def covers(received: str, published: str) -> bool:
-    """Tell whether what is published to an address comes to another one, perhaps by a wildcard of NATS or RabbitMQ.
+    """Return True if what is published to an address comes to another one, perhaps by a wildcard of NATS or RabbitMQ.
 
     >>> covers("orders.>", "orders.paid"), covers("shop/*.paid", "shop/orders.paid"), covers("orders", "orders.paid")
     (True, True, False)

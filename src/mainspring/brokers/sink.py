@@ -63,7 +63,7 @@ class Sink:
     async def _run(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(MESSAGES_PER_BATCH, len(self._waiting)))]
-            # Whoever has lost patience meanwhile comes again.
+            # A caller that timed out meanwhile retries.
             batch = [(message, future) for message, future in batch if not future.done()]
             outcomes = await self._outcomes([message for message, _ in batch])
             for (_, future), outcome in zip(batch, outcomes, strict=True):

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
 BATCH: Final = 500
-# While deliveries cannot be accepted yet, the broker is told so often that they are in good hands.
+# While deliveries cannot be accepted yet, their deadline is extended so often at the broker.
 EXTEND_SECONDS: Final = 3.0
 # How soon a pause is noticed that another process asked for.
 LOOK_SECONDS: Final = 2.0
@@ -124,7 +124,7 @@ class BrokerSource:
         self._counts = {"received": 0, "accepted": 0, "duplicates": 0, "skipped": 0, "undelivered": 0}
         self._task: asyncio.Task[None] | None = None
         self._ending = False
-        # Set when somebody here wants it to look up: to stop, or because it was paused or resumed.
+        # Set when it is to interrupt its wait: to stop, or because it was paused or resumed.
         self._called = asyncio.Event()
         self._paused = False
         self._look_at = 0.0
@@ -169,7 +169,7 @@ class BrokerSource:
         )
 
     async def lag(self) -> int | None:
-        """Return how many messages wait for it at its broker; None where nobody can say."""
+        """Return how many messages wait for it at its broker; None where that is not known."""
         self._asking[self._broker_name] += 1
         try:
             async with asyncio.timeout(LAG_SECONDS):
@@ -177,7 +177,7 @@ class BrokerSource:
         finally:
             self._asking[self._broker_name] -= 1
             if not self._app.engine.works and not self._asking[self._broker_name]:
-                await self._broker.close()  # where nothing is received or published, nobody else would
+                await self._broker.close()  # where nothing is received or published, nothing else would
 
     # ---- pausing
 
@@ -191,11 +191,11 @@ class BrokerSource:
         await self._remember_pause(json.encode(why), self._app.engine.store.now_us() + PAUSED_US)
 
     async def resume(self) -> None:
-        """Go on."""
+        """Resume."""
         await self._remember_pause(b"null", self._app.engine.store.now_us())
 
     async def paused(self) -> str | None:
-        """Return why it is paused, and by whom; None if it is not."""
+        """Return why it is paused, and by which actor; None if it is not."""
         found = await self._app.engine.store.remembered(self._pause_key)
         if found is None:
             return None
@@ -237,7 +237,7 @@ class BrokerSource:
         return longest * (0.5 + self._app.engine.runtime.random() / 2)
 
     async def _wait(self, seconds: float) -> None:
-        """Wait, but not longer than until somebody calls."""
+        """Wait, but not longer than until it is called."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._called.wait()
@@ -260,7 +260,7 @@ class BrokerSource:
             await subscription.close()
 
     async def _received(self, subscription: Subscription) -> list[Delivery]:
-        """Return the next deliveries; what somebody calls meanwhile is heard at once."""
+        """Return the next deliveries; a call meanwhile interrupts the wait at once."""
         limit = min(BATCH, self.options.prefetch)
         receiving = asyncio.ensure_future(subscription.receive(limit, WAIT_SECONDS))
         called = asyncio.ensure_future(self._called.wait())
@@ -431,7 +431,7 @@ def _outcome(answers: Sequence[ReceiptStatus | Exception]) -> str | Exception:
 
 
 def _is_doubtful(outcome: str | Exception) -> bool:
-    """Tell whether another attempt may help."""
+    """Return True if another attempt may help."""
     return isinstance(outcome, Exception) and not isinstance(outcome, DuplicateIdError)
 
 

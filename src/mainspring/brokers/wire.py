@@ -82,7 +82,7 @@ def incoming(delivery: Delivery, address: str, bare_type: str | None = None) -> 
 
 
 def own_id(delivery: Delivery, address: str) -> str | None:
-    """Return the id that a delivery has beside its envelope: what its sender told the broker, else the broker's own."""
+    """Return the id that a delivery has beside its envelope: its sender's, else the broker's own."""
     if delivery.sender_id:
         return f"{_quoted(address)}#{delivery.sender_id}"
     return delivery.identity
