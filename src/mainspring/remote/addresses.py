@@ -1,4 +1,4 @@
-"""Which addresses may be called: those that anybody on the internet could be at, and networks that were named.
+"""Which addresses may be called: public addresses, and networks that were named.
 
 A URL may come out of a message, and a name in the DNS may lead anywhere: to this very machine, to a neighbour that
 trusts it, or to the place where a cloud keeps its credentials. What is not public is therefore refused unless it was
@@ -70,7 +70,7 @@ def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def may_be_called(address: str, allowed: Sequence[Network] = ()) -> bool:
-    """Tell whether an address is public, or in a network that is allowed.
+    """Return True if an address is public, or in a network that is allowed.
 
     >>> may_be_called("93.184.215.14"), may_be_called("169.254.169.254"), may_be_called("::ffff:127.0.0.1")
     (True, False, False)

@@ -1,4 +1,4 @@
-"""The client by which others are called: it goes where it was told to, and nowhere else.
+"""The client by which others are called: it connects to the given target, and nowhere else.
 
 A name is resolved once, each of its addresses is checked, and the connection goes to one of those that were checked:
 an answer of the DNS that changes between the check and the connection cannot lead elsewhere. TLS is spoken with the
@@ -104,7 +104,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
             raise httpcore.ConnectError(f"{host} is not found: {error}") from None
         allowed = (*self._networks, *self._hosts.get(host, ()))
         for address in addresses:
-            # One that is refused refuses them all: whoever answers so means no good, or is set up wrongly.
+            # One refused address refuses them all: such an answer is an attack, or a wrong setup.
             if not may_be_called(address, allowed):
                 raise _RefusedError(f"leads to {address}, which is not public")
         return addresses[:ADDRESSES]

@@ -6,7 +6,7 @@ The command is posted in its envelope, with the same key at every attempt. What 
 202             it is being done: the result comes later, by itself, and names the command that it answers
 408 409 425 429 not now: tried again, after what Retry-After says
 other 4xx, 3xx  it will never be done: the command has failed, with the problem's own words
-5xx, nothing    nobody knows: tried again, as the handler's retry has it
+5xx, nothing    not known: retried, as the handler's retry has it
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from mainspring.telemetry.w3c import headers_of
 
 TIMEOUT: Final = timedelta(seconds=30)
 GRACE: Final = timedelta(seconds=5)
-"""Longer than the call, so that its own error is told and not that of the attempt."""
+"""Longer than the call, so that its own error is reported and not that of the attempt."""
 RESERVED: Final = frozenset(
     {"content-length", "content-type", "host", "idempotency-key", "transfer-encoding", "connection", "accept"}
 )
@@ -121,7 +121,7 @@ class Service:
         try:
             checked(target, answer)
         except DoNotRetryError as refused:
-            # An earlier call may have been carried out all the same, and nobody has heard of it.
+            # An earlier call may have been carried out all the same, and its answer lost.
             raise DoNotRetryError(refused.reason, definite=context.attempt == 1) from None
         if answer.status == 202:
             if context.instance.startswith(f"{FAN_OUT}/"):
@@ -163,7 +163,7 @@ class Service:
         return self._app.registry.codec.decode_outside(declared.name, version, envelope.data)
 
     async def _came_before(self, context: Context) -> bool:
-        """Tell whether the result came by itself before: its 202 was lost, and so it was asked again."""
+        """Return True if the result came by itself before: its 202 was lost, and so it was asked again."""
         return await is_answered(self._app.engine.store, *_place(context))
 
 

@@ -83,7 +83,7 @@ def target_of(url: object) -> Target:
 
 
 def is_local(target: Target) -> bool:
-    """Tell whether a URL names this very machine.
+    """Return True if a URL names this very machine.
 
     >>> is_local(target_of("https://localhost/"))
     True

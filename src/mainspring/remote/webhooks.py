@@ -1,4 +1,4 @@
-"""Webhooks out: what others want to hear of, posted to URLs that are on the allow-list, and signed."""
+"""Webhooks out: what others subscribe to, posted to URLs that are on the allow-list, and signed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Webhooks:
         app.resource(self._resource)(partial(Client, networks=networks_of(networks), hosts=hosts, tls=tls))
 
     def subscribe(self, event: type[Any], *, to: To, timeout: timedelta = TIMEOUT, **options: Any) -> None:
-        """Post each published message of a type. `to` is a URL, or a function of the message; None: nobody to tell.
+        """Post each published message of a type. `to` is a URL, or a function of the message; None: no one to post to.
 
         The other options are those of `app.subscribe`.
         """
