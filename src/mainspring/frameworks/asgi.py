@@ -26,7 +26,7 @@ def lifespan(
     """Return a lifespan that starts an app with the server and stops it when the last request was answered.
 
     With `work=False` the server only sends and reads, and workers run apart (`mainspring worker shop:app`). When it
-    stops, what runs may finish within `drain`; the rest is given back, and goes on at the next start. `inner` is a
+    stops, what runs may finish within `drain`; the rest is released, and resumes at the next start. `inner` is a
     lifespan of your own, inside which the app runs already.
 
     >>> from mainspring.testing.samples import Counter

@@ -34,7 +34,7 @@ App = Annotated[Mainspring, Depends(current)]
 
 
 async def begun(app: App) -> AsyncGenerator[Transaction]:
-    """Give a transaction that is committed when the endpoint has returned, before anybody is answered."""
+    """Give a transaction that is committed when the endpoint has returned, before the client is answered."""
     async with app.transaction() as transaction:
         yield transaction
 

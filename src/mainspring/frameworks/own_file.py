@@ -28,7 +28,7 @@ _watched = False
 
 @contextmanager
 def kept_alone(url: str) -> Generator[None]:
-    """Let nobody open an app's file with Python's own SQLite library as long as the app runs.
+    """Refuse to open an app's file with Python's own SQLite library as long as the app runs.
 
     >>> with kept_alone("sqlite:////tmp/shop.db"):
     ...     __import__("sqlite3").connect("/tmp/shop.db")
@@ -63,7 +63,7 @@ def file_of(url: str) -> str | None:
 
 
 def _watch() -> None:
-    """Hear of every file that is opened. That cannot be undone, so it is done once, and only if somebody asks."""
+    """Watch every file that is opened. That cannot be undone, so it is done once, and only if it is asked for."""
     global _watched  # noqa: PLW0603  as there is one interpreter
     with _lock:
         if not _watched:
@@ -81,7 +81,7 @@ def _heard(event: str, values: tuple[Any, ...]) -> None:
 
 
 def _opened(given: object) -> str:
-    """Return the file that somebody wants to open, given as a path or as a URI."""
+    """Return the file that is about to be opened, given as a path or as a URI."""
     try:
         path = os.fsdecode(given)  # pyright: ignore[reportArgumentType]  what cannot be a path is none
     except TypeError:

@@ -17,7 +17,7 @@ class Running:
     """An app that runs in this process from its first use on.
 
     Servers that fork (gunicorn, uWSGI) load a program first and fork then, and no thread or connection outlives that.
-    So nothing begins before somebody asks for it, in the process that answers.
+    So nothing begins before the first use, in the process that answers.
 
     >>> from mainspring.testing.samples import Count, Counter
     >>> app = Mainspring("memory://")

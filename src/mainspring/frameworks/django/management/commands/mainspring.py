@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def execute(self, *_args: Any, **given: Any) -> None:
         """Become that command."""
-        # Before the command, where every one of them can be told its app.
+        # Before the command, where every command takes --app.
         arguments = [sys.executable, "-m", "mainspring.cli", "--app", ADDRESS, *given["words"]]
         paths = [str(Path(sys.path[0]).resolve()), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
