@@ -87,7 +87,7 @@ def id_of_arrival(envelope: WireEnvelope, own: str) -> str:
 
 
 async def is_answered(store: Store, ref: Ref, version: int) -> bool:
-    """Tell whether the command that an instance sent at a version has its result, in the stream or waiting for it.
+    """Return True if the command that an instance sent at a version has its result, in the stream or waiting for it.
 
     An answer that a reset left behind is none any more.
     """
@@ -108,7 +108,7 @@ def sender_of(instance: str) -> str | None:
 
 
 def _answers(row: EventRow | InputRow, ref: Ref, version: int) -> bool:
-    """Tell whether a row is the result of a command: of the call itself, or one that came later, by whatever way."""
+    """Return True if a row is the result of a command: of the call itself, or one that came later, by whatever way."""
     if row.kind == Kind.RESULT:
         return row.cause == version
     return (

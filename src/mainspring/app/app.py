@@ -103,7 +103,7 @@ class Mainspring:
         self.services = Services()
         """What runs beside the engine while this app works, such as the sources of brokers."""
         self.telemetry = observing(self._runtime, telemetry_of_environment())
-        """What this app tells of itself, if anything."""
+        """What this app reports about itself, if anything."""
         self.looks = Looks(self)
         self.hook = Hooks(self)
         """Declares webhooks that other services call: `@app.hook("payments", secrets=…)`."""
@@ -163,7 +163,7 @@ class Mainspring:
         self, *, retry: Retry = ..., timeout: timedelta = ..., name: str | None = ...
     ) -> Callable[[F], F]: ...
     def subscribe(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:  # pyright: ignore[reportInconsistentOverload]  as above
-        """Register one more function that hears of a published message; its first parameter says which."""
+        """Register one more function that gets a published message; its first parameter says which."""
         return registering(self.registry.add_subscriber, function, options)
 
     def resource(self, name: str) -> Callable[[F], F]:
@@ -181,7 +181,7 @@ class Mainspring:
         return register
 
     def observe(self, **parts: Unpack[Parts]) -> None:
-        """Let the app tell of itself: `traces`, `metrics`, `meter`, `logs`, each off unless asked; see `Telemetry`."""
+        """Turn telemetry on: `traces`, `metrics`, `meter`, `logs`, each off unless asked; see `Telemetry`."""
         if self._engine is not None:
             raise WiringError("This app runs already", "Say what is to be observed before it starts.")
         told = Telemetry(**parts) if self.telemetry is None else self.telemetry.add(**parts)
@@ -230,9 +230,9 @@ class Mainspring:
                 raise
 
     async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
-        """Finish what runs, give the rest back, and close. What is not done goes on at the next start."""
+        """Finish what runs, give the rest back, and close. What is not done resumes at the next start."""
         engine, exits = self._engine, self._exits
-        self._exits = None  # so that nobody stops it twice
+        self._exits = None  # so that it is not stopped twice
         if engine is None or exits is None:
             return
         try:
@@ -299,7 +299,7 @@ class Mainspring:
         return self._engine
 
     def another_store(self) -> Store | None:
-        """Return another connection to the database, for another thread to open; None where nobody else can see it."""
+        """Return another connection to the database, for another thread to open; None where only this one sees it."""
         if self._given_store is not None or self.url.startswith("memory:"):
             return None
         store = open_store(self.url, self._runtime.clock)
@@ -322,7 +322,7 @@ class Mainspring:
         `id` makes it idempotent: the same id and message again is answered `duplicate`, and taken once. With
         `must_exist` it begins no instance and becomes no dead letter where there is none: NoSuchInstanceError. With
         `expected_position` it is taken in only where the stream ends there and no input waits, else
-        PositionConflictError; 0 is an instance that nobody has begun.
+        PositionConflictError; 0 is an instance that has not begun.
         """
         pending = self.engine.intake.sent(
             message,
@@ -345,7 +345,7 @@ class Mainspring:
     ) -> list[Receipt[Any]]:
         """Send many messages together, in few commits. Returns when all are durable.
 
-        If some cannot be taken in, the first of them tells why; the others are durable all the same.
+        If some cannot be taken in, the error of the first is raised; the others are durable all the same.
         """
         return await send_many(self, messages, ids, actor, must_exist=must_exist)
 
@@ -431,7 +431,7 @@ class Mainspring:
         """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that the search finds.
 
         `reset` goes `to` a position in the stream, `migrate` to a version of the workflow. `dry_run` only counts them;
-        before `migrate` it tells which could not and why.
+        before `migrate` it reports which could not and why.
         """
         return await operate(
             self,
@@ -484,7 +484,7 @@ class Mainspring:
     ) -> None:
         """Carry a dead letter out after all, under its old id; or `message`, recorded as Resent, in its place.
 
-        An instance that this failure has suspended goes on, unless it waits for something else too. A command whose
+        An instance that this failure has suspended resumes, unless it waits for something else too. A command whose
         instance has ended, was compensated or has taken its failure is refused unless it is forced.
         """
         await letters.retry(self.engine, self.services.edges, id, message, actor, force=force)

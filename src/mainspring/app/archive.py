@@ -24,7 +24,7 @@ class Archive:
 
     def __init__(self, path: str | Path, seal: Seal | None = None) -> None:
         self._path = Path(path)
-        # What nobody may read in the database, nobody may read here: with its key, it is erased in both.
+        # What is sealed in the database stays sealed here: with its key, it is erased in both.
         self._seal = seal if seal is not None and is_secret(seal) else None
         self._file: IO[bytes] | None = None
 

@@ -62,7 +62,7 @@ class Arrivals:
         correlation_id = checked_message_id(envelope.correlation_id or id, "Correlation id")
         made = self._inputs(message, envelope, id)
         for pending in made:
-            # The sender is an instance of another service, which nobody here could reply to as to one of ours.
+            # The sender is an instance of another service, which cannot be replied to as to one of ours.
             trace = pending.context.trace
             pending.context = Context(correlation_id, envelope.causation_id, None, reply_to, trace, outside=True)
             pending.patient = patient

@@ -178,6 +178,6 @@ class EventLoopThread:
 
 
 def _never_answered(answer: Future[Any]) -> None:
-    """Tell whoever waits that nothing will come. What was answered before stays so."""
+    """Fail callers whose answer will not come. What was answered before stays so."""
     with contextlib.suppress(InvalidStateError):
         answer.set_exception(WiringError("The app's event loop has ended", "Start the app again."))

@@ -157,4 +157,4 @@ def _check(action: str, where: InstanceFilter, per_second: float, to: int | None
 
 
 def _nobody(_: BulkReport) -> None:
-    """Hear of it, and do nothing."""
+    """Ignore the report."""

@@ -14,7 +14,7 @@ from mainspring.errors import PostingError
 from mainspring.port.records import InputRow
 
 KNOWN: Final = ("asyncpg", "psycopg", "sqlalchemy", "django")
-# Libraries for SQLite, where nobody can post.
+# Libraries for SQLite, where posting is not possible.
 ELSEWHERE: Final = ("sqlite3", "_sqlite3", "aiosqlite", "apsw")
 IDLE: Final = 0
 """psycopg's word for a connection that has no transaction."""
@@ -83,7 +83,7 @@ def library_of(connection: object) -> str:
 
 
 def is_async(library: str, connection: Any) -> bool:
-    """Tell whether a connection is awaited."""
+    """Return True if a connection is awaited."""
     return library == "asyncpg" or (library != "django" and inspect.iscoroutinefunction(connection.execute))
 
 

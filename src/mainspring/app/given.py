@@ -94,7 +94,7 @@ def checked_reason(reason: object) -> str:
 
 
 def checked_seconds(timeout: object) -> float:
-    """Return how long somebody wants to wait.
+    """Return how long a caller wants to wait.
 
     >>> checked_seconds(timedelta(minutes=1))
     60.0

@@ -76,7 +76,7 @@ class Changed(Struct, frozen=True):
     """What is not as it was in a history: the first difference of an instance.
 
     `message` and `state` are the names of the types concerned; instances that differ in the same way have the same
-    ones. `text` tells all of it.
+    ones. `text` has all of it.
 
     >>> Changed("decided otherwise", "Claim", "Open", "Refund/c-1, position 2: …").kind
     'decided otherwise'

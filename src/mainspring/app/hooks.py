@@ -1,4 +1,4 @@
-"""Webhooks in: what other services tell, proven by its signature, read by a pure function, and taken once.
+"""Webhooks in: what other services send, proven by its signature, read by a pure function, and taken once.
 
 ```
  request ──► proven? ──► fresh? ──► not too often? ──► read ──► durable ──► answered
@@ -7,7 +7,7 @@
 ```
 
 Nothing is parsed before the signature over the raw bytes is proven. The sender's own id becomes the message's: what is
-sent again, by the sender or by somebody who has seen it, is a duplicate.
+sent again, by the sender or in a replay attack, is a duplicate.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Hook:
         try:
             await self._accept(known, body, id, None)
         except StoreError:
-            raise  # nothing is wrong with the request: whoever sends it may do so again
+            raise  # nothing is wrong with the request: its sender may retry
         except Exception as error:  # noqa: BLE001  the author's function, or what it returned, may fail in any way
             reason = "it was signed rightly, and could not be taken"
             await keep_undelivered(engine, self.edge, id=id, body=body, headers=known, reason=reason, error=error)
@@ -191,10 +191,10 @@ class Hooks:
         body_bytes: int = BODY_BYTES,
         headers: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Let other services tell something at `POST /api/hooks/{name}`.
+        """Let other services send something to `POST /api/hooks/{name}`.
 
         The function is pure: it takes the payload, and the headers if it has a second parameter, and returns a message,
-        several, or None for what nobody here wants to know. A message type instead of a function takes the payload as
+        several, or None for what is of no interest here. A message type instead of a function takes the payload as
         its fields. Several `secrets` are right at once while one is being replaced. `headers` names those that the
         function gets beside `HEADERS`; no others are kept where a request becomes a dead letter.
         """

@@ -89,7 +89,7 @@ class Instance(Generic[In, State, Out]):
         return row
 
     async def standing(self) -> str:
-        """Return how it stands in words, for whoever has waited in vain. One whose first input waits has not begun."""
+        """Return its standing in words, for a caller that waited in vain. One whose first input waits has not begun."""
         # The inbox first: what is taken out of it between the two looks is seen by the second.
         waits = bool(await self._app.engine.store.inbox(self._ref, 1))
         paused = "".join(f"; {pause}" for pause in await self._paused())
@@ -136,7 +136,7 @@ class Instance(Generic[In, State, Out]):
         return [entry.recorder.entry(self._ref, row, told=True) for row in rows]
 
     async def log(self) -> list[Execution]:
-        """Return the execution log: what happened, when, by whom, at which attempt, and how long it took.
+        """Return the execution log: what happened, when, by which actor, at which attempt, and how long it took.
 
         A line about an answer has the time since it was asked for, `answered_after`; a timer's also how long it was
         due, `waited`; a handler's result the `duration` of the attempt that gave it.
@@ -188,7 +188,7 @@ class Instance(Generic[In, State, Out]):
         await self.resume(actor=actor)
 
     async def skip(self, *, actor: str | None = None) -> None:
-        """Pass over the input, or the compensation, that failed, and go on."""
+        """Pass over the input, or the compensation, that failed, and continue."""
         await self._app.engine.operations.skip(self._ref, checked_actor(actor))
 
     async def cancel(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
@@ -207,14 +207,14 @@ class Instance(Generic[In, State, Out]):
         await self._app.engine.operations.reset(self._ref, position, checked_reason(reason), checked_actor(actor))
 
     async def migrate(self, to: int, *, actor: str | None = None, dry_run: bool = False) -> None:
-        """Go on under another version of the workflow, or raise if it does not understand all that is recorded.
+        """Continue under another version of the workflow, or raise if it cannot read all that is recorded.
 
         The whole stream is folded by that version first, and what waits must be among its inputs; `dry_run` ends there.
         """
         await self._app.engine.operations.migrate(self._ref, to, checked_actor(actor), dry_run=dry_run)
 
     async def _end(self, timeout: timedelta) -> End:
-        """Wait for the end, or for a suspension that rows confirm: it may be resumed before one is told of it."""
+        """Wait for the end, or for a suspension that rows confirm: it may be resumed before the notice comes."""
         engine, seconds = self._app.engine, checked_seconds(timeout)
         begun_us, left_seconds = engine.store.now_us(), seconds
         while (end := await self._told(seconds, left_seconds)).status == "suspended":
@@ -279,7 +279,7 @@ class Receipt(Instance[Any, Any, Out]):
             problem = "was sent in a transaction that has not committed"
             raise OperationError(str(self._ref), problem, "Ask behind the transaction's block, if that ended well.")
         if self.status == "dead letter":
-            await self.row()  # or nobody has begun it, and this message did not
+            await self.row()  # raises if there is none: this message began none
         return await super().result(timeout)
 
 
@@ -315,7 +315,7 @@ async def asked_before(store: Store, recorder: Recorder, ref: Ref, rows: Sequenc
 
 
 async def log_before_its_stream(store: Store, row: InstanceRow) -> list[Execution]:
-    """Return what has kept an instance from taking its first input: no stream tells of that, but its row does."""
+    """Return what has kept an instance from taking its first input: no stream shows that, but its row does."""
     if row.version:
         return []
     waits = bool(await store.inbox(Ref(row.workflow, row.id), 1))

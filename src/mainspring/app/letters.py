@@ -79,7 +79,7 @@ async def retry(
         fix = "Retry it as it is, or discard it and let the task be asked again."
         raise OperationError(f"Dead letter {id}", f"is what {letter.actor} answered, and nobody else's to correct", fix)
     pending = from_dead_letter(engine.registry, letter if message is None else _edited(engine, letter, message))
-    # It is removed in the commit that takes it; if nobody takes it, it stays.
+    # It is removed in the commit that takes it; if it is not taken, it stays.
     if await engine.intake.answered(pending) == "duplicate":
         await discard(engine, id)  # it was sent again meanwhile, and taken
 
@@ -99,7 +99,7 @@ async def _letter(engine: Engine, id: int) -> DeadLetter:
 
 def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
     encoded = engine.registry.codec.encode(message)
-    # Whoever corrects it writes it: what it says now, nobody inside has said.
+    # A corrected message is its editor's: what it says now comes from outside.
     context = encode_context(replace(read_context(letter.context), outside=True))
     return replace(letter, type=encoded.name, type_version=encoded.version, body=encoded.body, context=context)
 
@@ -107,7 +107,7 @@ def _edited(engine: Engine, letter: DeadLetter, message: Any) -> DeadLetter:
 async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, force: bool) -> None:
     """Let a worker carry it out, if nothing has happened to its instance since that was found to be right.
 
-    Then its instance goes on, and not before: what is refused at last has not let it take what waits.
+    Then its instance resumes, and not before: if the retry is refused at last, it must not have taken what waits.
     """
     since = _since(engine, letter)
     for _ in range(CONFLICTS):
@@ -117,7 +117,7 @@ async def _restore(engine: Engine, letter: DeadLetter, actor: str | None, *, for
             await engine.operations.after_retry(letter, actor)
             return
         if not await engine.store.dead_letters(1, 0, [letter.id]):
-            return  # somebody else was first
+            return  # another process was first
     raise _restless(Ref(letter.workflow, letter.instance))
 
 
@@ -149,7 +149,7 @@ async def _resend(engine: Engine, letter: DeadLetter, message: Any, actor: str |
         loaded = (await engine.store.load([ref]))[0]
         if loaded is None:
             raise NoSuchInstanceError(str(ref))
-        # Behind the load: whoever has corrected it before has moved the instance, or is seen here.
+        # Behind the load: an earlier correction has moved the instance, or is seen here.
         await _letter(engine, letter.id)
         looked_at = None if force else await refuse(engine.store, letter, since)
         if looked_at is not None and looked_at != loaded.row.version:

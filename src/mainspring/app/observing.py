@@ -1,4 +1,4 @@
-"""What an app tells of itself: turned on by code or by the environment, and looked at when somebody reads it."""
+"""What an app reports about itself: turned on by code or by the environment, and measured when it is read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "MAINSPRING_TELEMETRY"
 LOOK_SECONDS: Final = 5.0
-"""So long what was seen of the database is told again, or so many times as long as the look took."""
+"""For so long the last look at the database is reused, or for so many times as long as the look took."""
 LOOK_SHARE: Final = 20
 METER_SECONDS: Final = 15.0
 SELDOM_SECONDS: Final = 60.0
@@ -49,7 +49,7 @@ def telemetry_of_environment() -> Telemetry | None:
 
 
 class Looks:
-    """Looks at how much there is of everything, when somebody wants to read it and not more often than is cheap."""
+    """Looks at how much there is of everything, when it is read and not more often than is cheap."""
 
     def __init__(self, app: Mainspring) -> None:
         self._app = app
@@ -74,7 +74,7 @@ class Looks:
             telemetry.instruments.takeovers.add((), 0)
             for workflow in (*self._app.registry.workflows, EDGE):
                 telemetry.instruments.buried.add((workflow,), 0)
-        # A simulation of the app has a runtime of its own, which nobody observes.
+        # A simulation of the app has a runtime of its own, which is not observed.
         if telemetry is not None and telemetry.meters and runtime.observer is not None:
             runtime.every(METER_SECONDS, self.look, "mainspring-meter")
 
@@ -125,7 +125,7 @@ class Looks:
 
     async def _lags(self) -> dict[tuple[str, ...], float]:
         sources = self._app.services.sources
-        # All at once: each may take its time where its broker is away, and somebody waits for all of them.
+        # All at once: each may take its time where its broker is away, and the reader waits for all of them.
         lags = await asyncio.gather(*(self._lag(name, source) for name, source in sources.items()))
         return {(name,): lag for name, lag in zip(sources, lags, strict=True) if lag is not None}
 
@@ -186,7 +186,7 @@ def _by_handler(runners: Iterable[Runner], read: Callable[[Runner], int]) -> dic
 
 
 def observing(runtime: Runtime, telemetry: Telemetry | None) -> Telemetry | None:
-    """Let a runtime have somebody who hears of everything, if something is to be told. Return what that is.
+    """Give a runtime its observer, if something is to be reported. Return what that is.
 
     >>> observing(Runtime(), None) is None
     True

@@ -39,7 +39,7 @@ def read_message(app: Mainspring, type_name: str, body: bytes) -> Any:
 
 
 def sent_message(app: Mainspring, type_name: str, body: bytes) -> Any:
-    """Return a message that somebody outside sends, or refuse one that its workflow does not take from there.
+    """Return a message that comes from outside, or refuse one that its workflow does not take from there.
 
     >>> from mainspring import Mainspring
     >>> from mainspring.testing.samples import LeaveRequests
@@ -62,7 +62,7 @@ async def send_outside(
     must_exist: bool = False,
     expected_position: int | None = None,
 ) -> Receipt[Any]:
-    """Send what somebody outside sends, and return when it is durable."""
+    """Send what comes from outside, and return when it is durable."""
     intake = app.engine.intake
     pending = intake.sent(
         message, id=id, actor=actor, must_exist=must_exist, expected_position=expected_position, outside=True
@@ -72,7 +72,7 @@ async def send_outside(
 
 
 async def publish_outside(app: Mainspring, message: Any, *, id: str | None, actor: str | None) -> list[Receipt[Any]]:
-    """Publish what somebody outside publishes, and return when it is durable."""
+    """Publish what comes from outside, and return when it is durable."""
     intake = app.engine.intake
     wanted = intake.published(message, id=id, actor=actor, outside=True)
     await asyncio.gather(*(intake.answered(pending) for pending in wanted))

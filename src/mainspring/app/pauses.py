@@ -29,7 +29,7 @@ COMMANDS_COUNTED: Final = 1_000
 
 
 class PauseInfo(Struct, frozen=True):
-    """What is paused, why, by whom and since when, and how many messages wait for it: so many or `more`.
+    """What is paused, why, by which actor and since when, and how many messages wait for it: so many or `more`.
 
     >>> PauseInfo("handler", "Charge", "the bank moves", "ann", moment(0), 7).what
     'handler:Charge'
@@ -89,7 +89,7 @@ class Pauses:
         await self._tell(PauseWork(Pause(kind, name, reason, checked_actor(actor), now)), actor)
 
     async def resume(self, what: type[Any] | str, *, actor: str | None = None) -> bool:
-        """Let it go on, also what only another release knows. False: it was not paused, and nothing was recorded."""
+        """Resume it, also what only another release knows. False: it was not paused, and nothing was recorded."""
         names = self._names(what)
         paused = [pause for pause in await pauses_of(self._app.engine.store) if names & {pause.name, pause.what}]
         kind, name = (paused[0].kind, paused[0].name) if len(paused) == 1 else self._known(what)

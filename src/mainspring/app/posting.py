@@ -1,4 +1,4 @@
-"""Posting: a message in somebody else's transaction, through somebody else's connection to the same database.
+"""Posting: a message in a caller's own transaction, through its own connection to the same database.
 
 It becomes a row of the table `posted` there, beside whatever rows that transaction writes, and exists if they do. A
 worker then takes it in like any other message. Nothing of ours has to run where it is posted.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Posted(Struct, frozen=True):
     """What was posted: the message's id, and the instances that it goes to, written `workflow/id`.
 
-    What was published and is wanted by nobody has neither.
+    What was published without a subscriber has neither.
 
     >>> Posted("m-1", ("OrderFulfilment/o-1",)).instances
     ('OrderFulfilment/o-1',)
@@ -69,7 +69,7 @@ write your rows with: a connection of asyncpg, psycopg, SQLAlchemy (or a session
         """Send a message, or publish it, if the transaction of an async connection commits.
 
         `id` makes it idempotent: the same id and message again is taken once; with another message it becomes a dead
-        letter, for nobody can be told any more.
+        letter, for the caller can no longer get an error.
         """
         posting = self._prepared()
         pendings = self._pendings(message, id, actor, correlation_id, publish=publish)

@@ -188,7 +188,7 @@ class ProjectionHandle:
     async def rebuild(self) -> int:
         """Fill a new generation from the beginning of the feed, and return its number.
 
-        A worker does it, beside the live one, which goes on until the new one has caught up and takes its place.
+        A worker does it, beside the live one, which is kept until the new one has caught up and takes its place.
         """
         projection, store = self._declared(), self._app.engine.store
         if not projection.rebuildable:

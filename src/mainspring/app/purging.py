@@ -137,7 +137,7 @@ class Purger:
             await self._runtime.in_thread(lambda rows=rows: archive.add(ref, rows))
             version = rows[-1].version
             self._went(archived=len(rows))
-        # If not, somebody has moved or purged it meanwhile: it is left for another time.
+        # If not, another process has moved or purged it meanwhile: it is left for another time.
         return version == one.version
 
     def _went(self, instances: int = 0, events: int = 0, archived: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Requests: a message from outside whose Reply is awaited, and replies that came when nobody waited any more."""
+"""Requests: a message from outside whose Reply is awaited, and replies that came after the caller stopped waiting."""
 
 from __future__ import annotations
 
@@ -79,14 +79,15 @@ async def _awaited(
 ) -> Any:
     """Wait for a reply made here, and look now and then for one that another process made.
 
-    That the instance `stands` still is heard as by whoever waits for its end, in one look for all. Where it may stand
-    already, a look begins.
+    That the instance `stands` still is noticed as for callers that wait for its end, by one look for all. Where it may
+    stand already, a look begins.
     """
     deadline_us = engine.store.now_us() + int(seconds * 1e6)
     look, end = stands, engine.ends.end_of(pending.ref)
     try:
         while not future.done():
-            # Also whoever has no more time is told why none comes: the look for all may not have been since the end.
+            # Also when time is up, the reason why none comes is raised: the look for all may not have been since the
+            # end.
             over = engine.store.now_us() >= deadline_us
             # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
             in_vain = await _in_vain(engine, pending) if stands or over else None
@@ -106,7 +107,8 @@ async def _awaited(
                 await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sleeper.cancel()
-            # Not before it is told: the look for all is as often as those here, and would miss who has just left.
+            # Not before it is done: the look for all is as often as those here, and would miss a caller that has just
+            # left.
             if stands := end.done():
                 engine.ends.forget(pending.ref, end)
                 end = engine.ends.end_of(pending.ref)
@@ -116,7 +118,7 @@ async def _awaited(
 
 
 async def _in_vain(engine: Engine, pending: Pending) -> Exception | None:
-    """Return why nobody need wait for a reply any longer; None while one may be on its way."""
+    """Return why no reply will come; None while one may be on its way."""
     ref, store = pending.ref, engine.store
     # The inbox before the row: if the request has left it by then, the row is the one that the request has left.
     inbox = await store.inbox(ref, INPUTS)
@@ -156,7 +158,7 @@ def _ended(pending: Pending, row: InstanceRow) -> Exception:
 
 
 async def kept_reply(app: Mainspring, id: str) -> Any:
-    """Return the reply to a request, also one that came too late for whoever asked."""
+    """Return the reply to a request, also one that came too late for its caller."""
     known, reply = await app.engine.dispatcher.replies.kept(checked_message_id(id))
     if not known:
         raise OperationError(

@@ -95,7 +95,7 @@ class Schedules:
         return {name: (declared.calendar, declared.message_type) for name, declared in self._declared.items()}
 
     def check(self) -> None:
-        """Refuse a schedule whose message nobody takes, or more than one."""
+        """Refuse a schedule whose message has no taker, or more than one."""
         registry = self._app.registry
         for name, declared in self._declared.items():
             type_name = type_of(declared.message_type).name
@@ -146,7 +146,7 @@ class Schedules:
         await self._send(name, Remove(), actor)
 
     async def run_now(self, name: str, *, actor: str | None = None) -> None:
-        """Fire once, now; the calendar goes on as it was."""
+        """Fire once, now; the calendar stays as it was."""
         await self._send(name, RunNow(), actor)
 
     async def _info(self, name: str) -> ScheduleInfo:

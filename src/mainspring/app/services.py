@@ -49,10 +49,10 @@ class Edge(Protocol):
 
 
 class SourceFigures(Struct, frozen=True):
-    """How a source does, in this process since it began: `lag` is for all processes, None where nobody can say.
+    """How a source does, in this process since it began: `lag` is for all processes, None where that is not known.
 
     `state` is `stopped`, `connecting`, `running`, `paused`, or `failing` with the `error`. Of what was `received`,
-    messages were `accepted`, known already (`duplicates`), wanted by nobody (`skipped`), or could not be taken
+    messages were `accepted`, known already (`duplicates`), without a taker (`skipped`), or could not be taken
     (`undelivered`) and are dead letters.
 
     >>> SourceFigures("orders", "main", "orders.placed", "shop", "running").received
@@ -74,7 +74,7 @@ class SourceFigures(Struct, frozen=True):
 
 
 class Source(Edge, Protocol):
-    """An edge that fetches messages by itself, and can be told to pause."""
+    """An edge that fetches messages by itself, and can be paused."""
 
     @property
     def figures(self) -> SourceFigures:
@@ -82,7 +82,7 @@ class Source(Edge, Protocol):
         ...
 
     async def lag(self) -> int | None:
-        """Return how many messages wait for it at its broker; None where nobody can say."""
+        """Return how many messages wait for it at its broker; None where that is not known."""
         ...
 
     async def pause(self, reason: str = "by an operator", *, actor: str | None = None) -> None:
@@ -90,11 +90,11 @@ class Source(Edge, Protocol):
         ...
 
     async def resume(self) -> None:
-        """Go on."""
+        """Resume."""
         ...
 
     async def paused(self) -> str | None:
-        """Return why it is paused, and by whom; None if it is not."""
+        """Return why it is paused, and by which actor; None if it is not."""
         ...
 
 
@@ -125,7 +125,7 @@ class Services:
             self._running.append(service)
 
     async def stop(self) -> None:
-        """End all, the last one first. One that does not end in time, or fails, keeps nobody from stopping."""
+        """End all, the last one first. One that does not end in time, or fails, does not keep others from stopping."""
         while self._running:
             service = self._running.pop()
             try:

@@ -1,7 +1,7 @@
 """Signatures of webhooks: how each sender proves that a request is its own, and how we sign ours.
 
 All of them are an HMAC over the raw bytes of the body, most of them together with a time. Everything is compared in
-constant time, and nobody learns which part was wrong.
+constant time, and the sender does not learn which part was wrong.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ class Hmac(Struct, frozen=True):
     """An HMAC of the body in a header, as many services have it.
 
     Only the body is signed, so its digest is the id: what has the same body is the same message. Where two messages may
-    well be equal, `id_header` names the header with the sender's id; but that is not signed, and whoever can see a
-    request can send it again under another one.
+    well be equal, `id_header` names the header with the sender's id; but that is not signed: an attacker who can see a
+    request can replay it under another one.
 
     >>> scheme = Hmac("x-signature", prefix="sha256=")
     >>> signature = hmac.digest(b"a-secret-of-some-length", b"{}", "sha256").hex()
@@ -245,7 +245,7 @@ def _hmac(key: bytes, signed: bytes, digest: str) -> bytes:
 
 
 def _any_equal(expected: list[str], given: list[str]) -> bool:
-    """Tell whether one is equal to one. All are compared: how long it takes says nothing about any of them."""
+    """Return True if one is equal to one. All are compared: how long it takes says nothing about any of them."""
     found = [hmac.compare_digest(own.encode(), other.encode()) for own in expected for other in given]
     return any(found)
 

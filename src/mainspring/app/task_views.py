@@ -45,7 +45,7 @@ class Task(Struct, frozen=True):
 
 
 class TaskOutcome(Struct, frozen=True):
-    """How a task was answered: by whom, when, and with which message. `first` says whether it was by this very call.
+    """How a task was answered: by which person, when, with which message. `first` says whether by this very call.
 
     `status` is that of the receipt: `stepped`, `accepted` or `suspended` for the first, `duplicate` for the others.
 

@@ -54,7 +54,7 @@ log = logger("mainspring.tasks")
 class Tasks:
     """What people are asked to do. A task's id is the text `workflow/instance/position`.
 
-    Who acts is for the caller to know: `actor` is whoever is signed in, `roles` are theirs at this moment. Both are
+    Who acts is for the caller to know: `actor` is the signed-in person, `roles` are theirs at this moment. Both are
     checked against the task inside the transaction that changes it.
 
     >>> import asyncio
@@ -91,7 +91,7 @@ class Tasks:
         """Return open tasks, the next due first, then those of older instances; `after` is the last one seen.
 
         `role` (one or several) and `person` say who looks: they see what was asked of them. A person does not see what
-        excludes them or what somebody else holds. Without either, all open tasks are listed.
+        excludes them or what another person holds. Without either, all open tasks are listed.
         """
         store = self._app.engine.store
         now_us = store.now_us()
@@ -103,7 +103,7 @@ class Tasks:
         )
         spot = None if after is None else _spot(after)
         if after is not None:
-            await self._row(after)  # behind a task that never was there is nothing, and nobody should believe it
+            await self._row(after)  # raises for an unknown task: an empty page behind it would mislead
         page = Page[TaskRow, Task](checked_limit(limit), lambda row: _readable(row, now_us))
         while page.wants:
             page.take(await store.tasks(where, page.wants, spot))
@@ -123,11 +123,11 @@ class Tasks:
     # ---- hands
 
     async def claim(self, id: str, *, actor: str, roles: Iterable[str] = ()) -> Task:
-        """Take a task, so that nobody else can. Claiming it again is no error."""
+        """Claim a task, so that no other person can. Claiming it again is no error."""
         return await self._hand(id, Hand("claim", _actor(actor), checked_texts("roles", roles)))
 
     async def release(self, id: str, *, actor: str | None = None) -> Task:
-        """Give a task back to all who were asked. Without an actor, an operator does it for whoever holds it."""
+        """Give a task back to all who were asked. Without an actor, an operator does it for its holder."""
         return await self._hand(id, Hand("release", None if actor is None else _actor(actor)))
 
     async def delegate(self, id: str, to: str, *, actor: str | None = None, roles: Iterable[str] = ()) -> Task:
@@ -136,7 +136,7 @@ class Tasks:
         return await self._hand(id, Hand("delegate", by, checked_texts("roles", roles), _actor(to)))
 
     async def pick(self, role: str, count: int = 1, *, actor: str) -> TaskList:
-        """Take the next tasks of a role that nobody holds: of many who pick at once, no two get the same."""
+        """Claim the next unclaimed tasks of a role: of many who pick at once, no two get the same."""
         store = self._app.engine.store
         if type(count) is not int or not 0 < count <= MOST_PICKED:
             raise OperationError("pick", f"was asked for {shown(count, 40)} tasks", f"Use 1 to {MOST_PICKED:,}.")
@@ -167,7 +167,7 @@ class Tasks:
                 raise
             return await self._outcome_of_first(await self._row(id), actor)
         row = await self._row(id)
-        if status == "duplicate":  # somebody in another process gave the very same answer before
+        if status == "duplicate":  # another process took the very same answer before
             return await self._outcome_of_first(row, actor)
         return _outcome(row, status, message, first=True)
 
@@ -303,7 +303,7 @@ def _answer_id(row: TaskRow) -> str:
 
 
 def _is_answer(row: TaskRow, given: InputRow | EventRow | DeadLetter) -> bool:
-    """Tell whether a message answered a task. Its id alone does not say so: anybody may choose such a one."""
+    """Return True if a message answered a task. Its id alone does not say so: a caller may choose such an id."""
     id = plain(given.message_id or "")
     return given.kind == Kind.ANSWER and (id == f"{row}/answer" or id.startswith(f"{row}/answer/"))
 

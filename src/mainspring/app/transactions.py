@@ -79,7 +79,7 @@ class Transaction:
             return
         rows = [pending.input_row() for pending, _ in self._sent]
         requires = [pending.requires for pending, _ in self._sent]
-        # Whoever loses patience now must not leave it half open, and learns afterwards what became of it.
+        # A caller cancelled now must not leave it half open, and learns afterwards what became of it.
         try:
             outcomes = await unbroken(self._loan.accept(rows, requires))
         finally:

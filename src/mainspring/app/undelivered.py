@@ -1,8 +1,8 @@
 """What came from outside and could not be taken: kept as a dead letter of the edge through which it came.
 
-Nobody knows which instance it was meant for, or whether it is a message at all. So the letter stands under the edge's
-name, and its body is a JSON document around the very bytes that came, with their headers. It can be tried again, as it
-is or corrected, and discarded, as any other.
+It is not known which instance it was meant for, or whether it is a message at all. So the dead letter stands under the
+edge's name, and its body is a JSON document around the very bytes that came, with their headers. It can be retried, as
+it is or corrected, and discarded, as any other.
 """
 
 from __future__ import annotations
