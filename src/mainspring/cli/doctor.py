@@ -193,7 +193,7 @@ async def _look(health: Health, app: Mainspring) -> None:
 
 
 def _pause_finding(info: PauseInfo) -> Finding:
-    """Return what is paused, by whom, since when and why: no fault, but somebody has to end it."""
+    """Return what is paused, by which actor, since when and why: no fault, but an operator has to end it."""
     text = one_line(str(info))
     or_more = " or more" if info.more else ""
     waits = "" if not info.waiting else f"; {counted(info.waiting, 'message')}{or_more} waiting"
@@ -201,7 +201,7 @@ def _pause_finding(info: PauseInfo) -> Finding:
 
 
 async def _waits_for_pauses(store: Store, paused: list[PauseInfo]) -> bool:
-    """Tell whether all that is due, as far as it is looked at, waits for what is paused."""
+    """Return True if all that is due, as far as it is looked at, waits for what is paused."""
     now_us, whats = store.now_us(), {info.what for info in paused}
     outputs = await store.outputs(None, timers=False, limit=COMMANDS_COUNTED)
     due = [claim for claim in (*outputs, *await store.timers(COMMANDS_COUNTED)) if claim.due_us <= now_us]
@@ -209,7 +209,7 @@ async def _waits_for_pauses(store: Store, paused: list[PauseInfo]) -> bool:
 
 
 def _is_of_pauses(finding: Finding, paused: list[PauseInfo]) -> bool:
-    """Tell whether a store has found that nobody takes what is paused: it knows of no pauses."""
+    """Return True if a store reports what is paused as not taken: it knows of no pauses."""
     return any(finding.what.startswith(f"Nobody takes {info.name}: ") for info in paused)
 
 
@@ -295,7 +295,7 @@ async def _source_findings(source: Source, stats: Stats) -> list[Finding]:
 
 
 async def _orphans(app: Mainspring) -> list[Finding]:
-    """Return what waits for a handler that this app does not have, where no worker tells what it has."""
+    """Return what waits for a handler that this app does not have, where no worker reports what it has."""
     if await fleet_of(app.engine.store) is not None:
         return []
     return [

@@ -31,10 +31,10 @@ log = logger("mainspring.worker")
 
 
 class LatestEnd:
-    """Ends the process some time after it was told to stop, if it does not end by itself.
+    """Ends the process some time after it was asked to stop, if it does not end by itself.
 
-    That is the work of a thread: the event loop may be what stands still. Nobody tells it that all is well, for also
-    what comes behind the event loop may hang.
+    That is the work of a thread: the event loop may be what hangs. It is never called off, for also what comes after
+    the event loop may hang.
     """
 
     def __init__(self, drain_seconds: float) -> None:
@@ -56,14 +56,14 @@ class LatestEnd:
             time.sleep(2 * CLOSE_SECONDS)  # it was urged, and has its time to close
         else:
             what = "not stopped within %g s: what this process has not given back, others take over"
-            # In a thread that nobody waits for: whoever reads the log may be what hangs.
+            # In a daemon thread: the reader of the log may be what hangs.
             telling = threading.Thread(target=log.error, args=(what, self._seconds), daemon=True)
             telling.start()
             telling.join(CLOSE_SECONDS)
         os._exit(REFUSED)
 
     def _told(self, seconds: float | None) -> bool:
-        """Wait for one of the signals that stop. Tell whether it came in time."""
+        """Wait for one of the signals that stop. Return True if it came in time."""
         self._hears.settimeout(seconds)
         try:
             while self._hears.recv(1)[0] not in SIGNALS:
@@ -93,7 +93,7 @@ def heard_signals(asked: asyncio.Event, urged: asyncio.Event) -> Generator[None]
 
 
 async def ended(main: Coroutine[Any, Any, int]) -> int:
-    """Do something to its end. Where tasks go on behind it though they were cancelled, leave the process without them.
+    """Do something to its end. Where cancelled tasks still run after it, leave the process without them.
 
     asyncio.run would wait for them as long as they like.
     """
@@ -114,7 +114,7 @@ async def ended(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _goes_on() -> bool:
-    """Cancel all other tasks, and tell whether one goes on."""
+    """Cancel all other tasks, and return True if one still runs."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()

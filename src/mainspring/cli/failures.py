@@ -68,7 +68,7 @@ class NotFoundError(ToldError):
 
 @contextmanager
 def writing(path: Path) -> Generator[None]:
-    """Tell in one line why a file or a directory cannot be written."""
+    """Report in one line why a file or a directory cannot be written."""
     try:
         yield
     except OSError as error:
@@ -76,7 +76,7 @@ def writing(path: Path) -> Generator[None]:
 
 
 def debugging() -> bool:
-    """Tell whether errors are to be shown with their tracebacks."""
+    """Return True if errors are to be shown with their tracebacks."""
     return os.environ.get(DEBUG, "") not in ("", "0")
 
 

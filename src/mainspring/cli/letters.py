@@ -195,7 +195,7 @@ def _each(
     word: str,
     act: Callable[[Mainspring, int], Awaitable[str | None]],
 ) -> int:
-    """Do something to dead letters, one by one, and say how each went: `act` tells what failed. Return the code."""
+    """Do something to dead letters, one by one, and say how each went: `act` returns what failed. Return the code."""
     if bool(ids) == everything:
         raise click.UsageError("Name dead letters by their ids, or write --all.")
 
@@ -229,7 +229,7 @@ async def _problem(app: Mainspring, id: int, act: Callable[[Mainspring, int], Aw
 
 
 async def _still(app: Mainspring, id: int) -> str | None:
-    """Return that nobody has taken what was retried, and why it is kept; None if somebody has."""
+    """Return that what was retried was not taken, and why it is kept; None if it was taken."""
     left = await app.engine.store.dead_letters(1, 0, [id])
     return f"is a dead letter still. It became one because: {left[0].reason}" if left else None
 

@@ -110,7 +110,7 @@ def processes_option(command: F) -> F:
 
 
 def actor_option(command: F) -> F:
-    """Add --actor, which is the user's login name unless somebody says otherwise."""
+    """Add --actor, which is the user's login name unless it is given."""
     return click.option(
         "--actor",
         envvar=ACTOR,

@@ -62,7 +62,7 @@ def _write_rich(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: S
         table.add_column(column, no_wrap=True)
     table.add_column(columns[-1], overflow="fold")
     for index, row in enumerate(rows):
-        # Text, for square brackets in somebody's data are no markup.
+        # Text, for square brackets in a user's data are no markup.
         table.add_row(*(Text(cell) for cell in row), style=styles[index] if styles else "")
     Console().print(table)
     return True

@@ -100,7 +100,7 @@ def purge(
 
 
 class Line:
-    """One line on a terminal that tells how far it has come; nothing elsewhere.
+    """One line on a terminal that shows how far it has come; nothing elsewhere.
 
     >>> Line().show(PurgeReport())
     """

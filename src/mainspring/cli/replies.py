@@ -1,4 +1,4 @@
-"""The reply to a request, also one that came too late for whoever asked."""
+"""The reply to a request, also one that came too late for its caller."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
 LETTERS_NAMED = 5
 BODY_BYTES = 2_000
-"""So much is told of an input that failed; `--json` has all of it."""
+"""So much is shown of an input that failed; `--json` has all of it."""
 
 
 NO_EVENTS = "no events: its first input was not taken, and a stream begins with that"
@@ -194,7 +194,7 @@ def _write_head(row: InstanceRow, version: int) -> None:
 
 
 def write_stream(ref: Ref, entry: WorkflowEntry | None, rows: Sequence[EventRow]) -> None:
-    """Write a stream as a table; with the actor's column where anybody acted."""
+    """Write a stream as a table; with the actor's column where there was an actor."""
     if not rows:
         click.echo(NO_EVENTS)
         return
@@ -256,7 +256,7 @@ def _attempts(claim: OutputClaim) -> str:
 
 
 def _write_advice(row: InstanceRow, waiting: Waiting, letters: Sequence[DeadLetter], why: Sequence[EventRow]) -> None:
-    """Say what to do; `why` are its suspensions since it last went on, the last one first."""
+    """Say what to do; `why` are its suspensions since it last ran, the last one first."""
     identity = f"{row.workflow}/{row.id}"
     by = why[0].actor if why else None
     who = "" if by is None else f" by {visible(by)}"

@@ -245,7 +245,7 @@ def _cells(*counts: int) -> tuple[str, ...]:
 
 
 def _write_part(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write a table, without columns that have nothing to tell."""
+    """Write a table, without columns that have nothing to show."""
     if rows:
         told = [place for place in range(len(columns)) if any(row[place] for row in rows)]
         click.echo()

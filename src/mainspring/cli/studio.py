@@ -112,7 +112,7 @@ def _tokens(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 async def serve(app: Mainspring, server: Server, made: socket, told: str, opened: str | None, *, work: bool) -> int:
-    """Serve until a signal, while the app runs. `told` is said when it listens, and `opened` shown in a browser."""
+    """Serve until a signal, while the app runs. `told` is printed when it listens, and `opened` shown in a browser."""
     asked, urged, ready = asyncio.Event(), asyncio.Event(), asyncio.Event()
     with heard_signals(asked, urged):
         if not await started(app.start(work=work), asked):

@@ -138,7 +138,7 @@ async def serve(
 
 
 async def started(start: Coroutine[Any, Any, None], asked: asyncio.Event) -> bool:
-    """Start an app, unless a signal comes before it has begun: its database may not answer. Tell whether it runs."""
+    """Start an app, unless a signal comes before it has begun: its database may not answer. Return True if it runs."""
     starting = asyncio.create_task(start)
     if not await done_before(starting, asked):
         starting.cancel()
@@ -149,7 +149,7 @@ async def started(start: Coroutine[Any, Any, None], asked: asyncio.Event) -> boo
 
 
 async def done_before(task: asyncio.Task[None], event: asyncio.Event) -> bool:
-    """Wait for either. Tell whether the task was done first."""
+    """Wait for either. Return True if the task was done first."""
     waiting = asyncio.create_task(event.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
