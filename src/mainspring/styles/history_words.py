@@ -113,7 +113,7 @@ class ScheduleTask:
 
 @dataclass(frozen=True)
 class StartTimer:
-    """Command: be told when a delay is over, once per id."""
+    """Command: get a message when a delay is over, once per id."""
 
     timer_id: str
     delay: timedelta
