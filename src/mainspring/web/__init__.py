@@ -9,7 +9,7 @@ searching   the words by which instances are looked for
 models, history_models    what the documents look like, for OpenAPI
 messages, envelopes, instances, tasks, letters, many_letters, system    the routes for programs
 hooks       webhooks that other services call
-travel, history, workflows, analytics, bulk    the routes for whoever wants to understand, or operates on many
+travel, history, workflows, analytics, bulk    the routes to analyse instances, or to operate on many
 opened      what those share that walk through a stream
 live, listening    what changes, as server-sent events: one look for all who listen
 api         all of them, as one ASGI app

@@ -29,7 +29,7 @@ _BEARER: Final = "bearer "
 
 
 class Who(Struct, frozen=True):
-    """Whoever sends a request. Without a `name` nobody in particular does: somebody at this machine.
+    """The sender of a request. Without a `name` it is an unnamed user at this machine.
 
     `groups` are the roles that a person has for tasks, as the proxy in front says.
 
@@ -42,7 +42,7 @@ class Who(Struct, frozen=True):
     groups: tuple[str, ...] = ()
 
     def may(self, permission: Permission) -> bool:
-        """Tell whether this one may do something."""
+        """Return True if this one may do something."""
         return permission in PERMITS[self.role]
 
 
@@ -68,7 +68,7 @@ class Token(Struct, frozen=True):
 
 
 class ProxyHeaders(Struct, frozen=True):
-    """Headers in which a proxy in front says who somebody is, after it has made sure of it (OIDC, SAML, …).
+    """Headers in which a proxy in front says who the user is, after it has made sure of it (OIDC, SAML, …).
 
     They count only in requests that come from one of the `proxies`, by address. `roles` says which group has which
     role; of several the mightiest counts, and who has none is let in as `otherwise`, or not at all.
@@ -87,7 +87,7 @@ class ProxyHeaders(Struct, frozen=True):
     otherwise: Role | None = None
 
     def who(self, headers: Mapping[str, str], address: str | None) -> Who | None:
-        """Return whom the headers of a request name, if they may."""
+        """Return the user that the headers of a request name, if they may."""
         name, listed = headers.get(self.user.lower(), ""), headers.get(self.groups.lower(), "")
         # A line break stands between two headers of one name, of which the proxy has written one at most.
         if address not in self.proxies or not is_name(name) or "\n" in listed:
@@ -124,13 +124,13 @@ class Access:
 
     @property
     def asks(self) -> bool:
-        """Whether anybody is asked to show who they are before they may do more than look."""
+        """Whether users must authenticate before they may do more than look."""
         return self._anybody in (None, "viewer")
 
     def who(self, headers: Mapping[str, str], address: str | None) -> Who | None:
-        """Return who sends a request with these headers (in lower case) from this address; None: nobody we know."""
+        """Return who sends a request with these headers (in lower case) from this address; None: an unknown user."""
         shown = headers.get("authorization")
-        # Without tokens it is meant for somebody else: a proxy may ask for one of its own, and hand it on.
+        # Without tokens it is not meant for us: a proxy may ask for one of its own, and hand it on.
         if shown is not None and self._tokens:
             return self._by_token(shown)
         named = None if self._headers is None else self._headers.who(headers, address)

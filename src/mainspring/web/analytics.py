@@ -100,9 +100,9 @@ def _asking(router: APIRouter, served: Served) -> None:
         search: Searched,
         sample: Annotated[int, Query(ge=1, le=LARGEST_SAMPLE, description="So many of each workflow.")] = SAMPLE,
     ) -> Response:
-        """Tell what would go otherwise if today's code had run all along, for a sample of the instances found.
+        """Report what would differ if today's code had run all along, for a sample of the instances found.
 
-        Nothing is carried out. Where fields are redacted, the differences are counted and not told.
+        Nothing is carried out. Where fields are redacted, the differences are counted and not shown.
         """
         where = served.sought(**search)
         stories = 0 if served.redaction.fields else EXAMPLES

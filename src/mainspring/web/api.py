@@ -211,7 +211,7 @@ def _tell_problems(made: FastAPI, served: Served) -> None:
 
 
 def _sends(request: Request) -> bool:
-    """Tell whether a request only brings a message: what is wrong with that, its sender may hear."""
+    """Return True if a request only brings a message: its sender may see what is wrong with that."""
     return str(getattr(request.scope.get("route"), "path", "")).startswith(SENDING)
 
 
@@ -228,5 +228,5 @@ def _advice(error: HTTPException) -> str:
 
 
 def _answer(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    # What nobody has foreseen is answered outside of the guard, which would add the headers that keep a browser safe.
+    # An unforeseen error is answered outside of the guard, which would add the headers that keep a browser safe.
     return Response(problem.body, problem.status, {**HEADERS, **(headers or {}), **problem.headers})

@@ -15,8 +15,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 def headers_of(scope: Scope) -> dict[str, str]:
     r"""Return the headers of a request by their names in lower case.
 
-    Several with one name stand one below the other, as the value of a single one never can: a proxy may add its word
-    behind that of whoever it speaks for, and neither is to be taken for the other.
+    Several with one name stand one below the other, as the value of a single one never can: a proxy may add its value
+    behind that of its client, and neither is to be taken for the other.
 
     >>> headers_of({"headers": [(b"Host", b"localhost"), (b"x-user", b"ann"), (b"X-User", b"bob")]})
     {'host': 'localhost', 'x-user': 'ann\nbob'}

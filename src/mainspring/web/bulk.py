@@ -1,6 +1,6 @@
-"""One operation on many instances: counted first, then done at a bounded rate, and watched while it goes on.
+"""One operation on many instances: counted first, then done at a bounded rate, and watched while it runs.
 
-It goes on in this process. If that ends midway, those that were reached have their record, and the others are found by
+It runs in this process. If that ends midway, those that were reached have their record, and the others are found by
 the same search once more.
 """
 
@@ -121,7 +121,7 @@ class Jobs:
         )
         job = Job(secrets.token_urlsafe(12), asyncio.create_task(work), progress)
         self._jobs[job.id] = job
-        # One that goes on for days must not keep all that are over.
+        # One that runs for days must not keep all that are over.
         over = [id for id, known in self._jobs.items() if known.task.done()]
         for id in over[: max(0, len(self._jobs) - KEPT)]:
             del self._jobs[id]
@@ -172,7 +172,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Suspend, resume, retry, skip, cancel, terminate, reset or migrate all instances that are found.
 
-        Unless `dry_run` is false they are only counted. What takes longer goes on, and its `id` says how far it is.
+        Unless `dry_run` is false they are only counted. What takes longer continues, and its `id` says how far it is.
         """
         return answer((await jobs.begin(operation, order, actor)).document(served))
 

@@ -1,10 +1,10 @@
-"""Connections within limits: nobody keeps others out by asking slowly, at length, or never to the end.
+"""Connections within limits: no client keeps others out by asking slowly, at length, or never to the end.
 
 A connection *waits* as long as its client has a part of a request to send: it may be closed for another one, the
-longest waiting first. One whose request is here whole, and is carried out or answered, never is. So whoever opens
-connections and says nothing takes the place of others who do the same, and a new one that says something is served.
-Where all of them are at work, a few more are taken in all the same: they are told that there is no room, and whether
-the process is well.
+longest waiting first. One whose request is here whole, and is carried out or answered, never is. So a client that opens
+connections and sends nothing takes the place of others that do the same, and a new one that sends something is served.
+Where all of them are at work, a few more are taken in all the same: they get an answer that there is no room, and
+whether the process is healthy.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from mainspring.logs import logger
 from mainspring.web.asgi import App, Receive, Scope, Send
 from mainspring.web.problems import Problem
 
-# What is answered when there is no room for anything else: whoever watches over the process asks for these.
+# What is answered when there is no room for anything else: health probes ask for these.
 HEALTH: Final = frozenset({"/api/health", "/api/ready"})
 PIPELINED: Final = 16
 """So many requests of a connection wait behind the one that is under way."""
 
 MOMENT_SECONDS: Final = 1.0
-"""So long nobody who came lately is closed for another, where hardly anybody waits."""
+"""For so long no recent connection is closed for another, where hardly any waits."""
 
 log = logger("mainspring.web")
 
 
 class Limits(Struct, frozen=True):
-    """What whoever connects may ask of the server.
+    """What a client may ask of the server.
 
     >>> Limits().header_bytes
     65536
@@ -100,7 +100,7 @@ class Room:
         self._reserve: dict[Connection, None] = {}
 
     def enter(self, new: Connection) -> bool:
-        """Let one in, for whom another one may have to go. False: only to be told whether the process is well."""
+        """Let one in, for which another may have to be closed. False: only to get the process's health."""
         own = self._of.get(new.name, {})
         others = own if len(own) >= self.places_per_client else self._all
         if others is own or len(self._all) >= self.places:
@@ -200,7 +200,7 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Leave it to the sweep: a stray line break stops that timer, and an answer that nobody reads outlives it."""
+        """Leave it to the sweep: a stray line break stops that timer, and an answer that is not read outlives it."""
 
     def pause_writing(self) -> None:
         self.unread_since = self.loop.time()
@@ -228,7 +228,7 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # What stands behind the body is none of its headers: nobody in front has looked at it.
+        # What stands behind the body is none of its headers: no proxy in front has checked it.
         if self._in == "head":
             super().on_header(name, value)
 
@@ -242,7 +242,7 @@ class Connection(HttpToolsProtocol):
         fits = size <= self._limits.header_bytes
         self.app = self._served if fits else _Refused(self._too_long())
         super().on_headers_complete()
-        # Of a request to speak another way, what follows would be read as requests that nobody in front has looked at.
+        # After an upgrade request, what follows would be read as requests that no proxy in front has checked.
         self._deaf = self.parser is not None and self.parser.should_upgrade()
         if self._deaf or not (fits and self._has_place):
             self.cycle.keep_alive = False
@@ -298,7 +298,7 @@ class _Refused:
 
 
 class _Spare:
-    """Tells whether the process is well, and to everybody else that there is no room."""
+    """Answers health probes, and all other requests that there is no room."""
 
     def __init__(self, app: App) -> None:
         self._app = app

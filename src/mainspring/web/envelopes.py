@@ -52,7 +52,7 @@ def routes(served: Served) -> APIRouter:
 
         One that names an instance goes there past its route. A result also names the command that it answers.
         """
-        # Who acts is whom we know, whatever the envelope says.
+        # The actor is the authenticated user, whatever the envelope says.
         envelope = replace(read_envelope(await request.body()), actor=actor)
         taken = await take_envelope(app, Arrivals(app), envelope)
         receipts = [{"instance": instance, "status": status, "message_id": id} for instance, status, id in taken]

@@ -23,7 +23,7 @@ BODY_BYTES: Final = 2 * 1_024 * 1_024
 LENGTH_DIGITS: Final = 12
 # Where a signature is the only proof, no page gains anything by making a browser call: see `hooks`.
 SIGNED: Final = "/api/hooks/"
-# Of whose pages a browser says that a request comes: our own, or nobody's (typed, or a bookmark).
+# From which pages a browser says that a request comes: our own, or none (typed, or a bookmark).
 _OUR_PAGES: Final = frozenset({"same-origin", "none"})
 
 _SOURCES: Final = {
@@ -62,7 +62,7 @@ class Guard:
         self._body_bytes = body_bytes
 
     def knows(self, host: str) -> bool:
-        """Tell whether a Host header names us, with or without a port."""
+        """Return True if a Host header names us, with or without a port."""
         return self._hosts is None or host_in(host) in self._hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,13 +95,13 @@ class Guard:
 
 
 def _is_signed(scope: Scope) -> bool:
-    """Tell whether a request is for a route whose proof is a signature, wherever this app is mounted."""
+    """Return True if a request is for a route whose proof is a signature, wherever this app is mounted."""
     path: str = scope["path"]
     return path.removeprefix(scope.get("root_path", "")).startswith(SIGNED)
 
 
 def _is_ours(headers: Mapping[str, str], host: str) -> bool:
-    """Tell whether a request comes from our own page, or from no browser's page at all."""
+    """Return True if a request comes from our own page, or from no browser's page at all."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site in _OUR_PAGES

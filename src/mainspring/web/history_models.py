@@ -120,7 +120,7 @@ class ExplainedMoment(MomentDocument):
 
 
 class StoppedDocument(Document):
-    """Why nothing can be told from a position on."""
+    """Why nothing can be shown from a position on."""
 
     position: int
     problem: str
@@ -136,7 +136,7 @@ class MomentPage(Document):
 
 
 class ToldEvent(DecidedEvent):
-    """An event of a story that was told otherwise, or of the recorded one beside it."""
+    """An event of a counterfactual story, or of the recorded one beside it."""
 
     position: int
     time: datetime | None

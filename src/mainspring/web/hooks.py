@@ -25,7 +25,7 @@ PAYLOAD: Final[dict[str, Any]] = {
         "content": {"application/json": {"schema": {"type": "object"}, "example": {"type": "paid", "order_id": "o-1"}}},
     }
 }
-# Whoever cannot prove to be the sender learns nothing else: not what was wrong, nor what would have been right.
+# A client that cannot prove to be the sender learns nothing else: not what was wrong, nor what would have been right.
 _REFUSALS: Final[dict[Outcome, tuple[int, str, str, str]]] = {
     "unproven": (401, "not proven", "Its signature does not prove who sent it.", "NotProven"),
     "stale": (400, "stale", "It was signed too long ago, or by a clock that is wrong.", "Stale"),
@@ -48,7 +48,7 @@ def routes(served: Served) -> APIRouter:
         openapi_extra=PAYLOAD,
     )
     async def hook(request: Request, name: Name) -> Response:
-        """Take what another service tells. Anything but 2xx says that nothing was kept, and to send it again."""
+        """Take what another service sends. Anything but 2xx says that nothing was kept, and to send it again."""
         found = served.app.hook.named(name)
         if found is None:
             raise Refusal(Problem(404, "no such hook", f"There is no hook {name[:100]!r}.", "NoSuchHook"))

@@ -36,7 +36,7 @@ Operation = Literal["suspend", "resume", "retry", "skip", "cancel", "terminate",
 
 
 class Order(Asked):
-    """Why somebody operates, and to which position a reset goes back."""
+    """Why the operation is done, and to which position a reset goes back."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the address was wrong"}]})
 

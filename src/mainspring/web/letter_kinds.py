@@ -1,4 +1,4 @@
-"""Which dead letters are alike: those of one cause, which somebody mends at once."""
+"""Which dead letters are alike: those of one cause, which one fix mends together."""
 
 from __future__ import annotations
 

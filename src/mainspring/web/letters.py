@@ -96,7 +96,7 @@ def routes(served: Served) -> APIRouter:
 
 
 def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
-    """Return a letter as it may be shown. What is no JSON object has no fields of which some could be shown."""
+    """Return a dead letter as it may be shown. What is no JSON object has no fields of which some could be shown."""
     document = letter_document(letter)
     if letter.workflow == EDGE and served.redaction.fields:
         came, shown = undelivered_in(letter), bytes(document["message"])
@@ -107,7 +107,7 @@ def _shown(served: Served, letter: DeadLetter) -> dict[str, Any]:
             name: MARKER if hides(_shown_as(letter), name.removeprefix("ce-")) else value
             for name, value in came.headers.items()
         }
-    # Of its error, the store has told no more than may be shown; its reason is a rule of ours.
+    # Of its error, the store has returned no more than may be shown; its reason is a rule of ours.
     message = served.body(_shown_as(letter), bytes(document["message"]))
     return document | {"message": message, "letter_kind": kind_of(letter)}
 

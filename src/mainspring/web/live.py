@@ -1,4 +1,4 @@
-"""Live changes, as server-sent events: one look at the rows for all who listen, and none while nobody does.
+"""Live changes, as server-sent events: one look at the rows for all listeners, and none while there are none.
 
     rows ──▶ a look every second ──▶ what has changed ──▶ a queue for each listener ──▶ text/event-stream
 
@@ -25,14 +25,14 @@ from mainspring.web.problems import Problem, Refusal
 LOOK_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 LIFE_SECONDS: Final = 3_600.0
-"""After which a stream ends, and whoever listens shows anew who they are."""
+"""After which a stream ends, and its client authenticates anew."""
 STREAMS: Final = 200
 QUEUED: Final = 100
 EVENTS_AT_ONCE: Final = 500
 BACK_SECONDS: Final = 2.0
 
 QUICK_SECONDS: Final = 0.05
-"""Who would wait longer for the figures of the app is told the last ones, while new ones are counted."""
+"""A client that would wait longer for the figures of the app gets the last ones, while new ones are counted."""
 COUNTED_TIMES: Final = 4.0
 """To count takes a fifth of a connection's time at most."""
 OLDEST_SECONDS: Final = 120.0
@@ -61,7 +61,7 @@ def event_text(name: Name, data: Any, id: int | None = None) -> bytes:
 
 
 class Listener:
-    """Somebody who listens: to the app as a whole, or to one instance from a position on."""
+    """A client that listens: to the app as a whole, or to one instance from a position on."""
 
     def __init__(self, ref: Ref | None, after: int | None) -> None:
         self.ref = ref
@@ -71,20 +71,20 @@ class Listener:
         self._over = False
 
     def tell(self, text: bytes) -> None:
-        """Tell something; who does not listen fast enough is let go."""
+        """Send something; a client that does not read fast enough is let go."""
         if self._queue.full():
             self.end()
         elif not self._over:
             self._queue.put_nowait(text)
 
     def end(self) -> None:
-        """Let it go, after what it was told."""
+        """Let it go, after what was sent to it."""
         self._over = True
         if not self._queue.full():
             self._queue.put_nowait(None)
 
     async def heard(self) -> AsyncIterator[bytes]:
-        """Yield what is told, and now and then that there is nothing to tell."""
+        """Yield what is sent, and a heartbeat while there is nothing to send."""
         ends = time.monotonic() + LIFE_SECONDS
         yield b"retry: %d\n\n" % round(BACK_SECONDS * 1_000)
         while time.monotonic() < ends and not (self._over and self._queue.empty()):
@@ -132,8 +132,8 @@ class Live:
     async def stats(self) -> Stats:
         """Return how much there is of everything, as of a look ago at most; many who ask at once ask once.
 
-        To count a million rows takes long. It is done on another connection, then, not more often than it may, and who
-        asks meanwhile is told what was counted last.
+        To count a million rows takes long. It is done on another connection, then, not more often than it may, and
+        callers meanwhile get what was counted last.
         """
         last, age = self._last, 0.0
         if last is not None:
@@ -162,12 +162,12 @@ class Live:
         return self._last.stats
 
     def _asked(self, asking: asyncio.Task[Stats]) -> None:
-        # Where it failed, nobody is told old figures any more, and whoever asks next hears why.
+        # Where it failed, old figures are no longer served, and the next caller gets the error.
         if asking.cancelled() or asking.exception() is not None:
             self._last = None
 
     async def listen(self, ref: Ref | None = None, after: int | None = None) -> AsyncIterator[bytes]:
-        """Yield events, as long as somebody takes them. `after` is the position that was seen last."""
+        """Yield events, as long as they are read. `after` is the position that was seen last."""
         listener = self._add(ref, after)
         try:
             async for text in listener.heard():
@@ -201,8 +201,8 @@ class Live:
             try:
                 await self._look()
             except Exception as error:
-                # The database is away or too slow, the app has stopped, or whatever else it is: nobody but this task
-                # looks for those who listen. They come back, and are told what is wrong.
+                # The database is away or too slow, the app has stopped, or whatever else it is: only this task looks on
+                # behalf of listeners. They reconnect, and get the error.
                 foreseen = isinstance(error, MainspringError | Refusal)
                 log.warning("nobody is told of changes: %s", Quoted(told(error)), exc_info=None if foreseen else error)
                 self.close()
@@ -238,7 +238,7 @@ class Live:
 
     async def _tell(self, row: InstanceRow, ref: Ref, after: int, listeners: Iterable[Listener]) -> None:
         events = await self._app.engine.store.stream(ref, after, EVENTS_AT_ONCE) if after < row.version else []
-        # More may be there than at the look: the next one tells of them, and nobody hears of anything twice.
+        # More may be there than at the look: the next one reports them, and no listener gets anything twice.
         last = events[-1].version if events else after
         texts = [event_text("instance", self._show(instance_document(row)))]
         if events:

@@ -101,7 +101,7 @@ async def _kinds(served: Served) -> dict[str, Any]:
 async def _letters(served: Served) -> AsyncIterator[DeadLetter]:
     """Yield the oldest dead letters as they may be shown, read some at a time: each may be large.
 
-    Of what is not shown, not even the names of their kinds must tell which are alike.
+    Of what is not shown, not even the names of their kinds must show which are alike.
     """
     after, seen = 0, 0
     while seen < LOOKED_AT and (page := await served.store.dead_letters(min(PIECE, LOOKED_AT - seen), after)):

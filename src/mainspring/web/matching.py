@@ -16,7 +16,7 @@ _TAG: Final = re.compile(r'"(0|[1-9][0-9]{0,17})"', re.ASCII)
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 CONDITIONS: Final = ("If-Match", "If-None-Match", "If-Unmodified-Since")
 
-# What OpenAPI is told of an answer that has it.
+# How OpenAPI describes an answer that has it.
 ETAG: Final[dict[str, Any]] = {
     "ETag": {
         "description": "The position at which the stream ends, for If-Match.",

@@ -26,7 +26,7 @@ class Asked(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few(cls, given: Any) -> Any:
-        # Each that is not known would become an error of its own, of which 20 are told: a second for 150,000.
+        # Each that is not known would become an error of its own, of which 20 are reported: a second for 150,000.
         if isinstance(given, dict) and len(given) > MOST_FIELDS:  # pyright: ignore[reportUnknownArgumentType]  JSON of any kind
             raise ValueError(f"It has more than {MOST_FIELDS} fields")
         return given  # pyright: ignore[reportUnknownVariableType]  as above
@@ -433,7 +433,7 @@ class BulkDocument(Document):
 
 
 class WorkerDocument(Document):
-    """A worker that is alive, as far as its lease tells."""
+    """A worker that is alive, as far as its lease shows."""
 
     key: int
     name: str = Field(examples=["host:4711"])

@@ -1,4 +1,4 @@
-"""What requests tell of themselves where telemetry is on: how many by route, how long they took, whose trace."""
+"""What is reported of requests where telemetry is on: how many by route, how long they took, whose trace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 
 
 class Observing:
-    """Stands before an ASGI app. A message that comes in by it belongs to the trace of whoever sent the request.
+    """Stands before an ASGI app. A message that comes in by it belongs to the trace of the request's sender.
 
     >>> async def nothing(scope, receive, send): ...
     >>> _ = Observing(nothing, observed=Mainspring("memory://"))
@@ -42,7 +42,7 @@ class Observing:
         begun, answered = time.monotonic(), list[tuple[int, float]]()
 
         async def told(message: Message) -> None:
-            # What is streamed may go on for an hour: how long the client listens says nothing about this app.
+            # What is streamed may last for an hour: how long the client listens says nothing about this app.
             if message["type"] == "http.response.start":
                 answered.append((message["status"], time.monotonic() - begun))
             await send(message)

@@ -21,7 +21,7 @@ What = Annotated[
 
 
 class PauseOrder(Asked):
-    """Why somebody pauses."""
+    """Why it is paused."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "the bank moves"}]})
 
@@ -44,7 +44,7 @@ def routes(served: Served) -> APIRouter:
         responses={200: {"model": models.PausesDocument}, **responses(401, 403, 503)},
     )
     async def list_pauses() -> Response:
-        """Return what is paused for all workers, by whom, since when and why, and what can be paused."""
+        """Return what is paused for all workers, by which actor, since when and why, and what can be paused."""
         return await _found(served)
 
     @router.post("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
@@ -55,7 +55,7 @@ def routes(served: Served) -> APIRouter:
 
     @router.delete("/pauses/{what:path}", response_model=None, dependencies=act, responses=told)
     async def resume(what: What, actor: Actor) -> Response:
-        """Let it go on, with what has waited."""
+        """Resume it, with what has waited."""
         await pauses.resume(what, actor=actor)
         return await _found(served)
 

@@ -51,7 +51,7 @@ DETAIL_CHARACTERS: Final = 10_000
 
 
 class Problem(Struct, frozen=True):
-    """One of them. `name` is the error's own, `position` where an instance is that somebody expected otherwise.
+    """One of them. `name` is the error's own, `position` that of an instance which the caller expected elsewhere.
 
     `waiting` says whether inputs wait there, which will move it.
 
@@ -116,7 +116,7 @@ class Refusal(Exception):  # noqa: N818  it is an answer
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return an error as a problem. What is nobody's fault but ours is told without its inside.
+    """Return an error as a problem. A fault of our own is reported without its details.
 
     >>> problem_of(errors.NoSuchInstanceError("Orders/o-1")).status
     404
@@ -133,7 +133,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def responses(*statuses: int) -> Mapping[int | str, dict[str, Any]]:
-    """Return what OpenAPI is told about problems with these statuses.
+    """Return how OpenAPI describes problems with these statuses.
 
     >>> responses(404)[404]["description"]
     'no such instance; no such task; no such message type; no such name'

@@ -70,13 +70,14 @@ Id = Annotated[str, Path(description="The id of an instance; it may hold slashes
 
 # Fields of documents in which an error may quote what is not to be shown.
 TEXTS: Final = ("error", "reason", "problem")
-# Errors that say names, ids, rules and what somebody has asked for. Any other may quote a message, a state or an error.
+# Errors that say names, ids, rules and what the caller has asked for. Any other may quote a message, a state or an
+# error.
 QUOTING_NOTHING: Final = (
     *(NoSuchInstanceError, NoSuchTaskError, TaskRefusedError, DuplicateIdError, NotFromOutsideError),
     *(NoReplyError, PositionConflictError),
     *(OperationError, SettingError, WiringError, StoreError),
 )
-# What is done with these is told to a log as well: not everything has a stream to be recorded in.
+# What is done with these is logged as well: not everything has a stream to be recorded in.
 AUDITED: Final[frozenset[Permission]] = frozenset({"act", "administer"})
 
 
@@ -146,7 +147,7 @@ class Served:
         self.slow = Slow(app)
         self.live = Live(app, self.shown, beside=self.slow.beside)
         self.machines: dict[str, Machine] = {}
-        """Workflows as their code says they are, as far as somebody has asked."""
+        """Workflows as their code says they are, as far as they were asked for."""
         self.redaction = Redaction(payloads=True, fields=redact)
         self.redaction.check(app.registry)
         self.on_stop: list[Callable[[], Awaitable[None]]] = []
@@ -166,7 +167,7 @@ class Served:
             return UNREADABLE
 
     def restored(self, type: str, given: bytes, stored: bytes) -> bytes:
-        """Return a body that somebody sends back corrected, with what was not shown to them as it is stored."""
+        """Return a body that a user sends back corrected, with what was not shown to them as it is stored."""
         if not self.redaction.fields or MARKER.encode() not in given:
             return given
         scan(type or "The body", given)  # before a lenient reader makes something plain of what is doubtful
@@ -182,7 +183,7 @@ class Served:
         return viewed(store, self.redaction)
 
     def sought(self, **search: Unpack[Search]) -> InstanceFilter:
-        """Return a search as a store takes it; by what is not shown nobody can search: the answers would tell it."""
+        """Return a search as a store takes it; what is not shown cannot be searched by: the answers would reveal it."""
         where = filter_of(**search)
         for wanted in where.attributes:
             if self.redaction.hides("", wanted.name):
@@ -194,7 +195,7 @@ class Served:
         return None if text is None else self.redaction.error(text)
 
     def detail(self, error: Exception, *, own: bool = False) -> str:
-        """Return what is told to somebody whose request failed; `own`: it quotes nothing but what they sent."""
+        """Return the error text for a client whose request failed; `own`: it quotes nothing but what they sent."""
         problem = problem_of(error)
         if self.redaction.fields and problem.status != 500:
             if isinstance(error, InstanceFailedError):
@@ -230,7 +231,7 @@ def who(request: Request) -> Who:
 
 
 def actor_of(request: Request) -> str | None:
-    """Return who is to be recorded: whom we know; else whom somebody at this machine says to be."""
+    """Return the actor to record: the authenticated user; else the name that a user at this machine gives."""
     return who(request).name or checked_actor(request.headers.get(ACTOR_HEADER))
 
 
@@ -242,7 +243,7 @@ Actor = Annotated[str | None, Depends(_actor)]
 
 
 def told(cls: type[Struct]) -> dict[str, Any]:
-    """Return what OpenAPI is told of an answer that is such a record: `api` adds its schema.
+    """Return how OpenAPI describes an answer that is such a record: `api` adds its schema.
 
     >>> told(Problem)["content"]["application/json"]["schema"]
     {'$ref': '#/components/schemas/Problem'}

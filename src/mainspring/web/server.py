@@ -1,4 +1,4 @@
-"""A server of its own: on loopback unless whoever comes is asked who they are, and stopped in order."""
+"""A server of its own: on loopback unless users must authenticate, and stopped in order."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops; those who listen are let go at once."""
 QUEUE: Final = 2_048
 ACCEPTED_AT_ONCE: Final = 4
-"""So many of them are let in before others are heard again. It takes four such rounds until one is let in, heard and
-answered: the reserve has more places than come in that time, else a flood would drive out who asks about health."""
+"""So many of them are let in before others are served again. It takes four such rounds until one is let in, read and
+answered: the reserve has more places than come in that time, else a flood would drive out health probes."""
 SWEEP_TICKS: Final = 10
 LOGGED_BY_OTHERS: Final = ("asyncio", "uvicorn.error", "mainspring.web")
-"""Who logs a line for what somebody else does, as often as they do it."""
+"""Loggers that write a line for what a client does, as often as it does it."""
 
 
 def checked_host(host: str, access: Access) -> str:
-    """Return an address to listen on, if nobody can reach it unasked."""
+    """Return an address to listen on, if it cannot be reached without authentication."""
     if not is_loopback(host) and not access.asks:
         raise SettingError(
             "The address",
@@ -74,7 +74,7 @@ def bound(host: str, port: int | None) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             made.bind((host, number))
-            # Only whoever listens has the port: two that were bound to it would both believe so.
+            # Only a listening socket has the port: two that were bound to it would both believe so.
             made.listen(QUEUE)
         except OSError as error:
             made.close()
@@ -93,7 +93,7 @@ def address_of(made: socket.socket) -> str:
 
 
 def _files() -> int | None:
-    """Return how many files this process may open; None: nobody says."""
+    """Return how many files this process may open; None: not known."""
     try:
         import resource  # noqa: PLC0415  not on every system
     except ModuleNotFoundError:
@@ -104,7 +104,7 @@ def _files() -> int | None:
 
 @contextlib.contextmanager
 def bounded_logging() -> Generator[None]:
-    """Let nobody fill a log by what they send, or by connections for which there are no files, however it is set up."""
+    """Keep clients from filling a log, however it is set up, by what they send or by connections beyond the files."""
     seldom = Seldom()
     for name in LOGGED_BY_OTHERS:
         logger(name).addFilter(seldom)
@@ -116,7 +116,7 @@ def bounded_logging() -> Generator[None]:
 
 
 class Server(uvicorn.Server):
-    """A server that is told to stop from outside: whoever runs it hears the signals.
+    """A server that is stopped from outside: its caller handles the signals.
 
     >>> Server(FastAPI()).should_exit
     False
@@ -131,7 +131,7 @@ class Server(uvicorn.Server):
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                # Who somebody is, only the address tells from which a proxy comes; its own words about it do not.
+                # Only the address that a proxy connects from identifies it; its own headers about that do not.
                 proxy_headers=False,
                 http=cast("Any", partial(Connection, room=self._room)),
                 ws="none",
@@ -159,7 +159,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def run_on(self, made: socket.socket, ready: asyncio.Event | None = None) -> None:
-        """Serve on a socket until it is told to stop."""
+        """Serve on a socket until it is stopped."""
         with bounded_logging():
             await self._run_on(made, ready)
 

@@ -48,7 +48,7 @@ class _Kept(Struct):
         return self.until is None or now < self.until
 
     def is_usable(self, now: float) -> bool:
-        """Tell whether it will do while there is none that is fresh."""
+        """Return True if it will do while there is none that is fresh."""
         return self.until is not None and self.seconds > QUICK_SECONDS and now < self.until + OLDEST_SECONDS
 
 
@@ -72,7 +72,7 @@ class Slow:
         self._watching = Threads(1, "mainspring-watched")
 
     def close(self) -> None:
-        """Let the threads end, each when it is free. Whoever serves once more gets others."""
+        """Let the threads end, each when it is free. A later start gets others."""
         self._threads.close()
         self._watching.close()
         self._make_threads()
@@ -125,7 +125,7 @@ class Slow:
         now = time.monotonic()
         kept.seconds, kept.before = now - begun, None
         kept.until = now + max(KEPT_SECONDS, KEPT_TIMES * kept.seconds)
-        # Whether it failed is asked here in any case: nobody may wait for it.
+        # Its exception is retrieved here in any case: perhaps no caller waits for it.
         if (task.cancelled() or task.exception() is not None) and self._kept.get(key) is kept:
             del self._kept[key]
         while len(self._kept) > ANSWERS_KEPT:

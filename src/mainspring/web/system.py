@@ -101,12 +101,12 @@ def health(served: Served) -> APIRouter:
 
     @router.get("/health", response_model=None, responses={200: {"model": models.Health}})
     async def healthy() -> Response:
-        """Tell that the process lives."""
+        """Report that the process lives."""
         return answer({"status": "ok"})
 
     @router.get("/ready", response_model=None, responses={200: {"model": models.Health}, **responses(503)})
     async def ready() -> Response:
-        """Tell whether the database answers."""
+        """Return True if the database answers."""
         await served.app.dead_letters(1)  # a question that costs nothing, however much there is
         return answer({"status": "ok"})
 

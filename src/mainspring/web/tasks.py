@@ -53,7 +53,7 @@ class Picked(Asked):
 
 
 class Handed(Asked):
-    """To whom a task goes."""
+    """The person that a task goes to."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"to": "bob"}]})
 
@@ -114,7 +114,7 @@ def _holding(router: APIRouter, served: Served) -> None:
 
     @router.post("/task-claims/{id:path}", response_model=None, dependencies=act, responses=told)
     async def claim(request: Request, id: TaskId) -> Response:
-        """Take a task, so that nobody else works at it."""
+        """Claim a task, so that no other person works on it."""
         found = await tasks.claim(id, actor=_person(request), roles=await _roles(served, request, id))
         return answer(_document(served, found))
 
@@ -125,7 +125,7 @@ def _holding(router: APIRouter, served: Served) -> None:
 
     @router.post("/task-delegations/{id:path}", response_model=None, dependencies=act, responses=told)
     async def delegate(request: Request, id: TaskId, handed: Handed) -> Response:
-        """Hand a task to somebody else."""
+        """Hand a task to another person."""
         roles = await _roles(served, request, id)
         return answer(_document(served, await tasks.delegate(id, handed.to, actor=_person(request), roles=roles)))
 
@@ -136,7 +136,7 @@ def _holding(router: APIRouter, served: Served) -> None:
         responses={200: {"model": list[models.TaskDocument]}, **responses(401, 403, 409, 422, 503)},
     )
     async def pick(request: Request, picked: Picked) -> Response:
-        """Take the next tasks of a role that nobody holds: of many who pick at once, no two get the same."""
+        """Claim the next unclaimed tasks of a role: of many who pick at once, no two get the same."""
         known = who(request)
         if known.name is not None and picked.role not in known.groups:
             detail = f"{known.name} is not among {picked.role}."
@@ -146,7 +146,7 @@ def _holding(router: APIRouter, served: Served) -> None:
 
 
 async def _roles(served: Served, request: Request, id: str) -> tuple[str, ...]:
-    """Return which roles somebody has; at one's own machine, where nobody is asked who they are, any."""
+    """Return the roles of a user; on one's own machine, where no authentication is asked for, any."""
     if who(request).name is not None:
         return who(request).groups
     role = (await served.app.tasks.get(id)).role
@@ -172,7 +172,7 @@ def _answering(router: APIRouter, served: Served) -> None:
 
     @router.post("/task-answers/{id:path}", response_model=None, dependencies=act, responses=told)
     async def complete(request: Request, id: TaskId, answered: Answered) -> Response:
-        """Answer a task. Whoever answers it again gets the outcome of the first answer."""
+        """Answer a task. A second answer gets the outcome of the first."""
         roles = await _roles(served, request, id)
         return outcome_of(
             await tasks.complete(id, answered.answer, answered.fields, actor=_person(request), roles=roles)
@@ -194,7 +194,7 @@ def _form(served: Served, form: Form) -> dict[str, Any]:
     """Return a form. What is known and not shown is filled in here, when the answer leaves it out."""
     document: dict[str, Any] = to_builtins(form)
     for field in document["fields"]:
-        # It is of the task's data, and hidden whole if any of it is: nobody could send a part of it back.
+        # It is of the task's data, and hidden whole if any of it is: a part of it could not be sent back.
         known = {field["name"]: field["value"]}
         if field["value"] is not None and served.redaction.data(known) != known:
             field["value"] = MARKER
@@ -202,7 +202,7 @@ def _form(served: Served, form: Form) -> dict[str, Any]:
 
 
 def _person(request: Request) -> str:
-    """Return who works at a task: nobody can do it unnamed."""
+    """Return who works on a task: that needs a name."""
     name = actor_of(request)
     if name is None:
         raise SettingError("The actor", None, "Say who you are: send the header X-Mainspring-Actor.")

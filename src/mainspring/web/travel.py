@@ -91,7 +91,7 @@ def routes(served: Served) -> APIRouter:
     ) -> Response:
         """Walk through a stream: each input with what was decided for it, and what every event made of the state.
 
-        Nothing is carried out. `stopped` says why no more can be told: today's code cannot read or fold an event.
+        Nothing is carried out. `stopped` says why no more can be shown: today's code cannot read or fold an event.
         """
         found = await opened(served, workflow, id, "walked through")
         return answer(await _page(served, found, after, limit, explained=explained))
@@ -114,7 +114,7 @@ def routes(served: Served) -> APIRouter:
     @router.post(
         "/counterfactuals/{workflow}/{id:path}",
         response_model=None,
-        # Where fields are redacted, whether a guess changes anything would tell whether it is right.
+        # Where fields are redacted, whether a guess changes anything would reveal whether it is right.
         dependencies=[served.needs("act")] if served.redaction.fields else read,
         responses={200: {"model": models.CounterfactualDocument}, **responses(401, 403, 404, 409, 410, 422, 503, 504)},
     )

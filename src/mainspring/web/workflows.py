@@ -99,7 +99,7 @@ def _reading(router: APIRouter, served: Served) -> None:
         responses={200: {"model": models.FindingsDocument}, **responses(401, 403, 404, 504)},
     )
     async def findings(name: Name) -> Response:
-        """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring tell."""
+        """Return what is wrong with a workflow, or may be, as far as its code and the app's wiring show."""
         entry_of(served, name)
         from mainspring.analysis.lint.check import lint  # noqa: PLC0415  the reader of code, loaded with the first question
 
