@@ -28,7 +28,7 @@ __all__ = [
     "simulate",
 ]
 
-# A workflow's own tests need the pure core only: the engine is imported when somebody simulates, or replays histories.
+# A workflow's own tests need the pure core only: the engine is imported for a simulation, or to replay histories.
 _LATER = {
     "HistoryChanged": "histories",
     "World": "simulation",

@@ -304,7 +304,7 @@ async def _received(subscription: Subscription, count: int, limit: int = PREFETC
 
 
 async def _taken(broker: Broker, address: str, count: int) -> tuple[Subscription, list[Delivery]]:
-    """Subscribe and receive so many. One that seems dead, for nobody let it run, subscribes again, as a source does."""
+    """Subscribe and receive so many. One that seems dead, starved of CPU time, subscribes again, as a source does."""
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while True:
         subscription = await broker.subscribe(address, GROUP, PREFETCH)

@@ -31,7 +31,7 @@ class Collecting:
         if not self._address:
             raise pytest.UsageError("Histories of which app? Set mainspring_app = module:app, or use --mainspring-app.")
         if asked or config.args_source is not pytest.Config.ArgsSource.ARGS:
-            # A worker of xdist is told the arguments of the process that started it.
+            # A worker of xdist gets the arguments of the process that started it.
             config.args += [str(path) for path in self._files if str(path) not in config.args]
 
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -166,7 +166,7 @@ class Run:
     def replay(self, attempts: Sequence[Attempt]) -> Failure | None:
         """Let these messages of another run come, each as it came there, and return the first failure.
 
-        None as well when one of them could not come: a timer that nobody set, an answer that nobody asked for.
+        None as well when one of them could not come: a timer that was not set, an answer that was not asked for.
         """
         for before in attempts:
             attempt = self._same(before)

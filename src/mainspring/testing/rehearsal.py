@@ -130,7 +130,7 @@ class Rehearsal(Generic[In, State, Out]):
         return taken
 
     def _undo(self) -> None:
-        """Undo what was done, as if every compensation succeeded, and go on with `then` if there is one."""
+        """Undo what was done, as if every compensation succeeded, and continue with `then` if there is one."""
         ledger = ledger_of((entry.position, entry.event) for entry in self.entries)
         then = ledger.begun.then if ledger.begun is not None else None
         while onward := ledger.onward():
@@ -194,7 +194,7 @@ class Rehearsal(Generic[In, State, Out]):
         return data_of(asked[0].message)
 
     def was_scheduled(self, message: object) -> bool:
-        """Tell whether this very message was scheduled at some time."""
+        """Return True if this very message was scheduled at some time."""
         return any(isinstance(e, Scheduled) and e.message == message for e in self.events)
 
     def answered(self, message: object) -> str | None:

@@ -66,7 +66,7 @@ class Counter(Workflow[Count, Counted, CountedThrice]):
 
 @dataclass(frozen=True)
 class RequestLeave:
-    """Somebody asks for leave.
+    """An employee asks for leave.
 
     >>> RequestLeave("l-1").leave_id
     'l-1'
@@ -97,7 +97,7 @@ class Asking:
 
 
 class LeaveRequests(Workflow[RequestLeave | Leave, Asking, Leave]):
-    """Asks a manager, who must be somebody else than the one who goes on leave.
+    """Asks a manager, who must not be the employee who goes on leave.
 
     >>> LeaveRequests().route(RequestLeave("l-1"))
     'l-1'

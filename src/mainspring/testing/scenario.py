@@ -154,7 +154,7 @@ class When(Generic[In, State, Out]):
         return self
 
     def then_undone(self, *compensations: Out) -> When[In, State, Out]:
-        """Expect exactly these compensations to be sent, in this order, before the instance ends or goes on."""
+        """Expect exactly these compensations to be sent, in this order, before the instance ends or continues."""
         __tracebackhide__ = True
         self._check_taken()
         if list(compensations) != list(self._undone):

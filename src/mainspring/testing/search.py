@@ -20,7 +20,7 @@ Play = Callable[[Sequence[Any], Sequence[Move], Draw], Failure | None]
 
 
 class _Found(Exception):  # noqa: N818  a signal to hypothesis, not an error
-    """Tells hypothesis that an order is worth shrinking."""
+    """Signals to hypothesis that an order is worth shrinking."""
 
 
 def search(

@@ -3,7 +3,7 @@
      simulate      starts the author's own app on the simulated machine, and gives it back as it was
      world         what a test holds: send, advance, step, until, told
      machine       clock, threads, randomness and store of a simulation, and when all of it is quiet
-     gate          where inputs and calls of handlers wait while somebody steps through
+     gate          where inputs and calls of handlers wait while a test steps through
      stubs         what stands in for handlers, and the record of every call
      chronicle     all that happened, in order, as people read it
 

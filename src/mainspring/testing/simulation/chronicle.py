@@ -37,7 +37,7 @@ _Happening: TypeAlias = Call | _Recorded | Retry | DeadLetter
 
 
 class Chronicle:
-    """Takes down what is committed and which handlers are called, and tells it."""
+    """Records what is committed and which handlers are called, and renders it as text."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""The gate: inputs and calls of handlers pass it, or wait at it while somebody steps through."""
+"""The gate: inputs and calls of handlers pass it, or wait at it while a test steps through."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Gate:
         """The tasks of handlers whose call is held."""
 
     def when_open(self, go_on: Callable[[], None]) -> None:
-        """Go on now, or when the gate lets it."""
+        """Continue now, or when the gate lets it."""
         if self.closed:
             self._held.append(go_on)
         else:

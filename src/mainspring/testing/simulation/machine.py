@@ -33,7 +33,7 @@ class SimulatedClock(VirtualClock):
     async def sleep(self, seconds: float) -> None:
         task = asyncio.current_task()
         if self.drive is not None and self.drives(task):
-            # Nobody else would: awaiting a result in a test has to let the time pass in which it comes.
+            # Nothing else would: awaiting a result in a test has to let the time pass in which it comes.
             await self.drive(self.now_us() + round(seconds * SECOND_US))
             return
         self.asleep.add(task)
@@ -57,10 +57,10 @@ class SimulatedRuntime(Runtime):
     def every(
         self, seconds: float, work: Callable[[], Awaitable[None]], name: str, when: asyncio.Event | None = None
     ) -> None:
-        """Leave it: nobody dies here, no lease runs out, and the world ends attempts at their deadlines itself."""
+        """Leave it: no worker dies here, no lease runs out, and the world ends attempts at their deadlines itself."""
 
     def owns(self, task: asyncio.Task[Any] | None) -> bool:
-        """Tell whether a task is one of the engine's."""
+        """Return True if a task is one of the engine's."""
         return task in self._tasks
 
     async def in_thread(self, function: Callable[[], Any], name: str = "") -> Any:
@@ -113,7 +113,7 @@ class SimulatedStore(MemoryStore):
 
 
 def _answered(made: Future[Any], called: asyncio.Future[Any]) -> asyncio.Future[None]:
-    """Answer a call with what a thread makes of it. Return a future that is done then, whoever still waits for it."""
+    """Answer a call with what a thread makes of it. Return a future that is done then, even if no caller waits."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
 

@@ -199,7 +199,7 @@ class World:
         await self._advance_to(moment_us)
 
     def drives(self, task: asyncio.Task[Any] | None) -> bool:
-        """Tell whether who goes to sleep has to move the world itself: the test's own code, while nobody does."""
+        """Return True if a sleeper has to move the world itself: the test's own code, while nothing else does."""
         return not self._moving.locked() and not self._runtime.owns(task)
 
     async def close(self) -> None:

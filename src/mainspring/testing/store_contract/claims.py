@@ -25,7 +25,7 @@ from mainspring.testing.store_contract.rig import (
 
 
 class ClaimTests(Suite):
-    """A worker is given what is due, for what it knows, the most urgent first; and nobody else is."""
+    """A worker gets what is due, for what it knows, the most urgent first; and no other worker does."""
 
     @behaviour
     async def test_a_claim_finds_nothing_in_an_empty_store(self, rig: Rig) -> None:

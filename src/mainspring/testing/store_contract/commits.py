@@ -39,7 +39,7 @@ class CommitTests(Suite):
 
     @behaviour
     async def test_a_beginning_conflicts_with_an_instance_that_has_no_events_yet(self, rig: Rig) -> None:
-        """It may be suspended or cancelled: whoever did not know of it must look first."""
+        """It may be suspended or cancelled: a worker that did not know of it must look first."""
         (begun,) = await rig.done(Unit(ORDERS, "o-1", expected_version=0, status="cancelled"))
         assert await rig.commit(step("m-1")) == [Conflict("version")]
         await rig.done(Unit(ORDERS, "o-1", key=begun.key, expected_version=0, status="running"))

@@ -26,7 +26,7 @@ def _dead(*letters: DeadLetter) -> Unit:
 
 
 class DeadLetterTests(Suite):
-    """What could not be carried out is kept until somebody decides about it."""
+    """What could not be carried out is kept until an operator decides about it."""
 
     @behaviour
     async def test_a_dead_letter_is_kept_whole(self, rig: Rig) -> None:

@@ -21,7 +21,7 @@ from mainspring.testing.store_contract.rig import (
 
 
 class DuplicateTests(Suite):
-    """The same message again changes nothing and is told so; another message under its id is told that."""
+    """The same message again changes nothing and is a Duplicate; another under its id is one too, not the `same`."""
 
     @behaviour
     async def test_the_same_message_again_is_a_duplicate(self, rig: Rig) -> None:

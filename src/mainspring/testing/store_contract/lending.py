@@ -1,4 +1,4 @@
-"""Lending: what somebody writes, and what is accepted beside it, are committed together or not at all."""
+"""Lending: what a handler writes, and what is accepted beside it, are committed together or not at all."""
 
 # ruff: noqa: S101, S608  a conformance suite asserts, and names its own table
 

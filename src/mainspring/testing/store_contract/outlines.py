@@ -79,7 +79,7 @@ class OutlineTests(Suite):
         (committed,) = await rig.done(replace(step("m-1"), status="completed"))
         rig.clock.advance(1)
         found = (await rig.store.purgeable(ORDERS, rig.store.now_us(), ALL)).found
-        # Some of its events are still there: they are nobody's.
+        # Some of its events are still there: they belong to no instance.
         await rig.store.purge(found, events=1)
         assert await _outlines(rig, (committed.key, 0)) == []
 

@@ -25,7 +25,7 @@ THERE = Precondition(exists=True)
 
 
 def at(position: int) -> Precondition:
-    """Return what somebody asks who has seen an instance at a position.
+    """Return what a caller requires that has seen an instance at a position.
 
     >>> at(2)
     Precondition(exists=False, position=2)

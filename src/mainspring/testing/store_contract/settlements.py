@@ -13,7 +13,7 @@ def _retry(output: OutputKey, attempts: int = 1, after_seconds: int = 10) -> Ret
 
 
 class SettlementTests(Suite):
-    """Whoever holds an output settles it or gives it back for later; nobody else does."""
+    """The holder of an output settles it or releases it for later; no other worker does."""
 
     @behaviour
     async def test_a_settled_output_is_gone(self, rig: Rig) -> None:
