@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct, json
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import MaxPayloadError
 
 from mainspring.brokers.nats_subscription import MESSAGE_ID, STATUS
 from mainspring.brokers.port import Outgoing
@@ -73,10 +72,13 @@ class Confirmations:
     async def _send(self, reply: str, message: Outgoing, future: asyncio.Future[Exception | None]) -> None:
         # JetStream knows ids for a whole stream, and several of our addresses may be in one.
         headers = {**message.headers, MESSAGE_ID: quote(f"{message.address}#{message.id}", safe="#/:@")}
+        size = _header_bytes(headers) + len(message.body)
+        if size > self._client.max_payload:
+            # The client counts the payload alone, and the server ends the connection of whoever sends too much.
+            future.set_result(DoNotRetryError(f"NATS takes no message of {size:,} bytes"))
+            return
         try:
             await self._client.publish(message.address, message.body, reply=reply, headers=headers)
-        except MaxPayloadError:
-            future.set_result(DoNotRetryError(f"NATS takes no message of {len(message.body):,} bytes"))
         except Exception as error:  # noqa: BLE001  the others are sent all the same
             future.set_result(error)
 
@@ -102,6 +104,16 @@ def _outcome(msg: Msg, address: str) -> Exception | None:
     if answer.stream is None:
         return BrokerError("nats", "has no stream that confirms", "Something else listens at that subject.")
     return None
+
+
+def _header_bytes(headers: Mapping[str, str]) -> int:
+    """Return how many bytes headers take on the wire: a line for the version, one for each, an empty one.
+
+    >>> _header_bytes({"ce-id": "7"})
+    22
+    """
+    lines = ("NATS/1.0", *(f"{name}: {value}" for name, value in headers.items()), "")
+    return sum(len(line.encode()) + len("\r\n") for line in lines)
 
 
 def no_stream(address: str) -> BrokerError:

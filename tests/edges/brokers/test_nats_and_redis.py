@@ -115,6 +115,21 @@ def test_a_subject_that_no_stream_holds_is_an_error_and_the_others_are_confirmed
     asyncio.run(main())
 
 
+def test_what_is_too_large_only_with_its_headers_is_refused_and_costs_no_other_message() -> None:
+    async def main() -> None:
+        address = own_address()
+        headers = f"NATS/1.0\r\nce-type: Count\r\nNats-Msg-Id: {address}#m-1\r\n\r\n"
+        most = 1_048_576 - len(headers)  # the server's own limit, unless it is told otherwise
+        async with opened(broker_at("nats", nats_url())) as broker:
+            sizes = {"m-1": most, "m-2": most + 1, "m-3": 1}
+            messages = [Outgoing(address, id, b"x" * size, {"ce-type": "Count"}) for id, size in sizes.items()]
+            taken, refused, behind = await broker.publish(messages)
+        assert (taken, behind) == (None, None)
+        assert isinstance(refused, DoNotRetryError)
+
+    asyncio.run(main())
+
+
 def test_a_stream_made_anew_gives_its_messages_other_identities() -> None:
     async def main() -> list[Any]:
         stream = f"ANEW{uuid4().hex[:6]}"
