@@ -71,12 +71,8 @@ class OutsideRedis(Outside):
 
     @asynccontextmanager
     async def ready(self, *addresses: str) -> AsyncGenerator[None]:
-        self.client = Redis.from_url(redis_url())
-        try:
+        async with Redis.from_url(redis_url()) as self.client:
             yield
-            await self.client.delete(*addresses)
-        finally:
-            await self.client.aclose()
 
     async def put(self, address: str, parts: Parts) -> dict[str, str]:
         assert {kind for kind, _ in parts} == {"field"}
@@ -141,9 +137,10 @@ class OutsideRabbit(Outside):
             for address in addresses:
                 await self.channel.queue_declare(address, durable=True, arguments=queue_arguments(version))
             yield
-            for address in addresses:
-                await self.channel.queue_delete(address)
         finally:
+            last = await connection.channel()  # a test that failed may have cost the other one
+            for address in addresses:
+                await last.queue_delete(address)
             await connection.close()
 
     async def put(self, address: str, parts: Parts) -> dict[str, str]:

@@ -354,13 +354,15 @@ def test_a_group_at_an_exchange_has_a_queue_named_as_on_the_page() -> None:
         queue = filled(template, group="shop", address=address).replace("*", "+")
         broker = outside.broker()
         async with outside.ready(queue):  # with the arguments of the page: RabbitMQ refuses others
-            subscription = await broker.subscribe(address, "shop", 10)
-            await outside.channel.exchange_declare(outside.prefix, exchange_type="topic", durable=True)
-            await outside.channel.basic_publish(b"{}", exchange=outside.prefix, routing_key="orders.placed")
-            (came,) = await until(lambda: subscription.receive(1, 1.0))
-            assert came.body == b"{}"
-            await broker.close()
-            await outside.channel.exchange_delete(outside.prefix)
+            try:
+                subscription = await broker.subscribe(address, "shop", 10)
+                await outside.channel.exchange_declare(outside.prefix, exchange_type="topic", durable=True)
+                await outside.channel.basic_publish(b"{}", exchange=outside.prefix, routing_key="orders.placed")
+                (came,) = await until(lambda: subscription.receive(1, 1.0))
+                assert came.body == b"{}"
+            finally:
+                await broker.close()
+                await outside.channel.exchange_delete(outside.prefix)
 
     asyncio.run(main())
 
