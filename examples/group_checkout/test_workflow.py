@@ -17,7 +17,7 @@ from examples.group_checkout.workflow import (
     InitiateGroupCheckout,
     Pending,
 )
-from mainspring import Complete, Publish, Schedule, Send
+from mainspring import Complete, Publish, Received, Schedule, Send
 from mainspring.errors import CannotBeginError, InstanceEndedError, UnknownTransitionError
 from mainspring.testing import given
 
@@ -26,6 +26,16 @@ ANN = GuestCheckedOut("g-1", "ann")
 BOB = GuestCheckedOut("g-1", "bob")
 BOB_HAS_NOT_PAID = GuestCheckoutFailed("g-1", "bob", "42.00 is not paid")
 OVERDUE = GroupCheckoutOverdue("g-1")
+
+
+def test_decide_and_evolve_are_called_like_any_function() -> None:
+    workflow, state = GroupCheckout(), Pending(awaited=("bob",), checked_out=("ann",))
+
+    assert workflow.decide(BOB_HAS_NOT_PAID, state) == [
+        Publish(GroupCheckoutFailed("g-1", checked_out=("ann",), failed=("bob",))),
+        Complete(),
+    ]
+    assert workflow.evolve(state, Received(BOB_HAS_NOT_PAID)) == Pending((), checked_out=("ann",), failed=("bob",))
 
 
 def test_every_guest_is_checked_out_and_the_group_has_ten_minutes() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mainspring.errors import OperationError, TaskRefusedError
+from mainspring.errors import DecodeError, OperationError, TaskRefusedError
 from mainspring.testing.clock import VirtualClock
 from tests.engine.coordination.expenses import (
     MANAGER,
@@ -43,6 +43,22 @@ def test_who_may_answer_is_checked_in_the_transaction_and_a_refusal_changes_noth
             assert await refusal(app.tasks.complete(task.id, Remind("e-1"), **MANAGER)) == "answer"
             assert await events(app) == before
             assert (await app.tasks.get(task.id)).status == "open"
+
+    run(main)
+
+
+def test_an_answer_without_a_field_that_it_must_have_is_refused_by_name_and_the_task_stays_open(
+    make_app: MakeApp,
+) -> None:
+    async def main() -> None:
+        async with app_of(make_app) as app:
+            task = await opened(app)
+            before = await events(app)
+            with pytest.raises(DecodeError, match="reason"):
+                await app.tasks.complete(task.id, "Reject", {}, **MANAGER)
+            assert await events(app) == before
+            assert await app.tasks.get(task.id) == task
+            assert (await app.tasks.complete(task.id, "Reject", {"reason": "no receipt"}, **MANAGER)).first
 
     run(main)
 
