@@ -61,6 +61,50 @@ def test_many_commands_of_one_step_run_side_by_side(make_app: MakeApp) -> None:
     run(main)
 
 
+def test_what_a_handler_is_asked_is_recorded_before_it_is_called(make_app: MakeApp) -> None:
+    seen: list[list[str]] = []
+    client = make_app()
+    client.add(Job())
+    client.external(Work)
+
+    async def work(command: Work) -> Done:
+        seen.append([type(entry.event).__name__ for entry in await client.instance(Job, command.id).stream()])
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        await client.start(work=False)
+        async with job(make_app(), work) as app:
+            await (await app.send(Start("j-1"))).result()
+        await client.stop()
+
+    run(main)
+    assert seen == [["Began", "InitiatedBy", "Sent"]]
+
+
+def test_no_transaction_is_open_while_a_handler_waits(make_app: MakeApp) -> None:
+    """Else nobody else could write to its instance meanwhile, nor on SQLite to any."""
+    began, go_on = asyncio.Event(), asyncio.Event()
+
+    async def work(command: Work) -> Done:
+        began.set()
+        await go_on.wait()
+        return Done(command.id, command.part)
+
+    async def main() -> None:
+        other = job(make_app(), work)
+        async with job(make_app(), work) as app:
+            receipt = await app.send(Start("j-1"))
+            await began.wait()
+            await other.start(work=False)
+            await other.instance(Job, "j-1").suspend("to look at it")
+            await other.instance(Job, "j-1").resume()
+            await other.stop()
+            go_on.set()
+            await receipt.result()
+
+    run(main)
+
+
 def test_concurrency_is_bounded_where_the_handler_says_so(make_app: MakeApp) -> None:
     running = most = 0
 
