@@ -1,0 +1,39 @@
+"""CONTRIBUTING's map of the tree names every package and folder, and every path on the page is there."""
+
+import re
+
+from tests.project.test_tidy import tracked
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+PACKAGE = ROOT / "src/mainspring"
+# `a/b` in code; what holds a blank is a command, what holds a `<` a pattern.
+PATH = re.compile(r"`([\w.]+(?:/[\w.]+)+/?)`")
+
+
+def named_in_map(head: str) -> list[str]:
+    """Return what the first column of the table under this head names."""
+    rows = PAGE.partition(f"| {head} |")[2].partition("\n\n")[0].splitlines()[2:]
+    return sorted(name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1]))
+
+
+def test_the_map_names_every_package_once_and_no_other() -> None:
+    packages = [path.parent.name for path in PACKAGE.glob("*/__init__.py")]
+    modules = [path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
+
+    assert named_in_map("package") == sorted(packages + modules)
+
+
+def test_the_map_names_every_folder_once_and_no_other() -> None:
+    paths = [path.relative_to(ROOT).parts for path in tracked()]
+
+    assert named_in_map("folder") == sorted({parts[0] for parts in paths if len(parts) > 1} - {"src"})
+
+
+def test_every_path_on_the_page_is_there() -> None:
+    paths = PATH.findall(PAGE)
+
+    assert len(paths) > 20, "they are found at all"
+    assert [
+        path for path in paths if not any((folder / path).exists() for folder in (ROOT, PACKAGE, ROOT / "src"))
+    ] == []
