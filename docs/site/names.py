@@ -42,7 +42,7 @@ HEAD = """\
 <!-- Written by `make docs` from the code; what is changed here is lost. -->
 
 Public is what stands here, and the [errors](errors.md). What pages import from `mainspring.analysis` is for tools of
-one's own; that, and everything else, may change with any release. The site has each name with its signature, its
+one's own; that, and everything else, [may change](stability.md). The site has each name with its signature, its
 docstring and its example; in an interpreter, `help(name)` shows the same.
 """
 
