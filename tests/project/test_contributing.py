@@ -1,4 +1,4 @@
-"""CONTRIBUTING's map of the tree names every package and folder, and every path on the page is there."""
+"""What CONTRIBUTING says of the tree and of the changelog is so."""
 
 import re
 
@@ -7,6 +7,7 @@ from tests.support.paths import ROOT
 
 PAGE = (ROOT / "CONTRIBUTING.md").read_text()
 PACKAGE = ROOT / "src/mainspring"
+CHANGE_CHARACTERS = 200
 # `a/b` in code; what holds a blank is a command, what holds a `<` a pattern.
 PATH = re.compile(r"`([\w.]+(?:/[\w.]+)+/?)`")
 
@@ -37,3 +38,12 @@ def test_every_path_on_the_page_is_there() -> None:
     assert [
         path for path in paths if not any((folder / path).exists() for folder in (ROOT, PACKAGE, ROOT / "src"))
     ] == []
+
+
+def test_a_change_is_one_line_of_the_changelog_under_its_area() -> None:
+    unreleased = (ROOT / "CHANGELOG.md").read_text().partition("\n## Unreleased\n")[2].partition("\n## ")[0]
+    before, *areas = unreleased.split("\n### ")
+    lines = [line for area in areas for line in area.splitlines()[1:] if line]
+
+    assert "\n- " not in before, "put it under its area"
+    assert [line for line in lines if len(line) > CHANGE_CHARACTERS or line.startswith(" ")] == [], "say it in one line"
