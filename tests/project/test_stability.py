@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mainspring import Complete, Decisions, Event, Workflow
-from mainspring.analysis import stream_file
+from mainspring.analysis.export import stream_file
 from mainspring.app import histories
 from mainspring.brokers import Broker, Subscription
 from mainspring.codec import wire
