@@ -89,11 +89,13 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
     ['Started', 'Completed']
     """
     log: list[Execution] = []
-    known = {entry.position: entry for entry in before}
+    known: dict[int | None, Entry] = {entry.position: entry for entry in before}
     for entry in entries:
         known[entry.position] = entry
-        what, about = _told(entry)
-        if what is not None:
+        told = _told(entry)
+        if told is not None:
+            what, about = told
+            answered_after, waited = _times(entry, known.get(entry.cause))
             log.append(
                 Execution(
                     entry.position,
@@ -105,7 +107,8 @@ def execution_log(entries: Iterable[Entry], before: Iterable[Entry] = ()) -> lis
                     entry.kind,
                     entry.attempt,
                     entry.duration,
-                    *_times(entry, known.get(entry.cause or 0)),
+                    answered_after,
+                    waited,
                 )
             )
     return log
@@ -138,7 +141,7 @@ def unbegun(status: str, time: datetime, reason: str | None, state: str | None, 
     )
 
 
-def _told(entry: Entry) -> tuple[What | None, str]:
+def _told(entry: Entry) -> tuple[What, str] | None:
     match entry.event:
         case Received(message):
             return "Started" if isinstance(entry.event, InitiatedBy) else "Stepped", _type(message)
@@ -171,8 +174,7 @@ def _told(entry: Entry) -> tuple[What | None, str]:
             return "Compensated", _type(message)
         case Terminated(reason):
             return "Terminated", reason
-        case _:
-            return None, ""
+    return None
 
 
 def _times(entry: Entry, asked: Entry | None) -> tuple[timedelta | None, timedelta | None]:

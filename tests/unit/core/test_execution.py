@@ -4,13 +4,15 @@ from typing import Any
 import pytest
 
 from mainspring.core import events
-from mainspring.core.execution import Execution, execution_log
+from mainspring.core.execution import Execution, execution_log, unbegun, with_attempts
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry
 from mainspring.core.unkept import NotKept
 from tests.unit.core.orders import PlaceOrder
 
 ORDER = PlaceOrder("o-1", 1)
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,94 @@ def test_a_line_has_all_that_its_entry_knows() -> None:
     assert execution_log([Entry(3, events.Sent("x")), entry]) == [
         Execution(4, "Stepped", moment, "PlaceOrder", "Paid", "ann", Kind.RESULT, 3, took)
     ]
+
+
+def times(asked: Entry, answer: Entry) -> tuple[timedelta | None, timedelta | None]:
+    """Return what the last line of a stream of the two says of its times."""
+    line = execution_log([asked, answer])[-1]
+    return line.answered_after, line.waited
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        events.Received(ORDER),
+        events.Kept(ORDER),
+        events.Skipped(ORDER),
+        events.Compensated(ORDER),
+        events.Suspended("it failed", failed=3),
+    ],
+)
+def test_an_answer_says_how_long_after_the_question_it_came(answer: Any) -> None:
+    asked = Entry(3, events.Sent("x"), time=NOON, cause=2)
+    assert times(asked, Entry(4, answer, time=NOON + MINUTE, cause=3)) == (MINUTE, None)
+
+
+@pytest.mark.parametrize(
+    ("timer", "taken_after", "waited"),
+    [
+        (events.Scheduled("late", after=HOUR, at=None, key="k"), HOUR + MINUTE, MINUTE),
+        (events.Scheduled("late", after=None, at=NOON + HOUR, key="k"), HOUR + MINUTE, MINUTE),
+        (events.Scheduled("late", after=HOUR, at=None, key="k"), HOUR - MINUTE, timedelta(0)),
+    ],
+    ids=["after a time", "at a time", "before it was due"],
+)
+def test_a_timer_says_for_how_long_it_was_due(timer: Any, taken_after: timedelta, waited: timedelta) -> None:
+    taken = Entry(4, events.Received(ORDER), time=NOON + taken_after, cause=3)
+    assert times(Entry(3, timer, time=NOON), taken) == (taken_after, waited)
+
+
+def test_a_clock_that_was_set_back_takes_no_time_away() -> None:
+    answer = Entry(4, events.Received(ORDER), time=NOON - MINUTE, cause=3)
+    assert times(Entry(3, events.Sent("x"), time=NOON), answer) == (timedelta(0), None)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        (Entry(3, events.Received("x"), time=NOON), Entry(4, events.Kept(ORDER), time=NOON, cause=3)),
+        (Entry(3, events.Compensated("x"), time=NOON), Entry(4, events.Failed("no"), time=NOON, cause=3)),
+        (Entry(3, events.Sent("x"), time=NOON), Entry(4, events.Received(ORDER), time=NOON)),
+        (Entry(3, events.Sent("x"), time=NOON), Entry(4, events.Received(ORDER), time=NOON, cause=2)),
+        (Entry(3, events.Sent("x")), Entry(4, events.Received(ORDER), time=NOON, cause=3)),
+        (Entry(3, events.Sent("x"), time=NOON), Entry(4, events.Received(ORDER), cause=3)),
+    ],
+    ids=["behind an input", "an end", "nothing asked", "the question is not there", "never asked", "never answered"],
+)
+def test_what_answers_nothing_at_a_known_time_has_no_such_times(asked: Entry, answer: Entry) -> None:
+    assert times(asked, answer) == (None, None)
+
+
+def test_a_part_of_a_stream_may_answer_what_was_asked_before_it() -> None:
+    asked, answer = Entry(3, events.Sent("x"), time=NOON), Entry(7, events.Received(ORDER), time=NOON + HOUR, cause=3)
+    [line] = execution_log([answer], before=[asked])
+    assert (line.position, line.answered_after) == (7, HOUR)
+
+
+def test_an_attempt_that_failed_stands_behind_the_lines_up_to_its_position() -> None:
+    lines = [Execution(2, "Started", None), Execution(3, "Stepped", None), Execution(5, "Stepped", None)]
+    attempts = [Execution(3, "Attempted", None, "first"), Execution(3, "Attempted", None, "second")]
+    assert with_attempts(lines, attempts) == [*lines[:2], *attempts, lines[2]]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "waits", "what"),
+    [
+        ("suspended", "no", True, "Faulted"),
+        ("suspended", "no", False, "Suspended"),
+        ("cancelled", "no", False, "Cancelled"),
+        ("terminated", "no", True, "Terminated"),
+        ("running", "no", False, "Skipped"),
+    ],
+)
+def test_what_kept_an_instance_from_beginning_is_one_line(status: str, reason: str, waits: bool, what: Any) -> None:
+    assert unbegun(status, NOON, reason, "New", waits=waits) == [Execution(0, what, NOON, reason, "New")]
+
+
+def test_who_ended_what_had_not_begun_need_not_say_why() -> None:
+    assert unbegun("cancelled", NOON, None, None, waits=False) == [Execution(0, "Cancelled", NOON)]
+
+
+@pytest.mark.parametrize("status", ["running", "completed"])
+def test_where_nothing_kept_it_from_beginning_there_is_no_line(status: str) -> None:
+    assert unbegun(status, NOON, None, None, waits=True) == []
