@@ -16,14 +16,14 @@ PASSED: Final = "its deadline has passed"
 
 
 def at_beginning(deadline: timedelta, decisions: Decisions[Any, Any]) -> Decisions[Any, Any]:
-    """Return what is decided before all else when an instance begins; nothing where that very step ends it.
+    """Return what is recorded when an instance begins: its deadline before all else, none where that very step ends it.
 
     >>> at_beginning(timedelta(days=30), [Complete()])
-    ()
+    [Complete(result=None)]
     """
     if decisions and isinstance(decisions[-1], Complete | Fail):
-        return ()
-    return (Schedule(DeadlinePassed(), after=deadline),)
+        return decisions
+    return (Schedule(DeadlinePassed(), after=deadline), *decisions)
 
 
 def is_set_by(definition: Definition, events: Sequence[StreamEvent[Any, Any]]) -> bool:

@@ -112,9 +112,10 @@ def step(
     _check_input(definition, envelope.message, state, begins)
     decisions = _decide(workflow, definition, envelope, state)
     _check_decisions(definition, decisions, envelope.message, state)
-    deadline = definition.deadline if begins else None
-    added = () if deadline is None else deadlines.at_beginning(deadline, decisions)
-    events = translate(begins, envelope.message, (*added, *decisions) if added else decisions, envelope.task)
+    recorded = decisions
+    if begins and definition.deadline is not None:
+        recorded = deadlines.at_beginning(definition.deadline, decisions)
+    events = translate(begins, envelope.message, recorded, envelope.task)
     if definition.history == "state":
         check_unkept(definition.name, events)
     after = evolved(workflow, definition.states, state, events)

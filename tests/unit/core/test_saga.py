@@ -214,7 +214,7 @@ def test_a_step_that_compensates_is_followed_by_the_first_compensation_or_the_en
     taken = Step([Received(PlaceOrder("o-1", 1)), Compensating("no c")], New(), 6)
     onward = advanced(workflow, book, taken)
     assert list(onward.events) == [*taken.events, Sent("free b", undoes=3)]
-    assert (onward.version, onward.state) == (7, New())
+    assert (onward.version, onward.state, onward.no_case) == (7, New(), False)
     assert (book.version, book.undoing, book.under, book.begun_at) == (7, 3, 7, 6)
     end = advanced(workflow, ledger_of([]), taken)
     assert (end.events[-1], end.version) == (Failed("no c"), 7)

@@ -30,6 +30,7 @@ from mainspring import (
 )
 from mainspring.core import decisions as decide
 from mainspring.core.events import Asked, Became, Resumed, Suspended, TaskClosed
+from mainspring.core.failures import ChildCompleted, ChildFailed, DeadlinePassed, SendFailed
 from mainspring.core.fold import fold
 from mainspring.core.step import OUTPUTS_PER_STEP, step
 from mainspring.errors import (
@@ -56,6 +57,7 @@ from tests.unit.core.orders import (
     PlaceOrder,
     ShipOrder,
 )
+from tests.unit.core.test_definition import Methods
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,14 @@ def test_an_empty_list_means_nothing_to_decide() -> None:
     assert list(begin(Scripted([])).events) == [Began(), InitiatedBy(Ask("1"))]
 
 
+def test_a_step_says_whether_decide_had_a_case() -> None:
+    class Lenient(Scripted):
+        unknown_transition = "ignore"
+
+    assert begin(Lenient(None)).no_case
+    assert not begin(Lenient([])).no_case
+
+
 def test_an_unknown_transition_shows_message_and_state() -> None:
     with pytest.raises(UnknownTransitionError) as caught:
         step(OrderFulfilment(), New(), 0, envelope(OrderShipped("o-1")), begins=False)
@@ -217,6 +227,24 @@ def test_an_input_that_is_not_declared_is_refused() -> None:
 def test_a_message_that_may_not_begin_does_not_begin() -> None:
     with pytest.raises(CannotBeginError, match=r"cannot begin with Later: it begins with Ask"):
         begin(Scripted(), Later("1"))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        SendFailed("t", "m", "e", 1),
+        ChildCompleted("c"),
+        ChildFailed("c", "failed", "no"),
+        DeadlinePassed(),
+    ],
+)
+def test_what_only_the_engine_knows_begins_nothing_and_nobody_is_told_to_let_it(told: object) -> None:
+    class Listening(Methods, Workflow[Ask | SendFailed | ChildCompleted | ChildFailed | DeadlinePassed, Idle, Answer]):
+        begins = Ask
+        initial_state = Idle()
+
+    with pytest.raises(CannotBeginError, match=r"Send Ask first: only what has begun is told of "):
+        begin(Listening(), told)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """A stream decided once more: where today's code agrees, where it does not, and what is not asked again."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import astuple
 
-from mainspring import Complete, Mainspring, Send
+from mainspring import Complete, DeadlinePassed, Mainspring, Schedule, Send
 from mainspring.core.events import (
     Became,
     Began,
@@ -18,6 +19,7 @@ from mainspring.core.events import (
     Received,
     Reset,
     Resumed,
+    Scheduled,
     Sent,
     StreamEvent,
     Suspended,
@@ -27,6 +29,7 @@ from mainspring.engine.recording.walk import Journey, turns_of
 from mainspring.engine.registry import WorkflowEntry
 from mainspring.errors import UnknownTypeError
 from mainspring.port.records import EventRow, Ref
+from tests.engine.stays import Arrive, CloseRoom, Leave, OpenRoom, Stay
 from tests.unit.core.orders import (
     AwaitingPayment,
     AwaitingShipment,
@@ -141,6 +144,29 @@ def test_the_first_input_is_decided_before_the_beginning_is_folded() -> None:
     assert (first.before, first.changed) == (New(), False)
     [_, late] = again([Began(), InitiatedBy(SHIPPED), Received(SHIPPED)], Marked)
     assert late.before == AwaitingPayment("began")
+
+
+def due(days: int) -> Scheduled[Any]:
+    return Scheduled(DeadlinePassed(), after=timedelta(days=days), at=None, key="mainspring.DeadlinePassed")
+
+
+def test_another_deadline_of_the_class_is_no_change_of_what_began_before() -> None:
+    opened, other = (Sent(OpenRoom(guest), CloseRoom("ann")) for guest in ("ann", "bob"))
+    for first in ([due(1)], [due(30)], []):
+        [same] = again([Began(), InitiatedBy(Arrive("ann")), *first, opened], Stay)
+        assert (same.recorded, same.decided, same.changed) == ([opened], [opened], False)
+        [changed] = again([Began(), InitiatedBy(Arrive("ann")), *first, other], Stay)
+        assert (changed.recorded, changed.decided, changed.changed) == ([other], [opened], True)
+
+
+def test_a_deadline_that_a_later_step_sets_is_compared() -> None:
+    class Extended(Stay):
+        def decide(self, message: Any, state: Any) -> Any:
+            longer = [Schedule(DeadlinePassed(), after=timedelta(days=7))]
+            return longer if isinstance(message, Leave) else super().decide(message, state)
+
+    [_, later] = again([Began(), InitiatedBy(Arrive("ann")), Received(Leave("ann")), due(2)], Extended)
+    assert (later.recorded, later.decided, later.changed) == ([due(2)], [due(7)], True)
 
 
 def test_an_input_for_which_nothing_was_decided_stands_alone() -> None:
