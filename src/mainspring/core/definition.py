@@ -251,8 +251,9 @@ def _again(cls: type[Workflow[Any, Any, Any]]) -> Again:
 
 def _late_events(cls: type[Workflow[Any, Any, Any]]) -> LateEvents:
     if cls.late_events not in get_args(LateEvents):
-        told = shown(cls.late_events, 80)
-        raise DefinitionError(cls.__name__, f"has late_events = {told}", 'Use "kept" or "dead letter".')
+        raise DefinitionError(
+            cls.__name__, f"has late_events = {shown(cls.late_events, 80)}", 'Use "kept" or "dead letter".'
+        )
     return cls.late_events
 
 

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Never, TypeVar
 import pytest
 
 from mainspring import Envelope, Workflow
-from mainspring.core.definition import NAME_CHARACTERS, definition_of
+from mainspring.core.definition import LEAST_STEPS_PER_HOUR, NAME_CHARACTERS, definition_of
+from mainspring.core.workflow import STEPS_PER_HOUR
 from tests.unit.core.test_definition import A, B, Light, Methods, S, Thawed, problem
 
 T = TypeVar("T")
@@ -31,12 +32,15 @@ def test_what_a_class_says_of_itself_is_in_its_definition() -> None:
         retention = timedelta(microseconds=1)
         expected_within = timedelta(microseconds=1)
         history = "state"
+        late_events = "dead letter"
+        steps_per_hour = LEAST_STEPS_PER_HOUR
         snapshot_every = 1
         mode = "inbox"
 
     found = definition_of(W)
     assert (found.version, found.unknown_transition, found.again, found.history) == (3, "ignore", "refuse", "state")
     assert (found.retention, found.expected_within) == (timedelta(microseconds=1), timedelta(microseconds=1))
+    assert (found.late_events, found.steps_per_hour) == ("dead letter", LEAST_STEPS_PER_HOUR)
     assert (found.through_inbox, found.wants_envelope) == ({A, B}, False)
 
 
@@ -46,6 +50,8 @@ def test_a_class_that_says_nothing_has_the_plain_definition() -> None:
     found = definition_of(W)
     assert (found.version, found.unknown_transition, found.again, found.history) == (1, "fail", "join", "kept")
     assert (found.retention, found.expected_within) == (None, None)
+    assert (found.late_events, found.steps_per_hour) == ("kept", None)
+    assert (LEAST_STEPS_PER_HOUR, STEPS_PER_HOUR) == (10, 1_000_000)
     assert (found.through_inbox, found.wants_envelope) == (frozenset(), False)
     assert (W.snapshot_every, W.mode, Workflow.attributes(W(), S())) == (100, "direct", {})
 
@@ -74,7 +80,15 @@ def test_a_retention_that_makes_no_sense_is_refused(bad: Any) -> None:
     assert "has retention = " in problem(W)
 
 
-@pytest.mark.parametrize(("name", "bad"), [("again", "never"), ("history", "lost"), ("unknown_transition", None)])
+@pytest.mark.parametrize("bad", [LEAST_STEPS_PER_HOUR - 1, float(LEAST_STEPS_PER_HOUR), True, "1000"])
+def test_a_budget_of_steps_that_makes_no_sense_is_refused(bad: Any) -> None:
+    assert f"has steps_per_hour = {bad!r}" in problem(made({"steps_per_hour": bad}))
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("again", "never"), ("history", "lost"), ("late_events", "lost"), ("unknown_transition", None)],
+)
 def test_a_word_that_means_nothing_is_refused(name: str, bad: Any) -> None:
     assert f"has {name} = {bad!r}" in problem(made({name: bad}))
 

@@ -2,6 +2,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import pytest
 
 from mainspring import Envelope, message
@@ -57,6 +58,15 @@ def test_what_a_workflow_listens_for_is_stored_under_these_names() -> None:
     told = [type_of(cls).name for cls in (SendFailed, ChildCompleted, ChildFailed, Undone)]
     assert told == ["SendFailed", "mainspring.ChildCompleted", "mainspring.ChildFailed", "mainspring.Undone"]
     assert (SendFailed("t", "m", "e", 1).definite, ChildFailed("c", "failed", "no").part) == (False, None)
+
+
+def test_the_error_of_a_child_is_stored_under_its_first_name() -> None:
+    assert msgspec.to_builtins(ChildFailed("c", "failed", "no"))["reason"] == "no"
+
+
+def test_failures_can_stand_in_a_set_with_whatever_was_sent() -> None:
+    failed = SendFailed("t", "m", "e", 1, command={"part": [2]})
+    assert {failed} == {SendFailed("t", "m", "e", 1, command={"part": [2]})}
 
 
 @pytest.mark.parametrize(

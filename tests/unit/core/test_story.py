@@ -6,6 +6,7 @@ import pytest
 from mainspring.core import events
 from mainspring.core.messages import Kind
 from mainspring.core.story import Entry, Row, duration, table, tell
+from mainspring.core.unkept import NotKept
 from mainspring.testing import Rehearsal
 from tests.unit.core.orders import CardCharged, OrderFulfilment, OrderShipped, PlaceOrder
 
@@ -50,11 +51,14 @@ def test_a_narrow_table_cuts_its_lines_visibly() -> None:
         (events.FannedOut((1, "a", 2), "Joined", "k"), "3 of int | str into Joined"),
         (events.FannedOut((), "Joined", "k"), "0 of nothing into Joined"),
         (events.FannedOut((1,) * 1_000, "Joined", "k"), "1,000 of int into Joined"),
+        (events.FannedOut((NotKept("Ship"),), "Joined", "k"), "NotKept(type='Ship')"),
+        (events.Scheduled(NotKept("Late"), None, None, "k"), "NotKept(type='Late')"),
         (events.Skipped("in"), "'in'"),
         (events.Kept("in"), "'in'"),
         (events.Resent("out"), "'out'"),
         (events.Asked("k", "Approve", ("Yes",), role="manager"), "'Approve' for manager (k)"),
         (events.Asked("k", "Approve", ("Yes",), role="manager", person="ann"), "'Approve' for manager or ann (k)"),
+        (events.Asked("", "erased", ()), "'erased'"),
         (events.TaskClosed("k"), "'k'"),
         (events.ScheduleCancelled("k"), "'k'"),
         (events.Failed("no"), "'no'"),
