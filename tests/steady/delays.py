@@ -97,9 +97,9 @@ def _call_soon_threadsafe(loop: Any, callback: Callable[..., object], *args: Any
     return handle
 
 
-def _run_item(item: Any) -> None:
+def _run_item(item: Any, *given: Any) -> None:  # 3.14 gives more
     time.sleep(_delay())  # a thread that is not scheduled
-    _run(item)
+    _run(item, *given)
 
 
 # ---- timers and sockets

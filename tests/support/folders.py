@@ -16,6 +16,8 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108  directories of one's own are mad
 MEMORY_BYTES: Final = 4 * 1024**3
 """As much must be free where files are kept in memory: each worker of a test run has a PostgreSQL server there."""
 NAME_CHARACTERS: Final = 30
+NO_PROGRAMS: Final[int] = getattr(os, "ST_NOEXEC", 0)
+"""Not every system tells it."""
 
 _NUMBERS: Final = count()
 _FAILED: Final = pytest.StashKey[bool]()
@@ -23,7 +25,7 @@ _FAILED: Final = pytest.StashKey[bool]()
 
 def in_memory(memory: Path = MEMORY) -> Path | None:
     """Return where files cost nothing, if there is such a place and room in it, and what is installed there can run."""
-    if not memory.is_dir() or os.statvfs(memory).f_flag & os.ST_NOEXEC:
+    if not memory.is_dir() or not os.access(memory, os.W_OK | os.X_OK) or os.statvfs(memory).f_flag & NO_PROGRAMS:
         return None
     return memory if shutil.disk_usage(memory).free >= MEMORY_BYTES else None
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.folders import MEMORY_BYTES, in_memory
+from tests.support.folders import MEMORY_BYTES, NO_PROGRAMS, in_memory
 
 
 class Usage(NamedTuple):
@@ -31,14 +31,24 @@ def test_files_are_in_memory_where_there_is_room(room: None, monkeypatch: pytest
     assert in_memory(tmp_path / "none") is None
 
 
+@pytest.mark.skipif(not NO_PROGRAMS, reason="this system does not tell it")
 def test_where_no_program_may_run_nothing_is_put(room: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    flags(monkeypatch, os.ST_NOEXEC)
+    flags(monkeypatch, NO_PROGRAMS)
 
     assert in_memory(tmp_path) is None
 
 
 def test_where_room_is_scarce_nothing_is_put(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(MEMORY_BYTES - 1))  # pyright: ignore[reportUnknownLambdaType]
+
+    assert in_memory(tmp_path) is None
+
+
+def test_where_nothing_can_be_written_nothing_is_put(
+    room: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    flags(monkeypatch, 0)
+    monkeypatch.setattr(os, "access", lambda _, mode: not mode & os.W_OK)  # pyright: ignore[reportUnknownLambdaType]  root may always
 
     assert in_memory(tmp_path) is None
 
