@@ -34,7 +34,7 @@ LANGUAGES = {
 SECTIONS = {
     "Learn": ["docs/tutorial/README.md", "docs/coming-from/README.md"],
     "Do": ["docs/how-to/README.md", "docs/operations/README.md"],
-    "Look up": ["docs/reference/README.md", "docs/features.md", "CHANGELOG.md"],
+    "Look up": ["docs/reference/README.md", "docs/features.md", "docs/promises.md", "CHANGELOG.md"],
     "Understand": ["docs/concepts/README.md", "bench/RESULTS.md", "bench/README.md"],
     "Work on it": [
         "CONTRIBUTING.md",

@@ -1,4 +1,4 @@
-"""The documentation is true: its Python runs, its links lead somewhere, its feature table names real tests."""
+"""The documentation is true: its Python runs, its links lead somewhere, its tables name tests that exist."""
 
 import ast
 import doctest
@@ -10,7 +10,7 @@ import sys
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec, spec_from_file_location
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 import pytest
@@ -27,7 +27,8 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\[[^\]]*\]\(([^)#\s]*\.md)?#([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
-ROW = re.compile(r"^\| ([A-J]\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([A-Z]\d+|\d{3}\.\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+TABLES = ("docs/features.md", "docs/promises.md")
 COUNTS = {"A": 17, "B": 6, "C": 12, "D": 10, "E": 11, "F": 15, "G": 11, "H": 4, "I": 5, "J": 8}
 
 
@@ -115,8 +116,17 @@ def test_docstring_examples_run(module: str) -> None:
     gc.freeze()  # as tests/conftest.py did; the example of tuning a process undoes it
 
 
-def rows() -> list[tuple[str, str, str, str]]:
-    return ROW.findall((ROOT / "docs/features.md").read_text())
+def rows(page: str) -> list[tuple[str, str, str, str]]:
+    return ROW.findall((ROOT / page).read_text())
+
+
+@pytest.mark.parametrize("page", TABLES)
+def test_no_row_is_doubled_and_none_is_passed_over(page: str) -> None:
+    text = (ROOT / page).read_text()
+    ids = [row[0] for row in rows(page)]
+
+    assert len(set(ids)) == len(ids)
+    assert len(ids) == sum(line.startswith("| ") and not line.startswith("| id |") for line in text.splitlines())
 
 
 def test_every_feature_has_exactly_one_row() -> None:
@@ -124,7 +134,16 @@ def test_every_feature_has_exactly_one_row() -> None:
         chain.from_iterable([f"{letter}{n}" for n in range(1, count + 1)] for letter, count in COUNTS.items())
     )
 
-    assert [row[0] for row in rows()] == expected
+    assert [row[0] for row in rows("docs/features.md") if row[0][0] in COUNTS] == expected
+
+
+def test_the_promises_of_each_document_are_numbered_without_a_gap() -> None:
+    ids = [row[0] for row in rows("docs/promises.md")]
+    documents = [list(each) for _, each in groupby(ids, key=lambda row: row[:3])]
+
+    assert [ids[0] for ids in documents] == ["000.1", "001.1", "002.1", "003.1", "004.1"]
+    for document in documents:
+        assert document == [f"{document[0][:3]}.{n}" for n in range(1, len(document) + 1)]
 
 
 @cache
@@ -139,11 +158,12 @@ def check_tests(cell: str) -> None:
     assert references, "name the test that shows it"
     for reference in references:
         path, _, function = reference.partition("::")
+        assert function.startswith("test_"), reference
         assert function in functions_of(path), reference
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
-def test_a_feature_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
+@pytest.mark.parametrize("row", [row for page in TABLES for row in rows(page)], ids=lambda row: row[0])
+def test_a_row_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
     _, _, test, page = row
     check_tests(test)
     for target in LINK.findall(page):
