@@ -173,10 +173,14 @@ def test_timers_of_a_suspended_instance_queue_and_can_still_be_cancelled(make_ap
             receipt = await app.send(Open("t-1"))
             await receipt.suspend()
             await pass_time(app, clock, 60)
-            assert [w.type for w in await receipt.waiting()] == ["Remind"]
+            await app.send(Close("t-1"))
+            await pass_time(app, clock, 60)
+            assert [w.type for w in await receipt.waiting()] == ["Remind", "Close", "Remind"]
             await receipt.resume()
             await settle(app)
+            # The first was before the message that cancels them, the second behind it.
             assert await receipt.state() == Opened((1,))
+            assert await receipt.waiting() == []
 
     run(main)
 
