@@ -1,4 +1,4 @@
-"""The app: what users hold in their hands. The only ring that wires."""
+"""The app: what users work with. The only ring that wires."""
 
 from mainspring.app.app import Mainspring
 from mainspring.app.blocking import Blocking, BlockingApp

@@ -230,7 +230,7 @@ class Mainspring:
                 raise
 
     async def stop(self, drain: timedelta = timedelta(seconds=DRAIN_SECONDS)) -> None:
-        """Finish what runs, give the rest back, and close. What is not done resumes at the next start."""
+        """Finish what runs, release the rest, and close. What is not done resumes at the next start."""
         engine, exits = self._engine, self._exits
         self._exits = None  # so that it is not stopped twice
         if engine is None or exits is None:
@@ -281,7 +281,7 @@ class Mainspring:
     async def ended(self) -> None:
         """Wait until the app has stopped. If it stopped by itself, raise why.
 
-        It does so when a newer release has changed the database (NewerSchemaError), with what it held given back, and
+        It does so when a newer release has changed the database (NewerSchemaError), with what it held released, and
         when the file of a SQLite database was deleted, moved or replaced (StoreMovedError).
         """
         if (engine := self._engine) is not None:
@@ -352,10 +352,10 @@ class Mainspring:
     async def publish(
         self, message: Any, *, id: str | None = None, actor: str | None = None, correlation_id: str | None = None
     ) -> list[Receipt[Any]]:
-        """Publish a message to all who want it: workflows that take it, and functions that subscribed to it.
+        """Publish a message to all that want it: workflows that take it, and functions that subscribed to it.
 
-        Returns when it is durable, with a receipt for each workflow's instance; with functions among those who want it,
-        there is one receipt, for the publication that brings it to all of them.
+        Returns when it is durable, with a receipt for each workflow's instance; with functions among those that want
+        it, there is one receipt, for the publication that brings it to all of them.
         """
         engine = self.engine
         wanted = engine.intake.published(message, id=id, actor=actor, correlation_id=correlation_id)

@@ -131,7 +131,7 @@ class EventLoopThread:
         self._awaited: set[Future[Any]] = set()
 
     def start(self) -> None:
-        """Begin to turn."""
+        """Start the loop."""
         started = threading.Event()
 
         def turn() -> None:
@@ -140,7 +140,7 @@ class EventLoopThread:
             try:
                 self._loop.run_forever()
             finally:
-                # Also where a KeyboardInterrupt ended it: who waits for an answer must not wait for ever.
+                # Also where a KeyboardInterrupt ended it: a caller must not wait for ever for its answer.
                 self._loop.close()
                 for answer in list(self._awaited):
                     _never_answered(answer)
@@ -170,7 +170,7 @@ class EventLoopThread:
             self._awaited.discard(answer)
 
     def stop(self) -> None:
-        """Turn no more."""
+        """Stop the loop."""
         if self._loop is not None and self._thread is not None:
             with contextlib.suppress(RuntimeError):  # it has ended by itself
                 self._loop.call_soon_threadsafe(self._loop.stop)

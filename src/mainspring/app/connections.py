@@ -151,7 +151,7 @@ def _check_sqlalchemy(connection: Any) -> None:
 
 
 def _textual(posting: Posting, row: InputRow) -> tuple[Any, dict[str, Any]]:
-    import sqlalchemy  # noqa: PLC0415  whoever has such a connection has it
+    import sqlalchemy  # noqa: PLC0415  a caller with such a connection has it
 
     library: Any = sqlalchemy
     return library.text(posting.text(":")), {f"v{n}": value for n, value in enumerate(posting.values(row), 1)}

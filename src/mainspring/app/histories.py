@@ -175,7 +175,7 @@ def _held(entry: WorkflowEntry, history: History) -> Held:
                 break
     except (CodecError, StoreError) as error:
         changed = Changed("cannot be read", None, None, f"{ref} cannot be read any more: {error}")
-    except Exception as error:  # noqa: BLE001  decide's errors are told with their step: it is evolve's, or its state is refused
+    except Exception as error:  # noqa: BLE001  decide's errors come with their step: it is evolve's, or its state is refused
         told = [f"{ref} cannot be folded any more: {type(error).__name__}: {error}", *getattr(error, "__notes__", ())]
         changed = Changed("cannot be folded", None, None, "\n  ".join(told))
     return Held(history.workflow, history.instance, inputs, changed)

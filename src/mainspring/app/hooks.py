@@ -53,7 +53,7 @@ HEADERS: Final = frozenset(
     {"content-type", "date", "user-agent", "webhook-id", "webhook-timestamp", "x-request-id"}
     | {"x-github-event", "x-github-delivery"}
 )
-"""What gets behind this door of a request's headers, unless its hook names more. All others may be a secret: every
+"""The headers of a request that are passed on, unless its hook names more. All others may be a secret: every
 service has a name of its own for what proves who it is."""
 
 Outcome = Literal["taken", "kept", "unproven", "stale", "too often"]
@@ -96,7 +96,7 @@ class Hook:
         now_us = engine.store.now_us()
         if proven.time_s is not None and abs(now_us - proven.time_s * _MICROSECONDS) > self._window // _MICROSECOND:
             return "stale"
-        # Only now: who cannot sign must not be able to use up what those may who can.
+        # Only now: a client that cannot sign must not use up the rate of those that can.
         passes, self._bucket = limits.take(self._rate, self._bucket, now_us)
         if not passes:
             return "too often"

@@ -184,7 +184,7 @@ class Instance(Generic[In, State, Out]):
         await self._app.engine.operations.resume(self._ref, checked_actor(actor))
 
     async def retry(self, *, actor: str | None = None) -> None:
-        """Take the input that failed once more: the same as resume, in the words of one who has mended something."""
+        """Take the input that failed once more: the same as resume, in the words of a person who mended something."""
         await self.resume(actor=actor)
 
     async def skip(self, *, actor: str | None = None) -> None:

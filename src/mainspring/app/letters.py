@@ -60,7 +60,7 @@ async def retry(
 ) -> None:
     """Carry a dead letter out after all: as it is, or with another message in its place.
 
-    What its instance has gone on without is refused, unless it is forced.
+    What its instance has moved on without is refused, unless it is forced.
     """
     checked_actor(actor)
     letter = await _letter(engine, id)
@@ -183,7 +183,7 @@ def _restless(ref: Ref) -> OperationError:
 
 
 async def _compensation(engine: Engine, entry: WorkflowEntry, letter: DeadLetter) -> Any:
-    """Return what undoes the command in the letter, None if nothing does."""
+    """Return what undoes the command in the dead letter, None if nothing does."""
     if letter.output is None:
         return None
     before = letter.output.version - 1

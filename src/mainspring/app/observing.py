@@ -61,7 +61,7 @@ class Looks:
     @property
     def _instruments(self) -> Instruments:
         telemetry = self._app.telemetry
-        assert telemetry is not None and telemetry.instruments is not None  # noqa: PT018, S101  whoever looks has asked
+        assert telemetry is not None and telemetry.instruments is not None  # noqa: PT018, S101  only asked for with instruments
         return telemetry.instruments
 
     def begin(self) -> None:
@@ -79,7 +79,7 @@ class Looks:
             runtime.every(METER_SECONDS, self.look, "mainspring-meter")
 
     async def look(self) -> None:
-        """Let the gauges be as new as they can be. Many who want that at once share one look."""
+        """Let the gauges be as new as they can be. Many readers at once share one look."""
         self._look_at_this_process()
         if self._now_us() >= self._next_us:
             if self._looking is None or self._looking.done():
@@ -97,7 +97,7 @@ class Looks:
                 self._seldom_us = begun_us + int(SELDOM_SECONDS * 1e6)
                 await self._look_for_what_is_wrong()
             self._seen_us = begun_us
-        except Exception as error:  # noqa: BLE001  the database may be away: what was seen last is told, and its age
+        except Exception as error:  # noqa: BLE001  the database may be away: what was seen last is reported, and its age
             log.warning("the database cannot be looked at for metrics: %s", Quoted(told(error)))
         took_us = self._now_us() - begun_us
         self._next_us = begun_us + max(int(LOOK_SECONDS * 1e6), LOOK_SHARE * took_us)
@@ -132,7 +132,7 @@ class Looks:
     async def _lag(self, name: str, source: Source) -> int | None:
         try:
             return await source.lag()
-        except Exception as error:  # noqa: BLE001  a broker that is away keeps nobody from hearing of the others
+        except Exception as error:  # noqa: BLE001  a broker that is away does not hide the others
             log.warning("nobody can say how much waits for the source %s: %s", name, Quoted(told(error)))
             return None
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 BY_AN_OPERATOR: Final = "by an operator"
 COMMANDS_COUNTED: Final = 1_000
-"""So many commands that wait are looked through for those of paused handlers."""
+"""How many waiting commands are searched for those of paused handlers."""
 
 
 class PauseInfo(Struct, frozen=True):

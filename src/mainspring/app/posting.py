@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Posted(Struct, frozen=True):
     """What was posted: the message's id, and the instances that it goes to, written `workflow/id`.
 
-    What was published without a subscriber has neither.
+    What was published and has no taker has neither.
 
     >>> Posted("m-1", ("OrderFulfilment/o-1",)).instances
     ('OrderFulfilment/o-1',)

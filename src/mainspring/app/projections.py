@@ -59,7 +59,7 @@ class ProjectionStatus(Struct, frozen=True):
 
     @property
     def stopped(self) -> bool:
-        """Whether an error has stopped one of them. It is tried again with growing pauses."""
+        """Whether an error has stopped one of them. It is retried with growing pauses."""
         return any(lag is not None and lag.error is not None for lag in (self.live, self.building))
 
 

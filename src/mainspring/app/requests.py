@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 REPLY_TIMEOUT: Final = timedelta(seconds=30)
 INPUTS: Final = 1_000
-"""So many inputs that wait are looked through for a request."""
+"""How many waiting inputs are searched for a request."""
 OUTPUTS: Final = 1_000
-"""So many outputs that are not carried out are looked through for a reply."""
+"""How many outputs that are not carried out are searched for a reply."""
 
 
 async def request(
@@ -86,8 +86,7 @@ async def _awaited(
     look, end = stands, engine.ends.end_of(pending.ref)
     try:
         while not future.done():
-            # Also when time is up, the reason why none comes is raised: the look for all may not have been since the
-            # end.
+            # Also when time is up, raise why none comes: the look for all may not have been since the end.
             over = engine.store.now_us() >= deadline_us
             # Before the look for the reply: what is in no outbox any more by then is kept, if it was there.
             in_vain = await _in_vain(engine, pending) if stands or over else None
@@ -107,8 +106,7 @@ async def _awaited(
                 await asyncio.wait((future, sleeper, end), return_when=asyncio.FIRST_COMPLETED)
             finally:
                 sleeper.cancel()
-            # Not before it is done: the look for all is as often as those here, and would miss a caller that has just
-            # left.
+            # Not before it is done: the look for all is as often as those here, and would miss a caller that just left.
             if stands := end.done():
                 engine.ends.forget(pending.ref, end)
                 end = engine.ends.end_of(pending.ref)

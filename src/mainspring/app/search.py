@@ -135,7 +135,7 @@ def _value(text: str) -> Value:
 
 
 def microseconds(name: str, time: object) -> int | None:
-    """Return a time as stores have it; the `name` is that of the setting, for who gives none that can be one.
+    """Return a time as stores have it; the `name` is that of the setting, for the error where it is none.
 
     >>> microseconds("since", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))
     1000000

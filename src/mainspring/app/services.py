@@ -41,7 +41,7 @@ class Service(Protocol):
 
 
 class Edge(Protocol):
-    """A place where messages come in from outside. It can try one again that it could not take: see `undelivered`."""
+    """A place where messages come in from outside. It can retry one that it could not take: see `undelivered`."""
 
     async def again(self, letter: DeadLetter, message: Any, actor: str | None) -> None:
         """Take a dead letter of this edge, or `message` in its place; raise if it cannot be taken still."""
@@ -90,7 +90,7 @@ class Source(Edge, Protocol):
         ...
 
     async def resume(self) -> None:
-        """Resume."""
+        """Take messages again."""
         ...
 
     async def paused(self) -> str | None:

@@ -45,7 +45,7 @@ MOST_PICKED: Final = 1_000
 EVENTS_PER_READ: Final = 1_000
 INPUTS_PER_READ: Final = 1_000
 LETTERS_PER_READ: Final = 1_000
-# So many are looked through for an answer that became one; there are few as a rule, and operators see to them.
+# How many are searched for an answer that became one; there are few as a rule, and operators see to them.
 LETTERS_LOOKED_AT: Final = 10_000
 
 log = logger("mainspring.tasks")
@@ -131,7 +131,7 @@ class Tasks:
         return await self._hand(id, Hand("release", None if actor is None else _actor(actor)))
 
     async def delegate(self, id: str, to: str, *, actor: str | None = None, roles: Iterable[str] = ()) -> Task:
-        """Give a task to one person, who may then answer it whatever their roles. Who is excluded stays so."""
+        """Give a task to one person, who may then answer it whatever their roles. An excluded person stays excluded."""
         by = None if actor is None else _actor(actor)
         return await self._hand(id, Hand("delegate", by, checked_texts("roles", roles), _actor(to)))
 
@@ -188,7 +188,7 @@ class Tasks:
         envelope = intake.envelop(
             message, self._entry(row), id=_answer_id(row), kind=Kind.ANSWER, actor=answer.actor, instance=row.instance
         )
-        assert envelope is not None  # noqa: S101  it was told its instance
+        assert envelope is not None  # noqa: S101  it was given its instance
         begun = read_context(row.context)
         trace = envelope.context.trace or begun.trace
         envelope.mark = MARK

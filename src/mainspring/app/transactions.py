@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mainspring.app.app import Mainspring
 
 TRANSACTION: Final = timedelta(seconds=5)
-# So long a transaction waits for its turn, behind those that began before.
+# How long a transaction waits for its turn, behind those that began before.
 TURN_SECONDS: Final = 30.0
 MESSAGES_PER_TRANSACTION: Final = 1_000
 

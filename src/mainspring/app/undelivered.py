@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mainspring.app.services import Edge
     from mainspring.engine.engine import Engine
 
-# So long a redelivery of what was kept once makes no second letter, whatever became of the first.
+# How long a redelivery of what was kept once makes no second dead letter, whatever became of the first.
 KNOWN_US: Final = 30 * 24 * 3_600 * 1_000_000
 TYPE_CHARACTERS: Final = 200
 NO_TYPE: Final = "unknown"
@@ -110,7 +110,7 @@ async def keep_undelivered(
 
 
 async def take_again(edges: Mapping[str, Edge], letter: DeadLetter, message: Any, actor: str | None) -> None:
-    """Let the edge of a dead letter try it again, or `message` in its place."""
+    """Let the edge of a dead letter retry it, or `message` in its place."""
     edge = edges.get(letter.instance)
     if edge is None:
         known = ", ".join(sorted(edges)) or "none"

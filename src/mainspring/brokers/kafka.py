@@ -225,7 +225,7 @@ def _servers(url: str) -> str:
 
 async def _partitions(consumer: Any, topic: str) -> list[Any]:
     """Return the partitions of a topic, or say that there is none."""
-    cluster = await consumer._client.fetch_all_metadata()  # noqa: SLF001  the consumer tells only names of topics
+    cluster = await consumer._client.fetch_all_metadata()  # noqa: SLF001  the consumer gives only names of topics
     if not (numbers := cluster.partitions_for_topic(topic)):
         fix = "Create it, with as many partitions as workers shall share it."
         raise BrokerError("kafka", f"has no topic {topic!r}", fix)

@@ -113,7 +113,7 @@ class KafkaSubscription:
             async with asyncio.timeout(COMMIT_SECONDS):
                 await self._consumer.commit(offsets)
         except (_errors.CommitFailedError, _errors.IllegalStateError) as gone:
-            # The partition has gone to another consumer, who gets these again and takes them for what they are.
+            # The partition has gone to another consumer, which gets these again and finds them to be duplicates.
             log.debug("not committed, as partitions of %s were revoked: %s", self._topic, gone)
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:

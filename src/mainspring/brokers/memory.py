@@ -76,7 +76,7 @@ class MemoryBroker:
             raise BrokerError("memory", "is down", "Set `down = False`.")
 
     def tell(self) -> None:
-        """Let those who wait look again."""
+        """Wake the waiting consumers."""
         self._news.set()
         self._news = asyncio.Event()
 

@@ -42,7 +42,7 @@ ACK, NAK, IN_PROGRESS = b"+ACK", b"-NAK", b"+WPI"
 
 
 class NatsSubscription:
-    """A place among those who may consume; see `Turn` for whose turn it is."""
+    """A place among the consumers; see `Turn` for whose turn it is."""
 
     def __init__(
         self, client: Client, js: JetStreamContext, turn: Turn, stream: str, consumer: str, prefix: str, prefetch: int
@@ -97,7 +97,7 @@ class NatsSubscription:
         await self._tell(ACK, [delivery.token for delivery in deliveries], ends=True)
 
     async def give_back(self, deliveries: Sequence[Delivery]) -> None:
-        # They stay in these hands, before all that came meanwhile: the server would bring them behind it.
+        # They stay here, before all that came meanwhile: the server would redeliver them behind it.
         returned = [self._out.pop(delivery.token) for delivery in deliveries if delivery.token in self._out]
         self._buffer = deque(sorted((*returned, *self._buffer), key=_stream_sequence))
         self._news.set()
@@ -113,8 +113,7 @@ class NatsSubscription:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._leave()
         finally:
-            # Where the release did not reach the server, the turn must expire: renewed, it would block all others for
-            # ever.
+            # Where the release did not reach the server, the turn must expire: renewed, it would block all others.
             self._turn.abandon()
 
     async def _leave(self) -> None:
@@ -125,7 +124,7 @@ class NatsSubscription:
             # What is in doubt comes again by itself when its time is up, all of it together.
             held = sorted((*self._out.values(), *self._buffer), key=_stream_sequence)
             await self._tell(NAK, [msg.reply for msg in held], ends=True)
-        while not self._client.is_connected:  # noqa: ASYNC110  the client tells nobody else
+        while not self._client.is_connected:  # noqa: ASYNC110  the client has no other signal
             await asyncio.sleep(CONNECTED_LOOK_SECONDS)
         await self._turn.release(doubt=doubt)
 

@@ -89,7 +89,7 @@ class Subscription(Protocol):
         ...
 
     async def extend(self, deliveries: Sequence[Delivery]) -> None:
-        """Say that these are still in good hands. Called every few seconds while they cannot be accepted yet."""
+        """Extend the broker's deadline for these. Called every few seconds while they cannot be accepted yet."""
         ...
 
     async def close(self) -> None:

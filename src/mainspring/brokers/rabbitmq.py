@@ -348,7 +348,7 @@ async def _confirmed(channel: Any, exchange: str, key: str, message: Outgoing) -
         fix = "It is published again under the same id; look at the queue if that goes on."
         return BrokerError("rabbitmq", f"could not take a message for {message.address!r} now", fix)
     except asyncio.CancelledError:
-        # A channel that is closed cancels those who wait for it, though their tasks were not cancelled.
+        # A channel that is closed cancels its waiters, though their tasks were not cancelled.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise

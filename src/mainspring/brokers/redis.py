@@ -2,8 +2,7 @@
 
 An address is the key of a stream; an entry has the message under `data` and its headers as other fields. A group is a
 consumer group, of which one process at a time reads, so that order is kept: it has the turn, a key that expires when it
-is not renewed. All of them read under one consumer's name, so the process that takes over begins with what was not
-acknowledged.
+is not renewed. All of them read under one consumer's name, so its successor begins with what was not acknowledged.
 
 Redis has no deduplication ids: a script adds an entry unless its id is remembered, and remembers it for a while
 (`duplicate_seconds`). It keeps a stream in memory, and as durably as it is configured: with `appendonly yes` and

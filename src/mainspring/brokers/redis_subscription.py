@@ -1,4 +1,4 @@
-"""A place among those who may read from a stream of Redis. Only the one that has the turn reads, and so renews it."""
+"""A place among the readers of a stream of Redis. Only the holder of the turn reads, and so renews it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ class RedisSubscription:
 
     async def _renew(self) -> None:
         """Keep the turn as long as this process lives. A failure is seen by the next read or extend."""
-        # A cancellation may be lost in Python 3.11, whose `wait_for` the client uses: who is not wanted any more looks.
+        # A cancellation may be lost in Python 3.11, whose `wait_for` the client uses: so the task checks too.
         while self._has_turn and self._renewing is asyncio.current_task():
             await asyncio.sleep(self._takeover_ms / 1_000 / RENEWALS)
             try:

@@ -191,7 +191,7 @@ class BrokerSource:
         await self._remember_pause(json.encode(why), self._app.engine.store.now_us() + PAUSED_US)
 
     async def resume(self) -> None:
-        """Resume."""
+        """Take messages again."""
         await self._remember_pause(b"null", self._app.engine.store.now_us())
 
     async def paused(self) -> str | None:
@@ -300,7 +300,7 @@ class BrokerSource:
         counts["received"] = len(deliveries)
         read = await self._all_read(deliveries)
         outcomes = await self._outcomes([each for each in read if isinstance(each, Arrival)])
-        # Each once: what is kept at the same time does not know of each other.
+        # Each once: two that are kept at the same time do not see each other.
         keeping: dict[Any, tuple[Delivery, str, str | None, Exception, bool]] = {}
         for number, (delivery, each) in enumerate(zip(deliveries, read, strict=True)):
             refusal = each if isinstance(each, _Refusal) else None

@@ -25,7 +25,7 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 CLOSE_SECONDS: Final = 2.0
 """What is cancelled has so long to end."""
 BEHIND_DRAIN_SECONDS = 10.0
-"""So long after its drain a process has ended, whatever it still waits for."""
+"""How long after its drain a process ends, whatever it still waits for."""
 
 log = logger("mainspring.worker")
 

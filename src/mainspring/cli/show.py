@@ -45,7 +45,7 @@ STYLES = {"input": "cyan", "output": "yellow", "": "dim"}
 WAITING = 100
 LETTERS_NAMED = 5
 BODY_BYTES = 2_000
-"""So much is shown of an input that failed; `--json` has all of it."""
+"""How much is shown of an input that failed; `--json` has all of it."""
 
 
 NO_EVENTS = "no events: its first input was not taken, and a stream begins with that"

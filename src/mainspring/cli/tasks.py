@@ -71,7 +71,7 @@ def show_task(id: str, as_json: bool, address: str) -> None:
 
 
 def _operation(name: str, example: str) -> Callable[[F], F]:
-    """Make a command that changes a task's hands and says who holds it then."""
+    """Make a command that changes a task's holder and says who holds it then."""
 
     def decorate(function: F) -> F:
         return cast("F", tasks.command(name, epilog=examples(example))(app_option(json_option(function))))

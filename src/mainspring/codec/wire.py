@@ -1,7 +1,7 @@
 """Messages as other services see them: a CloudEvents 1.0 envelope around the JSON of the message.
 
 One set of attributes, two ways to write them: all in one JSON object (structured, here), or as headers beside the bare
-message (binary, made of `attributes` by a transport that has headers). docs/reference/envelope.md describes it for
+message (binary, made of `attributes` where a transport has headers). docs/reference/envelope.md describes it for
 others.
 """
 

@@ -54,7 +54,7 @@ class Send(Struct, Generic[Out_co], frozen=True, gc=False, repr_omit_defaults=Tr
 
 
 class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
-    """Publish a message to its subscribers, none or many.
+    """Publish a message to all that want it, none or many.
 
     >>> Publish("order abandoned")
     Publish(message='order abandoned')
@@ -64,7 +64,7 @@ class Publish(Struct, Generic[Out_co], frozen=True, gc=False):
 
 
 class Reply(Struct, Generic[Out_co], frozen=True, gc=False):
-    """Reply to the sender of the current input, else to the starter of the instance; or to the message with id `to`.
+    """Reply to the sender of this input, else to the one that began the instance; or to the message with id `to`.
 
     >>> Reply("in stock")
     Reply(message='in stock', to=None)

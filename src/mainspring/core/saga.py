@@ -124,7 +124,7 @@ class Ledger:
         return twin
 
     def go_on(self) -> None:
-        """Know that the instance goes forward: nothing is being undone."""
+        """Note that the instance goes forward: nothing is being undone."""
         self.begun = self.undoing = self.under = None
         self.stuck = False
 

@@ -51,8 +51,7 @@ Out = TypeVar("Out")
 
 OUTPUTS_PER_STEP: Final = 2_000
 
-# What is decided where decide has no case. Identity (this very object) distinguishes it from an author's own empty
-# list.
+# What is decided where decide has no case. Its identity distinguishes it from an author's own empty list.
 _NO_CASE: Final[list[Any]] = []
 
 

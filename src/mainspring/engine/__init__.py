@@ -1,4 +1,4 @@
-"""The engine: the shell around the pure core, one room per stretch of the way of a message.
+"""The engine: the shell around the pure core, one package per stage of a message's life.
 
      app.send / publish · handler result · due timer · reply · another workflow
        │
@@ -22,7 +22,7 @@
      schedules     each one instance that waits for its next time
      fleet         what workers write of themselves, and what follows from all of them
 
-     engine            wires the rooms; registers as a worker, beats, relieves the dead, drains
+     engine            wires the rooms; registers as a worker, sends heartbeats, relieves the dead, drains
      registry          what this process knows: workflows, handlers, subscribers
      startup_checks    what is refused before the first message
      runtime           clock, tasks, threads and randomness, injected

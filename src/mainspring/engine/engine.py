@@ -155,7 +155,7 @@ class Engine:
         self.runtime.every(OVERDUE_CHECK_SECONDS, self.stop_overdue, "mainspring-overdue", self.dispatcher.runners.busy)
 
     async def stop(self, drain_seconds: float = DRAIN_SECONDS) -> None:
-        """Take no more, let what runs finish, and give the rest back. Nothing of the engine runs afterwards."""
+        """Take no more, let what runs finish, and release the rest. Nothing of the engine runs afterwards."""
         if self._ending is None:
             await self._stop(drain_seconds)
         else:
@@ -289,7 +289,7 @@ class Engine:
                 self.dispatcher.runners.cancel(ref, which, loaded.row.version)
 
     async def stop_overdue(self) -> None:
-        """End attempts that are over their time."""
+        """End attempts that have timed out."""
         now_us, runners = self.store.now_us(), self.dispatcher.runners
         runners.stop_overdue(now_us)
         self.dispatcher.subscriptions.stop_overdue(now_us)
@@ -301,7 +301,7 @@ class Engine:
         began, ended = await self.pauses.look()
         if not began and not ended:
             return
-        # Who only sends or reads has nothing to hold back but its own messages.
+        # A process that only sends or reads has nothing to hold back but its own messages.
         level = logging.WARNING if self.works else logging.INFO
         for pause in began:
             log.log(level, "%s: %s", pause.fact, Quoted(pause.reason))

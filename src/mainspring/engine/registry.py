@@ -114,7 +114,7 @@ class WorkflowEntry:
             entry.refusals.clear()
 
     def know_answers(self, names: Iterable[str]) -> None:
-        """Know that messages of these names answer tasks."""
+        """Note that messages of these names answer tasks."""
         if not self.asked.issuperset(names):
             self.asked.update(names)
             for entry in self.versions:
@@ -254,7 +254,7 @@ class Registry:
         return type_of(type(message)).name in self.subscribers
 
     def add_external(self, *types: type[Any]) -> None:
-        """Know that messages of these types are carried out elsewhere."""
+        """Note that messages of these types are carried out elsewhere."""
         self.codec.register(*types)
         self.external.update(type_of(cls).name for cls in types)
 

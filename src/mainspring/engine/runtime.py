@@ -104,7 +104,7 @@ class Runtime:
     async def wait(self, future: asyncio.Future[Any], seconds: float) -> bool:
         """Wait for a future, so long by the clock at most. Return whether it is done."""
         if type(self.clock) is SystemClock:  # one that is derived from it may sleep otherwise
-            # By the loop's own timer: a task that sleeps beside everybody who waits costs more than the wait itself.
+            # By the loop's own timer: a sleeping task beside every waiter costs more than the wait itself.
             await asyncio.wait((future,), timeout=seconds)
             return future.done()
         sleeper = asyncio.ensure_future(self.clock.sleep(seconds))
@@ -169,7 +169,7 @@ class Runtime:
             await self.in_thread(lambda: pool.close(END_SECONDS))
 
     def close(self) -> None:
-        """Let go of the threads, without waiting for a handler that hangs."""
+        """Release the threads, without waiting for a handler that hangs."""
         if self._pool is not None:
             self._pool.close()
             self._pool = None

@@ -1,4 +1,4 @@
-"""An app inside a web framework: started and stopped with it, and at hand where a request is answered.
+"""An app inside a web framework: started and stopped with it, and available where a request is answered.
 
 asgi        a lifespan for FastAPI, Starlette and whatever else has one
 fastapi     what an endpoint of FastAPI asks for: the app, or a transaction that also sends

@@ -1,4 +1,4 @@
-"""An extension for Flask: the app at hand in every view, without an event loop."""
+"""An extension for Flask: the app available in every view, without an event loop."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ R = TypeVar("R", InputRow, DeadLetter)
 
 
 def plain(id: str) -> str:
-    r"""Return an id as everybody but the store knows it.
+    r"""Return an id as all but the store know it.
 
     >>> plain("\u00a0Transfer/t9/3"), plain("m-1")
     ('Transfer/t9/3', 'm-1')

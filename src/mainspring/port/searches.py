@@ -8,7 +8,7 @@ from mainspring.port.attributes import AttributeKind
 from mainspring.port.records import InstanceRow
 
 SEARCHED: Final = 10_000
-"""So many instances one look reads at most: a search for what is rare takes several looks, and none of them long."""
+"""How many instances one look reads at most: a search for what is rare takes several looks, and none of them long."""
 ATTRIBUTE_NAMES: Final = 1_000
 
 AttributeName: TypeAlias = tuple[str, AttributeKind]

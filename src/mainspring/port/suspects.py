@@ -9,7 +9,7 @@ from msgspec import Struct
 from mainspring.port.records import InputRow, OutputClaim
 
 SUSPECT: Final = 2
-"""So often lost, work is set aside: it is tried alone, where it takes nothing with it and nothing else is blamed."""
+"""How often work is lost before it is tried alone, where it takes nothing with it and nothing else is blamed."""
 
 
 class Suspect(Struct, frozen=True, gc=False):

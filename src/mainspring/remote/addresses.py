@@ -98,7 +98,7 @@ def _is_public(address: Address) -> bool:
 
 
 def _inner(address: Address) -> IPv4Address | None:
-    """Return the address of IPv4 that one of IPv6 leads to: who allows a NAT64 does not allow all that is behind it."""
+    """Return the address of IPv4 that one of IPv6 leads to: to allow a NAT64 is not to allow all that is behind it."""
     if isinstance(address, IPv6Address) and address != IPv6Address("::1"):
         for network in _HOLDS_IPV4:
             if address in network:

@@ -4,7 +4,7 @@ The command is posted in its envelope, with the same key at every attempt. What 
 
 200, 204        it is done; the envelopes in the body, if any, are its result
 202             it is being done: the result comes later, by itself, and names the command that it answers
-408 409 425 429 not now: tried again, after what Retry-After says
+408 409 425 429 not now: retried, after what Retry-After says
 other 4xx, 3xx  it will never be done: the command has failed, with the problem's own words
 5xx, nothing    not known: retried, as the handler's retry has it
 """

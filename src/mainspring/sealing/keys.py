@@ -15,7 +15,7 @@ from mainspring.errors import DamagedRecordError, SettingError
 
 KEY_BYTES: Final = 32
 KEYS_KEPT: Final = 10_000
-"""So many are held in memory; others are read again."""
+"""How many are held in memory; others are read again."""
 _ENDING: Final = ".key"
 
 

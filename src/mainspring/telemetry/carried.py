@@ -1,4 +1,4 @@
-"""A handler's function on its way to another process, with the trace and the fields of the message at hand."""
+"""A handler's function on its way to another process, with the trace and the fields of the current message."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Log lines that say what they are about: fields of the message at hand, in lines of the engine and of handlers.
+"""Log lines that say what they are about: fields of the current message, in lines of the engine and of handlers.
 
 Inside a handler, its own lines have them as well, in threads and in processes too. Nothing here changes how an app
-logs: who wants the fields adds the filter, or uses the formatter.
+logs: to have the fields, add the filter, or use the formatter.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXTRA: Final = "mainspring"
 """Under this name the engine's own lines carry their fields."""
 LINES: Final = 30
 LINES_SECONDS: Final = 60.0
-"""So many lines of one cause in so long are enough to see it."""
+"""How many lines of one cause, in how long, are enough to see it."""
 CAUSES: Final = 1_000
 CAUSE_CHARACTERS: Final = 200
 
@@ -44,7 +44,7 @@ _FRAME: Final = re.compile(r'[ |+-]*File "')
 Fields: TypeAlias = Mapping[str, str | int | None]
 
 at_hand: ContextVar[Fields | None] = ContextVar("mainspring_fields", default=None)
-"""What the handler that runs now is at."""
+"""What the current handler is working on."""
 
 
 def fields_of(record: logging.LogRecord) -> Fields:

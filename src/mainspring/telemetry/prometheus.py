@@ -67,7 +67,7 @@ def _buckets(histogram: Histogram, cell: Cell) -> list[tuple[str, float]]:
 
 
 def exposition(instruments: Instruments, accept: str = "") -> tuple[bytes, str]:
-    """Return the instruments as they are scraped, and the content type; OpenMetrics for those who accept it.
+    """Return the instruments as they are scraped, and the content type; OpenMetrics for clients that accept it.
 
     >>> instruments = Instruments()
     >>> instruments.takeovers.add()

@@ -151,7 +151,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
             return refusal
         try:
             body, content_type = await self._expose(headers.get("accept", ""))
-        except Exception as error:  # noqa: BLE001  whatever it is, whoever scrapes has to see that there is nothing
+        except Exception as error:  # noqa: BLE001  whatever it is, the scraper has to see that there is nothing
             log.warning("nothing to be scraped: %s", Quoted(told(error)))
             return _plain(503, "It cannot be told now; the log says why.")
         return 200, body, content_type

@@ -40,8 +40,8 @@ class Telemetry:
     """What is reported of an app: each part is off unless it is asked for.
 
     `traces` makes spans, with OpenTelemetry's global provider or the one given. `metrics` counts, for Prometheus;
-    `meter` lets OpenTelemetry's metrics read the same. `logs` gives log lines inside handlers the fields of the message
-    at hand. What happens to a message within `young` of its coming in is one trace; what happens later begins another,
+    `meter` lets OpenTelemetry's metrics read the same. `logs` gives log lines inside handlers the fields of the current
+    message. What happens to a message within `young` of its coming in is one trace; what happens later begins another,
     linked to it.
 
     >>> Telemetry(metrics=True).tracing is None

@@ -88,7 +88,7 @@ class Tracing:
         self._failed = False
 
     def send(self, name: str, attributes: Attributes, now_us: int, carried: str | None = None) -> Spanned:
-        """Begin a span for a message that comes in: below the trace that it carries, or what its sender is at."""
+        """Begin a span for a message that comes in: below the trace that it carries, or its sender's current span."""
         if carried is not None:
             return self.process(name, attributes, [(carried, now_us)], now_us, SpanKind.CONSUMER)
         span = self._started(name, None, SpanKind.PRODUCER, attributes, [])
@@ -126,7 +126,7 @@ class Tracing:
     ) -> Span:
         try:
             return self._tracer.start_span(name, parent, kind, attributes, links)
-        except Exception as error:  # noqa: BLE001  a sampler or a processor of anybody's; what is traced goes on
+        except Exception as error:  # noqa: BLE001  a sampler or a processor may fail; what is traced continues
             self._tell(error)
             return trace.INVALID_SPAN
 

@@ -71,7 +71,7 @@ class ProxyHeaders(Struct, frozen=True):
     """Headers in which a proxy in front says who the user is, after it has made sure of it (OIDC, SAML, …).
 
     They count only in requests that come from one of the `proxies`, by address. `roles` says which group has which
-    role; of several the mightiest counts, and who has none is let in as `otherwise`, or not at all.
+    role; of several the mightiest counts, and a user without one is let in as `otherwise`, or not at all.
 
     >>> headers = ProxyHeaders(roles={"ops": "operator"})
     >>> headers.who({"x-forwarded-user": "ann", "x-forwarded-groups": "staff, ops"}, "127.0.0.1")
@@ -119,7 +119,7 @@ class Access:
             raise SettingError("The number of tokens", len(self._tokens), f"Use {TOKENS:,} at most.")
         if anybody is not None:
             _checked_role(anybody)
-        # Who asks for no proof at all trusts everybody who can reach the port.
+        # Without any authentication, every client that can reach the port is trusted.
         self._anybody: Role | None = anybody or (None if self._tokens or headers else "admin")
 
     @property

@@ -87,10 +87,10 @@ def api(
 ) -> FastAPI:
     """Return the HTTP API of an app.
 
-    `access` says who is let in: without it everybody who reaches the port, which is right for one's own machine only.
-    `hosts` are the names under which it is reached, None: any. Fields named in `redact` (`card`, `PlaceOrder.card`) are
-    never shown. With `start` the app is started and stopped with the server, and with `work` it works here too; an app
-    that is mounted into another one, whose lifespan starts it, has `start=False`.
+    `access` says who is let in: without it every client that reaches the port, which is right for one's own machine
+    only. `hosts` are the names under which it is reached, None: any. Fields named in `redact` (`card`,
+    `PlaceOrder.card`) are never shown. With `start` the app is started and stopped with the server, and with `work` it
+    works here too; an app that is mounted into another one, whose lifespan starts it, has `start=False`.
 
     >>> from mainspring.testing.samples import Counter
     >>> app = Mainspring("memory://")
@@ -136,7 +136,7 @@ def api(
 
 
 def _describe(made: FastAPI, served: Served) -> None:
-    """Serve the description of the API to who may read."""
+    """Serve the description of the API to users that may read."""
 
     @made.get("/api/openapi.json", include_in_schema=False, dependencies=[served.needs("read")])
     async def openapi() -> dict[str, Any]:

@@ -28,7 +28,7 @@ from mainspring.web.served import Actor, Served, answer, routing
 AT_ONCE: Final = 2
 KEPT: Final = 50
 ANSWER_SECONDS: Final = 2.0
-"""So long a request waits for the end, before it answers how far it is."""
+"""How long a request waits for the end, before it answers how far it is."""
 REFUSALS_SHOWN: Final = 100
 FASTEST: Final = 1_000.0
 

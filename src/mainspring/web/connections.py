@@ -27,7 +27,7 @@ from mainspring.web.problems import Problem
 # What is answered when there is no room for anything else: health probes ask for these.
 HEALTH: Final = frozenset({"/api/health", "/api/ready"})
 PIPELINED: Final = 16
-"""So many requests of a connection wait behind the one that is under way."""
+"""How many requests of a connection may wait behind the one that is under way."""
 
 MOMENT_SECONDS: Final = 1.0
 """For so long no recent connection is closed for another, where hardly any waits."""
@@ -82,7 +82,7 @@ header_seconds, body_seconds, unread_seconds, idle_seconds, connections, connect
 
 
 class Room:
-    """Who is connected, who of them waits, and who has to make room.
+    """Which clients are connected, which of them wait, and which have to make room.
 
     At most half of the `files` that the process may open are connections: the database needs some too.
 
@@ -105,7 +105,7 @@ class Room:
         others = own if len(own) >= self.places_per_client else self._all
         if others is own or len(self._all) >= self.places:
             waiting = [each for each in others if each.until is not None]
-            # The last who came have had no time to say anything yet.
+            # The last that came have had no time to send anything yet.
             newest = self.limits.reserved_connections
             silent = waiting[:-newest] or [each for each in waiting if each.since < new.since - MOMENT_SECONDS]
             if not silent:
@@ -120,7 +120,7 @@ class Room:
         log.warning("no room for another connection: only health is told to %s", new.name)
         if len(self._reserve) >= self.limits.reserved_connections:
             waiting = [each for each in self._reserve if each.until is not None]
-            # As above: of a few who wait, all may have come this moment.
+            # As above: of a few that wait, all may have come this moment.
             first = waiting[0] if 2 * len(waiting) > len(self._reserve) else next(iter(self._reserve))
             first.end("another one came")
         self._reserve[new] = None
@@ -136,7 +136,7 @@ class Room:
                 del self._of[gone.name]
 
     def wait_anew(self, one: Connection) -> None:
-        """Put one that was served behind those who wait already."""
+        """Put one that was served behind those that wait already."""
         for line in (self._all, self._of.get(one.name, {})):
             if one in line:
                 del line[one]
@@ -194,7 +194,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def end(self, why: str) -> None:
-        """Close it at once: who does not send may not read either."""
+        """Close it at once: a client that does not send may not read either."""
         log.info("a connection of %s is closed: %s", self.name, why)
         self._room.leave(self)
         self.transport.abort()

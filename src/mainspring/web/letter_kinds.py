@@ -10,7 +10,7 @@ from mainspring.port.records import EDGE, DeadLetter
 
 ERROR_CHARACTERS: Final = 200
 READ_CHARACTERS: Final = 2_000
-"""So much of an error is looked at: more than is kept, for ids in it may be long."""
+"""How much of an error is looked at: more than is kept, for ids in it may be long."""
 KIND_BYTES: Final = 12
 
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")

@@ -106,7 +106,7 @@ class _Look(Struct):
 
 
 class Live:
-    """All who listen to an app.
+    """All clients that listen to an app.
 
     >>> Live(Mainspring("memory://")).listeners
     0
@@ -130,7 +130,7 @@ class Live:
         return len(self._listeners)
 
     async def stats(self) -> Stats:
-        """Return how much there is of everything, as of a look ago at most; many who ask at once ask once.
+        """Return how much there is of everything, as of a look ago at most; many callers at once share one query.
 
         To count a million rows takes long. It is done on another connection, then, not more often than it may, and
         callers meanwhile get what was counted last.
@@ -182,7 +182,7 @@ class Live:
             raise Refusal(Problem(503, "busy", detail, "TooManyListeners"))
 
     def close(self) -> None:
-        """Let everybody go: the server is about to stop."""
+        """Let all listeners go: the server is about to stop."""
         for listener in list(self._listeners):
             listener.end()
 

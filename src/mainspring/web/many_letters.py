@@ -18,10 +18,10 @@ from mainspring.web.problems import responses
 from mainspring.web.served import PIECE, Actor, Served, answer, routing
 
 LOOKED_AT: Final = 10_000
-"""So many dead letters are sorted into kinds, the oldest ones."""
+"""How many dead letters are sorted into kinds, the oldest ones."""
 KINDS: Final = 1_000
 AT_ONCE: Final = 1_000
-"""So many are retried or removed by one request; `left` says that there are more."""
+"""How many are retried or removed by one request; `left` says that there are more."""
 REFUSALS_SHOWN: Final = 100
 
 Operation = Literal["retry", "discard"]

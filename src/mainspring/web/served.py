@@ -52,7 +52,7 @@ LARGEST_PAGE: Final = 1_000
 PAGE_BYTES: Final = 8 * 1_024 * 1_024
 """A page ends when its messages have so many, however many were asked for."""
 PIECE: Final = 100
-"""So many rows with messages are read at once."""
+"""How many rows with messages are read at once."""
 # What is shown in place of a body that cannot be read: its seal cannot be opened here.
 UNREADABLE: Final = Raw(b'{"$unreadable":true}')
 LARGEST_WAIT_SECONDS: Final = 60.0
@@ -70,7 +70,7 @@ Id = Annotated[str, Path(description="The id of an instance; it may hold slashes
 
 # Fields of documents in which an error may quote what is not to be shown.
 TEXTS: Final = ("error", "reason", "problem")
-# Errors that say names, ids, rules and what the caller has asked for. Any other may quote a message, a state or an
+# Errors that say names, ids, rules and what the caller asked for. Any other may quote a message, a state or an
 # error.
 QUOTING_NOTHING: Final = (
     *(NoSuchInstanceError, NoSuchTaskError, TaskRefusedError, DuplicateIdError, NotFromOutsideError),
@@ -82,7 +82,7 @@ AUDITED: Final[frozenset[Permission]] = frozenset({"act", "administer"})
 
 
 class Needed:
-    """A dependency that lets in who has a permission. Every route has one: a test walks over all of them."""
+    """A dependency that lets in users with a permission. Every route has one: a test walks over all of them."""
 
     def __init__(self, access: Access, permission: Permission) -> None:
         self._access = access
@@ -109,7 +109,7 @@ class Needed:
 
 
 class Checked(APIRoute):
-    """A route that asks who comes before it reads anything: FastAPI would read the body, and its JSON, first.
+    """A route that authenticates before it reads anything: FastAPI would read the body, and its JSON, first.
 
     What it is not to do but on a condition that it does not know, it does not do.
     """

@@ -24,10 +24,10 @@ HOST: Final = "127.0.0.1"
 PORT: Final = 8420
 PORTS_TRIED: Final = 20
 STOP_SECONDS: Final = 5
-"""How long requests under way may take when the server stops; those who listen are let go at once."""
+"""How long requests under way may take when the server stops; listeners are let go at once."""
 QUEUE: Final = 2_048
 ACCEPTED_AT_ONCE: Final = 4
-"""So many of them are let in before others are served again. It takes four such rounds until one is let in, read and
+"""How many of them are let in before others are served again. It takes four such rounds until one is let in, read and
 answered: the reserve has more places than come in that time, else a flood would drive out health probes."""
 SWEEP_TICKS: Final = 10
 LOGGED_BY_OTHERS: Final = ("asyncio", "uvicorn.error", "mainspring.web")
@@ -50,7 +50,7 @@ def hosts_of(host: str, names: Iterable[str] = ()) -> frozenset[str] | None:
     """Return the names under which a server on an address is reached; None: any.
 
     On loopback only the names of loopback count, and those that a proxy in front goes by. Elsewhere any name does,
-    unless some are given: who has a token shows it in a header, which no page from elsewhere can make a browser do.
+    unless some are given: a token comes in a header, which no page from elsewhere can make a browser send.
 
     >>> sorted(hosts_of("127.0.0.1", ["studio.example.com"]))
     ['127.0.0.1', '[::1]', 'localhost', 'studio.example.com']
@@ -146,7 +146,7 @@ class Server(uvicorn.Server):
         yield
 
     def stop(self) -> None:
-        """Take no more requests, let those under way finish, and let go who only listens."""
+        """Take no more requests, let those under way finish, and let listeners go."""
         self.should_exit = True
         live: Any = getattr(self._app.state, "live", None)
         if live is not None:

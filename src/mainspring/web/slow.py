@@ -28,9 +28,9 @@ KEPT_SECONDS: Final = 5.0
 # An answer is kept for so many times as long as it took: one that is asked for again and again takes a fifth of a core.
 KEPT_TIMES: Final = 4.0
 QUICK_SECONDS: Final = 0.5
-"""Who would wait longer for an answer gets the last one, while a new one is made."""
+"""A client that would wait longer for an answer gets the last one, while a new one is made."""
 OLDEST_SECONDS: Final = 60.0
-"""So long after its time an answer is still given."""
+"""How long after its time an answer is still given."""
 
 T = TypeVar("T")
 Ask: TypeAlias = Callable[[Store], Coroutine[Any, Any, T]]
@@ -88,7 +88,7 @@ class Slow:
         self._kept.move_to_end(key)
         if kept.before is not None and not kept.task.done():
             return kept.before.result()
-        # Who stops waiting does not stop it: others may wait for the same, or ask again.
+        # A caller that stops waiting does not stop it: others may wait for the same, or retry.
         return await asyncio.shield(kept.task)
 
     async def beside(self, ask: Ask[T]) -> T:

@@ -42,7 +42,7 @@ log = logger("mainspring.engine")
 
 
 class Claimer:
-    """Takes due work in batches while there is capacity for it, and sleeps until the next is due or a hint comes."""
+    """Claims due work in batches while there is capacity for it, and sleeps until the next is due or a hint comes."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Claimer:
         await asyncio.gather(*self._tasks, self._wakeups.stop(), return_exceptions=True)
 
     def rest(self, resting: bool) -> None:
-        """Claim nothing, or claim again."""
+        """Stop claiming for now, or resume."""
         self._resting = resting
         self._wakeups.hint.set()
 
@@ -146,7 +146,7 @@ class Claimer:
 
     async def _claim(self, worker: int) -> bool:
         """Claim once, and return True if there may be more at once."""
-        # What has its hands full is left out: a handler, or all that steps.
+        # What has no capacity is left out: a handler, or all that steps.
         share = self._share()
         limit, handlers = share or CLAIM_LIMIT, self._registry.handlers
         capacities = {
@@ -217,7 +217,7 @@ class Claimer:
             self._wakeups.due_at(claims.next_due_us)
 
     def take(self, claims: Claims) -> None:
-        """Begin with what was claimed for this worker."""
+        """Begin to work on what was claimed for this worker."""
         if claims.posted:
             self._posted()
         self.taken += len(claims.outputs) + len(claims.inputs)

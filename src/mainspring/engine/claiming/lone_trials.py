@@ -28,11 +28,11 @@ from mainspring.port.store import Store
 from mainspring.port.suspects import SUSPECT, Alone, Suspect
 
 MAX_LOST: Final = 3
-"""So often something is lost alone before it is given up."""
+"""How often something is lost alone before it is given up."""
 REST_SECONDS: Final = 10.0
-"""So long a worker claims nothing: until its hands are empty, and while it tries one thing after the other."""
+"""How long a worker claims nothing: until it holds nothing, and while it tries one thing after the other."""
 PAUSE_SECONDS: Final = 10.0
-"""So long it works as ever afterwards, before it rests again."""
+"""How long it works normally afterwards, before it rests again."""
 CHECK_SECONDS: Final = 0.02
 LOOKS: Final = 10
 """Of so many looks for dead workers one looks for what was set aside by others."""
@@ -75,7 +75,7 @@ class LoneTrials:
     async def look(self, *, relieved: bool) -> None:
         """Begin to try what is set aside, if there is something that this worker can do and no other is about to.
 
-        Mostly there is nothing, and who has relieved a worker knows first.
+        Mostly there is nothing, and the worker that relieved another knows first.
         """
         self.looks += 1
         wanted = relieved or self._more or self.looks % LOOKS == 1
@@ -114,7 +114,7 @@ class LoneTrials:
         return any(read(row.held).alone for row in others if before is None or row.key < before)
 
     async def _try_all(self) -> None:
-        """Claim nothing for a while, and try one thing after the other, once the hands are empty."""
+        """Claim nothing for a while, and try one thing after the other, once nothing is held."""
         ends_us = self._store.now_us() + int(REST_SECONDS * 1e6)
         tried = set[tuple[str, str, int | None, int | None]]()
         try:
@@ -126,7 +126,7 @@ class LoneTrials:
                 found = [suspect for suspect in await self._suspects() if _place(suspect) not in tried]
                 if not found:
                     return
-                # What comes back at once was given back: others can do it, and this worker cannot.
+                # What comes back at once was released: others can do it, and this worker cannot.
                 tried.add(_place(found[0]))
                 if not await self._try_one(found[0], ends_us):
                     break

@@ -1,7 +1,7 @@
 """The relay: what programs have posted in transactions of their own goes into the inboxes, and is claimed from there.
 
-Claims show that something was posted, so that a worker with nothing to do asks no question more than before. The store
-moves it; nothing here can lose or double a message.
+Claims show that something was posted, so that an idle worker makes no extra query. The store moves it; nothing here can
+lose or duplicate a message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Relay:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Know that something was posted. The first time there is, a task begins."""
+        """Note that something was posted. The first time, a task begins."""
         self._hint.set()
         if self._task is None:
             self._task = self._runtime.spawn(self._run(), "mainspring-relay")

@@ -1,4 +1,4 @@
-"""Strays: what the store says this worker holds, and nothing here knows of. The net under our own mistakes.
+"""Strays: what the store says this worker holds, and nothing here knows of. The safety net under our own mistakes.
 
 What a commit has made or a claim has taken is this worker's in the store before any part of it is notified: one look
 proves nothing. A stray is missing at two looks in a row: what was in flight at the first is over at the second, and it
@@ -68,7 +68,7 @@ class Strays:
             await self._look()
 
     async def _look(self) -> None:
-        """Look, and give back what is lost.
+        """Look, and release what is lost.
 
         A worker that held nothing, and has taken nothing since, does not ask: the store looks through all that waits.
         """

@@ -43,5 +43,5 @@ class Arrivals:
         return during or set()
 
     def miss(self, missing: set[InHand]) -> None:
-        """Know what is missing, and nothing else."""
+        """Set what is missing, and forget the rest."""
         self.missing, self.heeded = missing, bool(missing) or self._during is not None

@@ -37,7 +37,7 @@ BATCHES_TO_BE_ALONE: Final = 100
 BATCHES_PER_LULL: Final = 4
 # A commit that takes longer waits itself, for a lock or for a handler's transaction, which may wait for that work.
 LULL_SECONDS: Final = 0.5
-# What belongs to no instance, and so has no share: what a subscriber remembers, an output that is given back.
+# What belongs to no instance, and so has no share: what a subscriber remembers, an output that is released.
 NOBODYS: Final = ("", "")
 PAUSE_AFTER_STORE_ERROR_SECONDS: Final = 1.0
 
@@ -61,7 +61,7 @@ class Committer:
         self._units: list[Unit] = []
         self._done: list[Done] = []
         self._under_way: list[Done] = []
-        # Batches that were sent and not reported, by their number; and units that are tried again after a while.
+        # Batches that were sent and not reported, by their number; and units that are retried after a while.
         self._sent: dict[int, list[Unit]] = {}
         self._again: dict[int, Unit] = {}
         self._task: asyncio.Task[None] | None = None
@@ -165,12 +165,12 @@ class Committer:
         return min(self._sent, default=self.batches + 1)
 
     def outputs_in_hand(self) -> set[OutputKey]:
-        """Return the outputs that are about to be settled or to be tried again."""
+        """Return the outputs that are about to be settled or retried."""
         settled = {output for unit in self._in_hand() for output in unit.settles}
         return settled | {retry.output for unit in self._in_hand() for retry in unit.retries}
 
     def inputs_in_hand(self) -> set[int]:
-        """Return the positions of the inputs that are about to be taken or given back."""
+        """Return the positions of the inputs that are about to be taken or released."""
         taken = {unit.consumes for unit in self._in_hand() if unit.consumes is not None}
         return taken | {position for unit in self._in_hand() for position in unit.releases}
 
@@ -253,7 +253,7 @@ class Committer:
             self._let_go_on()
 
     def _let_go_on(self) -> None:
-        """Wake those who wait for a lull."""
+        """Wake callers that wait for a lull."""
         self._moved_at = asyncio.get_running_loop().time()
         self._reported.set()
         self._reported = asyncio.Event()

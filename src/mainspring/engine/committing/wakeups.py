@@ -1,4 +1,4 @@
-"""Wake-ups: when to look for work. They are hints; polling is the net under them."""
+"""Wake-ups: when to look for work. They are hints; polling is the safety net under them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Wakeups:
             await asyncio.gather(self._timer, return_exceptions=True)
 
     def due_at(self, due_us: int) -> None:
-        """Know that something becomes due."""
+        """Note that something becomes due."""
         if not self._started:
             return
         if due_us <= self._now_us():

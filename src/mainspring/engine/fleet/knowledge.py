@@ -12,7 +12,7 @@ from mainspring.errors import ERASED_TYPE
 from mainspring.errors.reading import UNREADABLE
 
 MOST_WRITTEN: Final = 200_000
-"""So long is the text at most. A worker that knows more says nothing, and is taken for one that may know all."""
+"""The longest text. A worker that knows more says nothing, and is taken for one that may know all."""
 
 
 class Knowledge(Struct, frozen=True):

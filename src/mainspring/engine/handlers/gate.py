@@ -48,7 +48,7 @@ class Gate:
         return now_us + breaker.wait_us(self._breaker, self.state, now_us)
 
     def wait_us(self) -> int:
-        """Return how long the next call has to wait. 0: it may be made, and is taken for made."""
+        """Return how long the next call has to wait. 0: it may be made, and counts as made."""
         now_us, self.refuses = self._now_us(), False
         passes, admitted = breaker.admit(self._breaker, self.state, now_us)
         if not passes:
@@ -97,7 +97,7 @@ class Gate:
         """Note that a call failed. True: it was no verdict, and another call may be the probe at once."""
         if self._breaker is None:
             return False
-        # What is useless to try again is the message's own fault, whatever it was raised from.
+        # What is useless to retry is the message's own fault, whatever it was raised from.
         if not self._breaker.counts(error) or not self._retry.wants_another(error, 0):
             return self.ended(era)
         before = self.state

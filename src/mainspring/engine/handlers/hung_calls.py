@@ -15,7 +15,7 @@ from typing import Any, Final
 from mainspring.logs import logger
 
 HUNG_CALLS: Final = 128
-"""So many calls may hang in a worker before the handlers that are to blame are held back."""
+"""How many calls may hang in a worker before the handlers that are to blame are held back."""
 SAID_EVERY_SECONDS: Final = 60.0
 
 log = logger("mainspring.engine")
@@ -59,7 +59,7 @@ class Hung:
         return name in self._held
 
     def add(self, name: str, call: Future[Any]) -> None:
-        """Know that a call was given up and still runs."""
+        """Note that a call was given up and still runs."""
         self._since_us.setdefault(name, {})[call] = self._now_us()
         loop = asyncio.get_running_loop()
         call.add_done_callback(lambda call: _tell(loop, lambda: self._returned(name, call)))
@@ -95,11 +95,11 @@ class Hung:
         counts = {name: len(calls) for name, calls in self._since_us.items()}
         if sum(counts.values()) < HUNG_CALLS:
             return set()
-        # Who has one by bad luck does not wait for who has a hundred.
+        # A handler with one by bad luck does not wait for one with a hundred.
         return {name for name, count in counts.items() if count * len(counts) >= HUNG_CALLS}
 
     def _say(self, level: int, name: str, text: str) -> None:
-        """Say something of a handler, once a minute: thousands of its calls may come and go."""
+        """Log something about a handler, once a minute: thousands of its calls may come and go."""
         now_us, said_us = self._now_us(), self._said_us.get((name, text))
         if self.quiet or (said_us is not None and 0 <= now_us - said_us < SAID_EVERY_SECONDS * 1e6):
             return

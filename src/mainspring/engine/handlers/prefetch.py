@@ -1,6 +1,6 @@
 """Prefetch: how much of a handler's work one worker holds, so that others get their share.
 
-Commands that wait in a worker are out of everybody else's reach. So beside those that run, no more wait here than are
+Commands that wait in a worker cannot be claimed by others. So beside those that run, no more wait here than are
 carried out in about half a second, by what was measured. A quick handler always has enough to do, and of slow work a
 worker keeps little that it cannot begin at once.
 """

@@ -67,7 +67,7 @@ class ProcessPool:
             return sorted(child.pid for child in self._children)
 
     def take(self) -> Child:
-        """Return a process that has nothing to do, the last one that had: the others may stay in the cold."""
+        """Return an idle process, the last one that was used: the others may stay idle."""
         with self._lock:
             while self._idle:
                 child = self._idle.pop()
@@ -83,7 +83,7 @@ class ProcessPool:
         raise ChildProcessError("the app has stopped")
 
     def put_back(self, child: Child) -> None:
-        """Let others use it."""
+        """Return it to the pool."""
         with self._lock:
             self._idle.append(child)
 

@@ -82,7 +82,7 @@ class Runner:
         return len(self._ready) + self.active * self._at_once
 
     def put(self, job: Job) -> None:
-        """Carry a command out as soon as the policies allow. A worker that stops gives its row back instead."""
+        """Carry a command out as soon as the policies allow. A worker that stops releases its row instead."""
         if self.paused:
             self._give_back(job)
         elif not self.closing:
@@ -112,7 +112,7 @@ class Runner:
         self._settlements.retry(job.claim, job.claim.attempts, 0, job.claim.error or "")
 
     def stop_overdue(self, now_us: int) -> None:
-        """End attempts that are over their time."""
+        """End attempts that have timed out."""
         for task, jobs in list(self.running.items()):
             if all(job.deadline_us <= now_us for job in jobs) and task not in self._overdue:
                 self._overdue.add(task)
@@ -205,7 +205,7 @@ class Runner:
         return [probe]
 
     def _admitted(self) -> bool:
-        """Ask breaker and rate limit; when they say no, come back when they may say yes. Waiting costs no attempt."""
+        """Ask breaker and rate limit; if they refuse, ask again when they may admit. Waiting costs no attempt."""
         if self.gate.clear or not (wait_us := self.gate.wait_us()):
             return True
         if self.gate.fails_fast:

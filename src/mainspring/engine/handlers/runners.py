@@ -80,7 +80,7 @@ class Runners:
             runner.cancel_instance(ref, which, up_to)
 
     def stop_overdue(self, now_us: int) -> None:
-        """End attempts that are over their time."""
+        """End attempts that have timed out."""
         for runner in self:
             if runner.running:
                 runner.stop_overdue(now_us)

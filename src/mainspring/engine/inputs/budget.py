@@ -12,7 +12,7 @@ from mainspring.errors import SettingError, StepBudgetError
 from mainspring.logs import logger
 
 LOOKS: Final = 10
-"""So often within a budget the clock is looked at. Between two looks a step costs a number counted down."""
+"""How often within a budget the clock is read. Between two looks a step costs a number counted down."""
 TOLD_AT: Final = 8
 """After so many of them within an hour it is reported."""
 HOUR_US: Final = 3_600_000_000

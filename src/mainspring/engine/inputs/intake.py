@@ -41,7 +41,7 @@ class Intake(Envelopes):
         self._awaited: set[Answer] = set()
 
     async def take_place(self) -> None:
-        """Take a place for one more input in flight. Those who wait for one get it in the order of their coming."""
+        """Take a place for one more input in flight. Senders that wait for one get it in the order of arrival."""
         if self._in_flight < INPUTS_IN_FLIGHT:
             self._in_flight += 1
             return
@@ -55,7 +55,7 @@ class Intake(Envelopes):
             raise
 
     def leave(self) -> None:
-        """Give a place to the next one at the door. Only that one is woken: the others would find no room."""
+        """Give a place to the next sender in the queue. Only that one is woken: the others would find no room."""
         while self._at_the_door:
             place = self._at_the_door.popleft()
             if not place.done():
@@ -64,7 +64,7 @@ class Intake(Envelopes):
         self._in_flight -= 1
 
     async def rest(self) -> None:
-        """Let others have a turn, and the store's thread the time for a few statements if it is at a commit."""
+        """Let others have a turn, and the store's thread the time for a few statements if it is committing."""
         await asyncio.sleep(0 if self._committer.idle else REST_SECONDS)
 
     async def answered(self, pending: Pending) -> ReceiptStatus:
@@ -113,7 +113,7 @@ class Intake(Envelopes):
                 self._left(answer)
 
     def give_up(self, error: Exception) -> None:
-        """Fail all who wait for what became of an input: the answer will not come here."""
+        """Fail all callers that wait for the outcome of an input: the answer will not come here."""
         for answer in self._awaited:
             if answer.status == "pending" and answer.error is None:
                 answer.fail(error)

@@ -70,7 +70,7 @@ class KnownInstance:
         self.forget()
 
     def forget(self) -> None:
-        """Know nothing of the instance any more, not even under which version of its workflow it runs."""
+        """Forget all of the instance, even under which version of its workflow it runs."""
         self.entry = self.entry.newest
         self.loaded = False
         self.wants_ledger = False
@@ -95,7 +95,7 @@ class KnownInstance:
         self.era: int | None = None
 
     def assume_new(self, era: int | None) -> None:
-        """Take it that there is no such instance yet: the commit conflicts if that is wrong."""
+        """Assume that there is no such instance yet: the commit conflicts if that is wrong."""
         self.forget()
         self.era = era
         self.loaded = True

@@ -134,7 +134,7 @@ class Loader:
                 for lane, loaded in zip(lanes, read, strict=True)
                 if lane.ref not in long
             ]
-        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance or is told to all that wait
+        except Exception as error:  # noqa: BLE001  whatever it is, it concerns one instance, or all that wait get it
             # A lane that was given up meanwhile works already, and must not be overwritten by what was read.
             lanes = [lane for lane in lanes if lane in self._loading]
             # A plain StoreError is a statement that took too long, or was refused.

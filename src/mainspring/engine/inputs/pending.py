@@ -170,11 +170,11 @@ class Pending(Answering):
     """An input on its way to its step, with all that this will have to commit beside it.
 
     `position` is its place in the inbox if it comes from there. `unreadable` says why its body could not be decoded.
-    `accepts` are inputs of others that its step accepts. `patient` says that its sender waits however long the store
-    is in trouble: it is tried again in its turn, so that nothing of the same instance that came behind it is taken
-    before it. `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its
-    sender asks of the instance when it is taken in: it goes no further than the inbox. `skipped` says that one of its
-    id was passed over before the instance could begin, and whether it was the same.
+    `accepts` are inputs of others that its step accepts. `patient` says that its sender waits however long the store is
+    in trouble: it is retried in its turn, so that nothing of the same instance that came behind it is taken before it.
+    `task_answer` is what the store checks of an answer to a task before it takes it, `requires` what its sender asks of
+    the instance when it is taken in: it goes no further than the inbox. `skipped` says that one of its id was passed
+    over before the instance could begin, and whether it was the same.
     """
 
     position: int | None = None
@@ -258,7 +258,7 @@ class Inputs(Protocol):
         ...
 
     def accepted(self, row: InputRow, position: int) -> None:
-        """Take an input that was accepted into the inbox in this worker's hands."""
+        """Take an input that was accepted into the inbox and claimed by this worker."""
         ...
 
 

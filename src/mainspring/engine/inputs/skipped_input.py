@@ -11,7 +11,7 @@ from mainspring.port.store import Store
 
 
 def skipped(pending: Pending) -> Remembered:
-    """Return what is remembered of an input that an operator has passed over: enough to know it again."""
+    """Return what is remembered of an input that an operator has passed over: enough to recognise a duplicate."""
     type, body = digested((pending.type, pending.body))
     return Remembered(_key(pending.ref, pending), type, 1, body or b"null", NEVER_US)
 

@@ -87,7 +87,7 @@ async def trusted(store: Store, entry: WorkflowEntry | None, loaded: Loaded | No
     if trusts(entry, loaded.snapshot) and not any(branches(row) for row in loaded.events):
         return loaded
     rows = await whole_stream(store, Ref(loaded.row.workflow, loaded.row.id))
-    # It may have gone on since its row was read: what is folded is that row's version, and no later one.
+    # It may have moved since its row was read: what is folded is that row's version, and no later one.
     return Loaded(loaded.row, None, [row for row in rows if row.version <= loaded.row.version])
 
 

@@ -2,6 +2,5 @@
 
 operations (of one instance), rewind (a reset), migration, retried_letter (may a dead letter still be carried out?),
 pauses (the workflow that remembers them), pause_orders (to pause and to resume), known_pauses (what this process knows
-of them). The engine looks at those now and then, and has the stepper, the claimer and the runners hold back
-accordingly.
+of them). The engine looks at those now and then, and has stepper, claimer and runners hold back.
 """

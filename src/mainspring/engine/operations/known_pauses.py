@@ -13,7 +13,7 @@ from mainspring.logs import Quoted, logger
 from mainspring.port.store import Store
 
 LOOK_SECONDS: Final = 2.0
-"""So often every process looks at what is paused."""
+"""How often every process looks at what is paused."""
 
 LOOKS_PER_READING: Final = 15
 """What could not be read is read again at every so many looks: a key may have come."""

@@ -248,8 +248,7 @@ class Operations:
             return
         for _ in range(CONFLICTS):
             loaded = (await self._store.load([ref]))[0]
-            # On the very version that is resumed: a person may have suspended it meanwhile, or the command failed
-            # again.
+            # On the very version that is resumed: a person may have suspended it since, or the command failed again.
             if loaded is None or not await waits_for_it_alone(self._store, letter, loaded.row):
                 return
             ledger = await read_ledger(self._store, entry, ref, self._committer.lull)

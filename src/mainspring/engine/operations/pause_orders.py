@@ -32,7 +32,7 @@ from mainspring.port.records import ENDED, Committed, Conflict, Context, EventRo
 from mainspring.port.store import Store
 
 ORDER_SECONDS: Final = 30.0
-"""So long an order is tried again while others give theirs, by the loop's time: a clock may stand still."""
+"""For so long an order is retried while others give theirs, by the loop's time: a clock may stand still."""
 
 WAY_OUT: Final = (
     "Give this process the keys and the code to read it; "
@@ -67,7 +67,7 @@ async def read_orders(store: Store) -> Orders:
 
 
 class PauseOrders:
-    """Gives orders: each is one commit on the very version that was read, tried again when others were first."""
+    """Gives orders: each is one commit on the very version that was read, retried when others were first."""
 
     def __init__(self, store: Store, registry: Registry, committer: Committer, runtime: Runtime, lanes: Lanes) -> None:
         self._store = store
@@ -167,5 +167,5 @@ def _began(rows: list[EventRow]) -> bool:
 
 @cache
 def _entry() -> WorkflowEntry:
-    """Return the workflow, for those who have a store and no app."""
+    """Return the workflow, for callers with a store and no app."""
     return WorkflowEntry(Pauses(), Codec())

@@ -1,6 +1,6 @@
 """What is paused for the whole fleet: one instance of a workflow of its own, whose state every process reads.
 
-So a pause needs no table and no leader: it is durable, two who pause at once both succeed, and its stream shows who
+So a pause needs no table and no leader: it is durable, two pauses at once both succeed, and its stream shows who
 paused and resumed what, when and why. It ends when nothing is paused any more, and begins anew with the next pause: so
 only what is paused now has to be read, and an order that can no longer be read blocks nothing.
 """
@@ -117,7 +117,7 @@ class Pauses(Workflow[PauseWork | ResumeWork, Paused, Never]):
                 return []
 
     def evolve(self, state: Paused, event: Event[PauseWork | ResumeWork, Never], /) -> Paused | None:
-        """Know what is paused."""
+        """Fold what is paused."""
         match event:
             case Received(PauseWork(pause)):
                 return state.with_one(pause)

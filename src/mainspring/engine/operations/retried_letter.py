@@ -1,4 +1,4 @@
-"""May a dead letter still be carried out? Not where its instance has gone on without it.
+"""May a dead letter still be carried out? Not where its instance has moved on without it.
 
 The sender of a command may have ended meanwhile, have undone what it did, or have decided on the very failure that the
 dead letter reports. To carry it out after that could do what is no longer expected, such as to pay twice.
@@ -73,7 +73,7 @@ def _before(version: int | None, back_to: int) -> int | None:
 
 
 async def refuse(store: Store, letter: DeadLetter, since: Since) -> int | None:
-    """Refuse to carry out what its instance has gone on without. Return the instance's version up to which that holds.
+    """Refuse to carry out what its instance has moved on without. Return the instance's version up to which that holds.
 
     None says that nothing of what may become of the instance is a reason to refuse it.
     """
@@ -124,7 +124,7 @@ async def waits_for_it_alone(store: Store, letter: DeadLetter, row: InstanceRow)
         if each.actor is not None or each.cause is None:
             return False
         failed.append(each.cause)
-    # A single one is that of the letter which is gone: had it failed again, it would be suspended once more.
+    # A single one is that of the dead letter which is gone: had it failed again, it would be suspended once more.
     if output in failed and len(failed) > 1:
         async for _ in letters_behind(store, ref, set(failed)):
             return False

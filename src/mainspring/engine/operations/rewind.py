@@ -212,7 +212,7 @@ def _waiting(kept: Sequence[EventRow]) -> list[tuple[EventRow, datetime]]:
         if event.event == "Scheduled":
             waiting[event.version] = event
         elif event.event in ("Reset", "Compensating"):
-            waiting.clear()  # those that count were set anew right behind a reset; who undoes waits for nothing else
+            waiting.clear()  # those that count were set anew right behind a reset; compensating, nothing else waits
         elif event.event in ("ScheduleCancelled", "TaskClosed", "Asked"):
             key = read_detail(event.detail).key or ""
             key = key if event.event == "ScheduleCancelled" else task_timer_key(key)

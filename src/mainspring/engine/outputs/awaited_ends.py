@@ -40,7 +40,7 @@ class End(Struct, frozen=True):
 
 
 class AwaitedEnds:
-    """The futures of those who wait."""
+    """The futures of waiting callers."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
@@ -59,7 +59,7 @@ class AwaitedEnds:
     def forget(self, ref: Ref, future: asyncio.Future[End]) -> None:
         """Wait no longer."""
         if future.done() and not future.cancelled():
-            future.exception()  # who stopped waiting has a reason of its own: this one is not lost, but of no use
+            future.exception()  # a caller that stopped waiting has its own reason: this one is not lost, but of no use
         waiting = self._futures.get(ref, [])
         if future in waiting:
             waiting.remove(future)
@@ -67,7 +67,7 @@ class AwaitedEnds:
                 self._pop(ref)
 
     def tell(self, ref: Ref, end: End) -> None:
-        """Wake those who wait for an instance's end with how it ended."""
+        """Wake the callers that wait for an instance's end with how it ended."""
         for future in self._pop(ref):
             if not future.done():
                 future.set_result(end)
@@ -86,7 +86,7 @@ class AwaitedEnds:
         return waiting
 
     async def ask(self) -> None:
-        """Look once whether instances have ended, for those who wait: in another process, or behind our back."""
+        """Look once whether instances have ended, for waiting callers: in another process, or behind our back."""
         refs = list(islice(self._futures, ASKED_AT_ONCE))
         for ref in refs:  # to the back: the next look begins with others
             self._futures[ref] = self._futures.pop(ref)
@@ -95,7 +95,7 @@ class AwaitedEnds:
         except DamagedRecordError:
             for ref in refs:
                 await self._ask_one(ref)
-        except Exception as error:  # noqa: BLE001  whoever waits is told, as by a look of its own
+        except Exception as error:  # noqa: BLE001  waiting callers get it, as by a look of their own
             self.fail(error, refs)
         else:
             for ref, loaded in zip(refs, found, strict=True):

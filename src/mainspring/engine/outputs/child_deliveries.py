@@ -146,7 +146,7 @@ class ChildDeliveries:
                 self._tell_parent(claim, end)
         except NewerTypeError as error:
             self._settlements.leave(claim, error)
-        except Exception as error:  # noqa: BLE001  nobody awaits this task: an end that it dropped would be lost
+        except Exception as error:  # noqa: BLE001  this task is not awaited: an end that it dropped would be lost
             where = f"{claim.workflow}/{claim.instance}"
             log.warning("the end of %s is not told yet, will be tried again: %s", where, error)
             self._settlements.retry(claim, claim.attempts + 1, SECOND_US, error_text(error))

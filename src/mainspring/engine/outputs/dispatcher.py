@@ -101,7 +101,7 @@ class Dispatcher:
             self.begin(own, message)
 
     def capacity(self, destination: str) -> int:
-        """Return how many outputs for this destination may come into this worker's hands."""
+        """Return how many outputs for this destination this worker may claim."""
         if self.closing or self.resting:
             return 0
         queue = self._queue_at.get(destination)
@@ -121,7 +121,7 @@ class Dispatcher:
         return 0 if runner.held else capacity
 
     def leave_rest(self, queue: str) -> None:
-        """Know that there may be more than there was room for: it is claimed when there is room again."""
+        """Note that there may be more than there was room for: it is claimed when there is room again."""
         if runner := self.runners.by_queue.get(queue):
             runner.turned_away = True
 
@@ -175,7 +175,7 @@ class Dispatcher:
                 self._send(claim, message)
                 return
             error = "waits for the end of what it undoes"
-        except Exception as failure:  # noqa: BLE001  nobody awaits this task: a compensation that it dropped would be lost
+        except Exception as failure:  # noqa: BLE001  this task is not awaited: a compensation that it dropped would be lost
             error = error_text(failure)
         finally:
             self._undoing.discard(claim.output)

@@ -1,4 +1,4 @@
-"""Fan-outs: an instance of its own for each, which starts the parts and counts them back in.
+"""Fan-outs: an instance of its own for each, which starts the parts and counts their outcomes.
 
 Its state is three numbers, whatever the number of parts: results stay in its stream until the last one has come. So a
 step of it costs the same at the ten-thousandth part as at the first, and the parent is stepped once.

@@ -1,4 +1,4 @@
-"""A command in a worker's hands, and what comes of it."""
+"""A command claimed by a worker, and what comes of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logger("mainspring.engine")
 
 
 class Job(Struct):
-    """A command in a worker's hands."""
+    """A command claimed by a worker."""
 
     claim: OutputClaim
     message: Any
@@ -124,7 +124,7 @@ def fired(claim: OutputClaim, message: Any, now_us: int) -> Pending:
         body=claim.body,
         id=answer_id(ref, claim.output.version, Kind.TIMER),
         kind=Kind.TIMER,
-        # It has no sender, so a Reply to it goes to the starter of the instance.
+        # It has no sender, so a Reply to it goes to the sender that began the instance.
         context=records.Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=now_us,
         mark=MARK,

@@ -1,4 +1,4 @@
-"""Replies: to the instance that asked, or to a caller outside who awaits one."""
+"""Replies: to the instance that asked, or to a caller outside that awaits one."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Replies:
         return future
 
     def give_up(self, ref: Ref, request: str, future: asyncio.Future[Any]) -> None:
-        """Wait for a reply no longer; others who made the same request may."""
+        """Wait for a reply no longer; other callers of the same request may."""
         waiting = self._waiting.get((ref, request), [])
         if future in waiting:
             waiting.remove(future)
@@ -113,7 +113,7 @@ class Replies:
             address = await self._address(claim, message_id)
             self._to(replace(claim, context=encode_context(context)), message, address)
             self.in_hand.discard(claim.output)
-        except Exception as error:  # noqa: BLE001  nobody awaits this task: a reply that it dropped would be lost
+        except Exception as error:  # noqa: BLE001  this task is not awaited: a reply that it dropped would be lost
             self._later(claim, message, error)
 
     async def _address(self, claim: OutputClaim, message_id: str) -> str:

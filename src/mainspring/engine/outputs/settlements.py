@@ -52,7 +52,7 @@ log = logger("mainspring.engine")
 
 
 class Settlements:
-    """Records how outputs end: carried out, to be tried again, given up or buried."""
+    """Records how outputs end: carried out, to be retried, given up or buried."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Settlements:
         is_new = handler.options.idempotency_key is not None and job.started_us
         remembers = (self._remembered(handler, job, inputs),) if is_new else ()
         if job.claim.workflow == FAN_OUT:
-            # What is remembered is the handler's own result: others ask for it who are no part of a fan-out.
+            # What is remembered is the handler's own result: callers that are no part of a fan-out may ask for it too.
             results = tuple((result.type, result.type_version, result.body.decode()) for result in inputs)
             inputs = [self.result(job, PartDone(results), 1, duration_us)]
         if not inputs and undone_by(job.claim) is not None:
@@ -146,7 +146,7 @@ class Settlements:
         self._committer.persist(unit, then)
 
     def _take_up(self, accepts: tuple[InputRow, ...], outcome: Committed) -> None:
-        """Step what was accepted in this worker's hands."""
+        """Step what was accepted and claimed by this worker."""
         for row, position in zip(accepts, outcome.positions, strict=True):
             if position and position not in outcome.unclaimed:
                 self._inputs.accepted(row, position)
@@ -216,7 +216,7 @@ class Settlements:
             claim.workflow,
             claim.instance,
             retries=(Retry(claim.output, attempts, delay_us, error, now_us),),
-            # Who only had to wait has tried nothing.
+            # A command that only had to wait has tried nothing.
             attempts=(self._attempt(claim, attempts, began_us, error),) if attempts > claim.attempts else (),
         )
         self._committer.persist(unit, lambda _: self._wakeups.due_at(now_us + delay_us))

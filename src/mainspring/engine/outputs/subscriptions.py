@@ -25,7 +25,7 @@ from mainspring.port.store import Store
 
 PUBLICATIONS_AT_ONCE: Final = 100
 HELD_US: Final = 10 * MICROSECONDS
-"""So long a message waits whose subscriber is held back. Waiting costs no attempt."""
+"""How long a message waits whose subscriber is held back. Waiting costs no attempt."""
 
 log = logger("mainspring.engine")
 
@@ -45,7 +45,7 @@ class Subscriptions:
     """Brings published messages to workflows and subscribers.
 
     All workflows that take the message get it in one commit, which settles the output. Functions are called before
-    that; one that was successful is remembered, and left out when another one failed and all are tried again. As long
+    that; one that was successful is remembered, and left out when another one failed and all are retried. As long
     as one of those that failed wants another attempt, there is one; when all have given up, the message is buried.
     """
 
@@ -95,12 +95,12 @@ class Subscriptions:
         self._waiting.clear()
 
     def cancel_all(self) -> None:
-        """End what still runs; it will be brought again."""
+        """End what still runs; it will be redelivered."""
         for task in list(self._running):
             task.cancel()
 
     def stop_overdue(self, now_us: int) -> None:
-        """End calls of subscribers that are over their time."""
+        """End calls of subscribers that have timed out."""
         for task, publication in list(self._running.items()):
             if publication.deadline_us <= now_us and not publication.overdue:
                 publication.overdue = True
@@ -109,7 +109,7 @@ class Subscriptions:
                 task.cancel()
 
     def publish(self, claim: OutputClaim, message: Any) -> None:
-        """Begin to bring a message to all who want it."""
+        """Begin to deliver a message to all that want it."""
         try:
             targets = self._targets(message)
         except Exception as error:  # noqa: BLE001  an author's route may fail in any way
@@ -147,7 +147,7 @@ class Subscriptions:
         self._settlements.settle(claim, tuple(pending.input_row(claimed=True) for pending in inputs), told)
 
     async def _tell(self, publication: Publication) -> None:
-        """Call the subscribers. Whatever happens, the message is settled, tried again or buried."""
+        """Call the subscribers. Whatever happens, the message is settled, retried or buried."""
         job, began_us = publication.job, self._store.now_us()
         try:
             failures: list[tuple[Handler, Exception]] = []
@@ -171,7 +171,7 @@ class Subscriptions:
             self._settlements.bury(job.claim, "it cannot be brought to its subscribers", error)
 
     async def _tell_one(self, handler: Handler, publication: Publication) -> Exception | None:
-        """Call one subscriber, unless it was called already. Return why it failed."""
+        """Call one subscriber, unless it has succeeded already. Return why it failed."""
         # With one subscriber there is no other to be left out.
         several = len(publication.subscribers) > 1
         key = f"told:{publication.job.id}:{handler.name}"
@@ -216,7 +216,7 @@ class Subscriptions:
         self._settlements.bury(claim, f"{names} gave up", failures[0][1])
 
     async def _call(self, handler: Handler, publication: Publication) -> None:
-        """Call a subscriber; one that is over its time ends with a TimeoutError."""
+        """Call a subscriber; one that takes too long ends with a TimeoutError."""
         job = publication.job
 
         def start_time() -> None:

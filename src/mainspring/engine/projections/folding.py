@@ -21,8 +21,7 @@ from mainspring.port.records import Committed, EventRow, Ref, Unit
 from mainspring.port.store import Store
 
 EVENTS_PER_PIECE: Final = 500
-# On SQLite nothing else is written while a projection writes to its own tables, and folds share the event loop with
-# steps.
+# On SQLite nothing else is written while a projection writes to its own tables, and folds share steps' event loop.
 SECONDS_PER_PIECE: Final = 0.1
 
 Page: TypeAlias = list[tuple[int, Ref, EventRow]]

@@ -61,7 +61,7 @@ class Projector:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self) -> None:
-        """Know that there may be something new."""
+        """Note that there may be something new."""
         for follower in self._followers:
             follower.hint.set()
 
@@ -78,7 +78,7 @@ class Follower:
         self._runtime = runtime
         self._worker = worker
         self._folding = Folding(projection, store, registry, worker)
-        # Generations that failed: how often, and when to try again.
+        # Generations that failed: how often, and when to retry.
         self._failures: dict[int, tuple[int, int]] = {}
         self._told = False
 
@@ -197,7 +197,7 @@ class Follower:
             if self._projection.options.create is not None:
                 await self._folding.drop(retired.generation)
             removed = await self._store.clear_documents(self._name, retired.generation, DOCUMENTS_PER_CLEARING)
-        except Exception as error:  # noqa: BLE001  nobody reads it: what is live goes on
+        except Exception as error:  # noqa: BLE001  it is not read: what is live continues
             self._rest(retired.generation)
             log.warning("projection %s: generation %d is not cleared: %s", self._name, retired.generation, error)
             return IDLE

@@ -104,7 +104,7 @@ def end_output(
     if parent is None and not children:
         return None
     detail = replace(read_detail(row.detail), end=Ending(status, parent, children))
-    # Its queue is one that workers who know the parent's workflow look at.
+    # Its queue is one of the workers that know the parent's workflow.
     destination = f"reply:{own if parent is None else parent_at(parent).ref.workflow}"
     return replace(row, detail=encode_detail(detail)), OutputRow(row.version, "end", destination)
 
@@ -139,7 +139,7 @@ def outcome(
         body=encoded.body,
         id=answer_id(to.ref, to.version, Kind.RESULT),
         kind=Kind.RESULT,
-        # It has no sender to reply to: a Reply to it goes to the starter of the parent.
+        # It has no sender to reply to: a Reply to it goes to the sender that began the parent.
         context=Context(context.correlation_id, context.causation_id, None, None, context.trace),
         time_us=time_us,
         mark=MARK,

@@ -133,7 +133,7 @@ class Recorder:
         )
 
     def unkept(self, row: EventRow) -> EventRow:
-        """Return what is kept of an input where the history is not: enough to know it again.
+        """Return what is kept of an input where the history is not: enough to recognise a duplicate.
 
         One without an id of its own is gone with the next step anyway.
         """
@@ -374,7 +374,7 @@ class Recorder:
 
 
 def _reply_to(event: Replied[Any], context: Context, began_in: bytes | None) -> str | None:
-    """A reply goes where it says, else to the sender of the input, else to the starter of the instance."""
+    """A reply goes where it says, else to the sender of the input, else to the one that began the instance."""
     if event.to is not None:
         return f"message:{event.to}"
     own = _return_address(context)

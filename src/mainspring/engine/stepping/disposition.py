@@ -1,6 +1,6 @@
 """Disposition: what becomes of an input whose turn it is, derived from its lane, itself and what is paused.
 
-The order of the questions is the rule. Who asks later knows that all earlier ones were answered with no.
+The order of the questions is the rule. A later question knows that all earlier ones were answered with no.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mainspring.port.records import ENDED
 
 
 class Plain(Enum):
-    """What needs no more words."""
+    """The dispositions that carry no data."""
 
     STEP = auto()
     """Decide on it."""

@@ -26,7 +26,7 @@ log = logger("mainspring.engine")
 
 
 class Duplicates:
-    """Sees to inputs that the store has refused because it knows their ids."""
+    """Handles inputs that the store has refused because it knows their ids."""
 
     def __init__(self, units: Units, committer: Committer, wakeups: Wakeups, settlements: Settlements) -> None:
         self._units = units
@@ -65,7 +65,7 @@ class Duplicates:
             self._committer.persist(self._units.buried(pending, PAST_ITS_TASK), then)
 
     def _clashed(self, pending: Pending) -> None:
-        """Keep a message from inside that cannot be taken, and let the instance know that sent it."""
+        """Keep a message from inside that cannot be taken, and notify the instance that sent it."""
         letter, job = _letter(pending), _job(pending)
         log.error("%s: %s %s is a dead letter: %s", pending.ref, pending.type, pending.id, CLASH)
         if job is not None:

@@ -1,4 +1,4 @@
-"""The inbox: where inputs wait for their turn. They are put there, and given back where they were held too early."""
+"""The inbox: where inputs wait for their turn. They are put there, and released where they were claimed too early."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logger("mainspring.engine")
 
 
 class Inbox:
-    """Puts inputs into the inbox of their instance and gives them back, however long the store is in trouble."""
+    """Puts inputs into the inbox of their instance and releases them, however long the store is in trouble."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Inbox:
 
     @property
     def paused(self) -> Iterable[Pending]:
-        """The inputs that are tried again after a while."""
+        """The inputs that are retried after a while."""
         return self._paused.values()
 
     def put(self, pending: Pending, *, claimed: bool = False) -> None:
@@ -88,7 +88,7 @@ class Inbox:
         self.later(lambda: self._committer.persist(unit, lambda _: self._wakeups.due_at(0)), pending)
 
     def later(self, call: Callable[[], None], pending: Pending | None = None) -> None:
-        """Do something after a while, and know of the input meanwhile."""
+        """Do something after a while, and keep the input listed meanwhile."""
 
         async def wait() -> None:
             await self._runtime.clock.sleep(PAUSE_AFTER_STORE_ERROR_SECONDS)

@@ -135,7 +135,7 @@ class StepUnits:
     def __init__(self, store: Store, registry: Registry, capacity: Callable[[str], int]) -> None:
         self._store = store
         self._registry = registry
-        # How many outputs for a destination may come into this worker's hands.
+        # How many outputs for a destination this worker may claim.
         self._capacity = capacity
 
     def stepped(
@@ -281,7 +281,7 @@ class StepUnits:
                 reply_to = read_detail(row.detail).reply_to
                 if reply_to is None:
                     return None
-                # A queue that workers who know the workflow that asked look at.
+                # A queue of the workers that know the workflow that asked.
                 scheme, _, rest = reply_to.partition(":")
                 destination = f"reply:{instance_id(rest).workflow if scheme == 'instance' else lane.entry.name}"
                 return OutputRow(row.version, "reply", destination, claimed=capacity(destination) > 0)

@@ -1,6 +1,6 @@
 """The watch over steps: a decide or an evolve that does not return blocks all that its worker holds.
 
-It stands in a thread of its own, for the event loop is what stands still. It says which instance it is, and ends the
+It stands in a thread of its own, for the event loop is what is blocked. It says which instance it is, and ends the
 step if that is Python that runs; a call into C that never returns cannot be ended, and costs the worker its lease.
 """
 
@@ -20,7 +20,7 @@ from mainspring.port.records import Ref
 STEP_SECONDS: Final = 10.0
 """A step that takes longer is reported, and ended where it can be."""
 CHECKS: Final = 10
-"""So often within that time it is looked whether the same step is still under way."""
+"""How often within that time it is checked whether the same step is still under way."""
 
 TURNS: Final = 100
 

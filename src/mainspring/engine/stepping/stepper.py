@@ -124,7 +124,7 @@ class Stepper:
         self.advance(lane)
 
     def accepted(self, row: InputRow, position: int) -> None:
-        """Take an input that was accepted into the inbox in this worker's hands."""
+        """Take an input that was accepted into the inbox and claimed by this worker."""
         pending = from_inbox(self._registry.codec, row)
         pending.position = position
         self._arrivals.came(position)
@@ -169,7 +169,7 @@ class Stepper:
             self.advance(lane)
 
     def _assumed_new(self, lane: Lane) -> bool:
-        """Take it that there is no such instance, where the first input may begin one: the commit conflicts if not."""
+        """Assume that there is no such instance, where the first input may begin one: the commit conflicts if not."""
         first = lane.queue[0]
         known = lane.wants_ledger or first.position is not None or first.requires is not None
         if known or type(first.message) not in lane.entry.definition.begins:
@@ -307,7 +307,7 @@ class Stepper:
     # ---- sagas
 
     def _ledger(self, lane: Lane, pending: Pending) -> Ledger | None:
-        """Return the lane's ledger. If it is not at hand, the input is taken again when it is: decide is pure."""
+        """Return the lane's ledger. If it is not loaded, the input is taken again when it is: decide is pure."""
         if lane.version == 0:
             lane.ledger = Ledger()
         if lane.ledger is not None and lane.ledger.version == lane.version:
@@ -461,7 +461,7 @@ class Stepper:
                 self._failed(lane, pending, outcome)
 
     def _failed(self, lane: Lane, pending: Pending, error: Any) -> None:
-        """The store is in trouble: callers learn of it; what came from the store itself is tried again."""
+        """The store is in trouble: callers get the error; what came from the store itself is retried."""
         if pending.answer is not None and not pending.awaits_end_of(error):
             pending.answer.fail(error)
         else:

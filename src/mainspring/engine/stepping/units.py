@@ -98,7 +98,7 @@ class Units:
         )
 
     def buried(self, pending: Pending, reason: str, error: str | None = None) -> Unit:
-        """Return the unit that makes an input a dead letter; one that was retried in vain stays the letter it is."""
+        """Return the unit that makes an input a dead letter; one that was retried in vain stays one."""
         return replace(
             self.settled(pending),
             dead_letters=() if pending.discards else (pending.as_dead_letter(reason, error),),

@@ -11,7 +11,7 @@ from typing import Any
 def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(name)
-    import django  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  its settings are read only when somebody asks for the app
+    import django  # noqa: PLC0415  # pyright: ignore[reportMissingTypeStubs]  its settings are read only when the app is asked for
 
     from mainspring.frameworks.django.configured import configured_app  # noqa: PLC0415  as above
 

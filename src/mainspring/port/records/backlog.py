@@ -6,7 +6,7 @@ from msgspec import Struct
 
 
 class Waiting(Struct, frozen=True, gc=False):
-    """So many inputs of a type and version wait for instances of a workflow, the oldest since a time.
+    """How many inputs of a type and version wait for instances of a workflow, and since when the oldest does.
 
     >>> Waiting("Orders", "Charged", 2, 3, 0).count
     3

@@ -23,7 +23,7 @@ class Cause(Struct, frozen=True, gc=False):
 
 
 class OutputClaim(Struct, frozen=True, gc=False):
-    """An output in a worker's hands, with the message to carry out.
+    """An output claimed by a worker, with the message to carry out.
 
     `cause` is the input that it was decided for, where its event names one; `context` that of the last input up to it
     that has one of its own; `error` that of its last attempt, if that failed.

@@ -31,16 +31,16 @@ class Unit(Struct, frozen=True, gc=False):
 
     `dedupe` is the message id of the input being stepped, unique in the instance's life. `direct` asks that nothing
     waits in the instance's inbox. `consumes` is the inbox position that the step takes: the first that waits by then.
-    `releases` are positions that this worker held and gives back, in their old order; the input that fails in its step
-    is given back by a unit that moves its instance, and must be the first that waits, too. `settles` are outputs that
-    must still be this worker's, and so must those of `retries`. `cancels` are keys of timers, both waiting and fired
-    but not stepped; `cancel_all` is all timers, or all outputs that no worker holds, or what goes no further when an
-    instance is compensated: all timers, and the sends with the key ARMED that no worker holds. `accepts` go into the
-    inbox; one that is there already is skipped (its position is 0), and a unit of nothing but one such is a Duplicate;
-    so is a unit that buries its own input where that is a dead letter already. `discards` are ids of dead letters to
-    remove, `handles` versions of the instance's outputs whose dead letters go, where there are any. `tasks` is what
-    becomes of its tasks, `attributes` all that it has from now on, or None. What it `requires` and is not so: Unmet.
-    `era` is that in which its instance was read, where that is kept in memory (see `eras`).
+    `releases` are positions that this worker held and releases, in their old order; the input that fails in its step is
+    released by a unit that moves its instance, and must be the first that waits, too. `settles` are outputs that must
+    still be this worker's, and so must those of `retries`. `cancels` are keys of timers, both waiting and fired but not
+    stepped; `cancel_all` is all timers, or all unclaimed outputs, or what goes no further when an instance is
+    compensated: all timers, and the unclaimed sends with the key ARMED. `accepts` go into the inbox; a duplicate is
+    skipped (its position is 0), and a unit of nothing but one such is a Duplicate; so is a unit that buries its own
+    input where that is a dead letter already. `discards` are ids of dead letters to remove, `handles` versions of the
+    instance's outputs whose dead letters go, where there are any. `tasks` is what becomes of its tasks, `attributes`
+    all that it has from now on, or None. What it `requires` and is not so: Unmet. `era` is that in which its instance
+    was read, where that is kept in memory (see `eras`).
 
     `trims` removes events up to `expected_version`, as far back as `trim_after` says: all but those with a message id
     (a redelivery is still known) or an actor, those that an output or a dead letter points to, and the inputs that

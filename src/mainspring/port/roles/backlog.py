@@ -52,7 +52,7 @@ class Backlog(Protocol):
         ...
 
     async def workers(self) -> list[WorkerRow]:
-        """Return the workers that are registered, by their keys; one whose lease is over may be gone."""
+        """Return the workers that are registered, by their keys; one whose lease has expired may be gone."""
         ...
 
     async def holds(self, worker: int) -> list[OutputKey]:

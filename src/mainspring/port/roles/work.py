@@ -26,7 +26,7 @@ class Work(Protocol):
     async def claim(
         self, worker: int, destinations: Sequence[str], workflows: Sequence[str], limit: int, leaves: Leaves = NO_LEAVES
     ) -> Claims:
-        """Take due outputs for these destinations, and inputs of these workflows' instances that are not suspended.
+        """Claim due outputs for these destinations, and inputs of these workflows' instances that are not suspended.
 
         Outputs come by priority, then due time, at most `limit`. Inputs come in the order of their acceptance, `limit`
         at most; of one instance only ever a beginning of its queue. What another live worker holds is left alone, and
@@ -35,7 +35,7 @@ class Work(Protocol):
         ...
 
     async def claim_alone(self, worker: int, suspect: Suspect | None) -> Alone | None:
-        """Take something that is set aside, if it still is; an input only where it is the first that waits.
+        """Claim something that is set aside, if it still is; an input only where it is the first that waits.
 
         From then on it is blamed alone if the worker is lost. None ends that: what the worker holds is counted again.
         """
@@ -44,8 +44,8 @@ class Work(Protocol):
     async def relay(self, limit: int) -> Relayed:
         """Move the first messages that programs posted into the inboxes, in one transaction and in their order.
 
-        One that is an input already is dropped; one that cannot be an input, as when its id was used for another
-        message, becomes a dead letter. A store into which programs cannot post has none.
+        A duplicate of an input is dropped; a message that cannot be an input, as when its id was used for another,
+        becomes a dead letter. A store into which programs cannot post has none.
         """
         ...
 

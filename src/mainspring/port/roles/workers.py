@@ -1,4 +1,4 @@
-"""Workers: a key each, and a lease by which others know that they live."""
+"""Workers: a key each, and a lease that shows others that they live."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Workers(Protocol):
-    """Workers: a key each, and a lease by which others know that they live."""
+    """Workers: a key each, and a lease that shows others that they live."""
 
     async def register_worker(self, name: str, lease_us: int, knows: str = "") -> int:
         """Return a key for a new worker: its epoch. It holds what it claims while it is alive or its lease runs.
@@ -16,15 +16,15 @@ class Workers(Protocol):
         ...
 
     async def heartbeat(self, worker: int, held: str = "") -> bool:
-        """Extend a worker's lease. False means that it was relieved: its key is worth nothing any more."""
+        """Extend a worker's lease. False means that it lost its lease and was relieved: its key is fenced off."""
         ...
 
     async def release_worker(self, worker: int) -> None:
-        """Give back all that a worker holds, for others to claim at once, and forget the worker."""
+        """Release all that a worker holds, for others to claim at once, and forget the worker."""
         ...
 
     async def relieve(self) -> int:
-        """Give back what dead workers hold, and forget them. Return how many were found dead or out of their lease.
+        """Release what dead workers hold, and forget them. Return how many were found dead or with a lost lease.
 
         What they held is counted as lost, but for those that tried something alone: then that alone. What was lost
         `SUSPECT` times is set aside. A retry, and the resumption of its instance, begin the count anew.

@@ -145,7 +145,7 @@ class Changes(Generic[K]):
         self.news = True  # the next input is free now
 
     def release(self, known: K, positions: Iterable[int], worker: int) -> None:
-        """Give inputs back."""
+        """Release inputs."""
         known.released |= frozenset(positions)
         self.released += [(known, position, worker) for position in positions]
         self.news = True

@@ -121,7 +121,7 @@ class Facts:
         self.waiting: dict[tuple[Any, str], tuple[int, str | None, Message]] = {}
         """Inputs that wait, by message id: position, timer key, message."""
         self.consumable: dict[tuple[int, Any], str | None] = {}
-        """Of the inputs to be taken or given back those that are there, with their timer keys."""
+        """Of the inputs to be taken or released those that are there, with their timer keys."""
         self.holders: dict[tuple[int, Any], int | None] = {}
         self.turns: dict[Any, deque[int]] = {}
         """The same in their order."""
@@ -140,6 +140,6 @@ class Facts:
         """New keys of instances."""
 
     def set_turns(self) -> None:
-        """Put the inputs to be taken or given back in their order."""
+        """Put the inputs to be taken or released in their order."""
         for position, name in sorted(self.consumable):
             self.turns.setdefault(name, deque()).append(position)

@@ -26,7 +26,7 @@ class Questions(Generic[K]):
         self.inputs: list[tuple[K, str]] = []
         """Message ids that may be there already, and whose."""
         self.consumed: list[tuple[int, K]] = []
-        """Inputs to be taken or given back, by position."""
+        """Inputs to be taken or released, by position."""
         self.direct: dict[Any, K] = {}
         """Instances of which it matters whether inputs wait for them."""
         self.claiming: dict[tuple[Any, int], K] = {}

@@ -121,7 +121,7 @@ def _write_instances(tables: Tables, changes: Changes[Known]) -> None:
 
 
 def _write_work(tables: Tables, changes: Changes[Known]) -> None:
-    """Write outputs, and what was accepted and given back: behind the instances, whose new status counts."""
+    """Write outputs, and what was accepted and released: behind the instances, whose new status counts."""
     for born in changes.outputs.values():
         key = OutputKey(born.instance, born.version)
         tables.put_output(key, _work(tables, key, born))

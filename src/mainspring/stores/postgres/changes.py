@@ -162,7 +162,7 @@ class Writing:
                 begin, size = end, 0
 
     async def _write_inputs(self) -> None:
-        """Write what was accepted and what was given back; what waits for a suspended instance is parked.
+        """Write what was accepted and what was released; what waits for a suspended instance is parked.
 
         Behind the instances: it is their new status that counts.
         """

@@ -10,7 +10,7 @@ from typing import Final
 from mainspring.port.clock import Clock
 
 DRIFT: Final = 0.000_5
-"""How far two clocks may go apart: 0.5 ms in a second, more than any that is worth the name."""
+"""How far two clocks may drift apart: 0.5 ms in a second, more than any usable one does."""
 
 
 class DatabaseClock:

@@ -2,7 +2,7 @@
 
 Every question is asked in a read-only transaction with a time limit. One that is refused or takes too long is noted,
 and the next one is asked; a server that does not answer ends the examination. The connections are plain ones, as a
-pooler allows them, so that also a way that the store itself could not go can be looked at.
+pooler allows them, so that a connection that the store itself could not use can be examined too.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Examiner:
             await self._look("waiting messages", self._look_at_work, session)
         await self._look("connections", self._look_at_connections, session)
 
-    # ---- the way to the server
+    # ---- the connection to the server
 
     async def _look_at_sessions(self, session: Session) -> None:
         """Find out whether connections have sessions of their own, or share some: the mark of a pooler."""

@@ -32,7 +32,7 @@ class Surprise(Exception):  # noqa: N818  nothing is wrong: it is never seen out
     """Another process changed what this batch is about to change, since it was read. The batch is retried."""
 
 
-# The same batch, tried again from the start, meets what was in its way as a fact.
+# The same batch, retried from the start, finds what was in its way as a fact.
 AGAIN: Final = (
     Surprise,
     asyncpg.UniqueViolationError,
@@ -62,7 +62,7 @@ USELESS: Final = (asyncpg.ReadOnlySQLTransactionError,)
 
 # The caller gave something that cannot be stored; the database is well.
 FAULTY: Final = (
-    ValueError,  # before a word was said to the server: of text that is none
+    ValueError,  # before anything was sent to the server: of text that is none
     OverflowError,  # of a number that is too large
     asyncpg.DataError,
     asyncpg.ProgramLimitExceededError,

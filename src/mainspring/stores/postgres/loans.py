@@ -27,7 +27,7 @@ _PLANNING: Final = [name for name in SETTINGS if name.startswith("enable_")]
 # Our settings make plans for our statements. Others' deserve those that the server would make.
 _THEIRS: Final = "".join(f"SET LOCAL {name} = on;" for name in _PLANNING) + "SET LOCAL plan_cache_mode = auto;"
 # What the handler has set, for the transaction or for the session, ends before its result is recorded: a role of its
-# own must not keep that from being written, and the next who gets the connection must find it as it was.
+# own must not keep that from being written, and the next user of the connection must find it as it was.
 _UNDO: Final = "RESET ROLE; RESET ALL; DISCARD TEMP;"
 _SAVEPOINT: Final = "SAVEPOINT result;"
 TRIES: Final = 3
@@ -35,7 +35,7 @@ _NUMBER: Final = "SELECT pg_current_xact_id()::text::bigint"
 
 
 class Lender:
-    """What loans have in common. So many at once that a connection is left for everything else."""
+    """What loans have in common. Their number is bounded so that a connection is left for everything else."""
 
     def __init__(self, address: Address, transactions: Transactions, committer: Committer) -> None:
         self.address = address
@@ -49,7 +49,7 @@ class RolledBackError(Exception):
 
 
 class PostgresLoan:
-    """A transaction in a handler's hands."""
+    """A transaction lent to a handler."""
 
     def __init__(self, lender: Lender, worker: int, limit_seconds: float) -> None:
         self._lender = lender

@@ -23,7 +23,7 @@ from mainspring.stores.postgres.session import (
 NOTIFY_SECONDS: Final = 0.01
 # All are notified of new work at the same moment; if all looked then, most would look in vain.
 SPREAD_SECONDS: Final = 0.005
-# Who came in vain lets others go first the next time, and waits up to so many times longer.
+# A process that came in vain lets others go first the next time, and waits up to so many times longer.
 MOST_TIMES_LONGER: Final = 16
 
 _log = logger(__name__)
@@ -77,7 +77,7 @@ class Presence:
             if self.session is not None and not self.session.closed:
                 try:
                     await self.session.rows(self._statements["unlock_worker"], self._address.lock_class, worker)
-                except Exception as error:  # noqa: BLE001  nobody looks at it: the server frees it with the connection
+                except Exception as error:  # noqa: BLE001  it may be ignored: the server frees it with the connection
                     _log.info("the lock of a worker that is gone was not given up: %s", error)
 
     def tell(self) -> None:

@@ -1,4 +1,4 @@
-"""Connections to the server: how one is made, typed, and kept for the next who needs one."""
+"""Connections to the server: how one is made, typed, and kept for the next use."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STATEMENTS_CACHED: Final = 200
 RECEIVED_AT_ONCE_BYTES: Final = 16 * 1_024
 """asyncio takes a block of 256 KiB for whatever comes, gives back what is left, and keeps the begin while it is read.
 What is made meanwhile lies in the rest, so that the next block needs new memory: the heap grew by 1 MB a minute."""
-# The server itself ends a statement before: who has no answer by then has no connection.
+# The server itself ends a statement before: without an answer by then, the connection is lost.
 ANSWER_SECONDS: Final = STATEMENT_SECONDS + 10
 FOREVER_SECONDS: Final = 86_400.0
 COMMIT: Final = "SET LOCAL statement_timeout = 0;COMMIT"
@@ -61,14 +61,14 @@ SETTINGS: Final = {
     "enable_mergejoin": "off",
     "enable_material": "off",
     "jit": "off",
-    # A machine that lost its power says no goodbye.
+    # A machine that lost its power does not close its connections.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
 }
 
-# Another after every crash, also of one process of the server alone. Who may not see it gets NULL. Asked on each new
-# connection: of the function, for its view takes twice as long to plan, with the names of databases and users.
+# Another after every crash, also of one process of the server alone. A role that may not see it gets NULL. Asked on
+# each new connection: of the function, for its view takes twice as long to plan, with the names of databases and users.
 LIFE: Final = """
 SELECT pg_postmaster_start_time()::text || ' ' || backend_start::text
 FROM pg_stat_get_activity(NULL) WHERE backend_type = 'checkpointer'
@@ -108,8 +108,8 @@ class Session:
     async def commit(self) -> None:
         """Commit. A wait for a synchronous standby is never cut short: that would commit without the standby.
 
-        So the server sets no limit to it, and an answer that does not come is not asked to hurry, as any other would
-        be: the connection is dropped without a word, and the server is asked what became of it.
+        So the server sets no limit to it, and a late answer is not cancelled, as any other would be: the connection is
+        dropped, and the server is asked what became of the transaction.
         """
         committing = asyncio.ensure_future(self.raw.execute(COMMIT, timeout=FOREVER_SECONDS))
         try:
@@ -137,11 +137,11 @@ class Session:
         return self.raw.is_in_transaction()
 
     def drop(self) -> None:
-        """Close without a word; the server rolls back what was open."""
+        """Close at once, without the protocol's goodbye; the server rolls back what was open."""
         self.raw.terminate()
 
     async def close(self) -> None:
-        """Say goodbye."""
+        """Close by the protocol."""
         try:
             await self.raw.close(timeout=CONNECT_SECONDS)
         except LOST:

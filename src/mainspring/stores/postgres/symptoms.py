@@ -117,7 +117,7 @@ def of_connections(limits: Answers, workers: int, connections: int) -> Iterator[
 
 
 def of_transactions(transactions: Answers, prepared: Answers, hidden: int) -> Iterator[Finding]:
-    """Return who keeps a transaction open for long."""
+    """Return which sessions keep a transaction open for long."""
     for one in transactions:
         who = f"Session {one['pid']} (user {one['username']}, application {one['application'] or 'unnamed'})"
         holds = "vacuum and the feed" if one["writes"] else "vacuum"
@@ -215,7 +215,7 @@ def of_overdue(overdue: Answers) -> Iterator[Finding]:
 
 
 def of_clock(skew_seconds: float, uncertain_seconds: float) -> Iterator[Finding]:
-    """Return whether the clocks of this machine and the server differ by more than the way there can explain.
+    """Return whether the clocks of this machine and the server differ by more than latency can explain.
 
     >>> [found.what for found in of_clock(-90.0, 0.1)]
     ["This machine's clock is 90 s ahead of the server's"]
@@ -229,7 +229,7 @@ def of_clock(skew_seconds: float, uncertain_seconds: float) -> Iterator[Finding]
 
 
 def of_sessions(address_pooled: bool, shared: bool, behind: bool) -> Iterator[Finding]:
-    """Return what is wrong with the way to the server: a pooler in transaction mode must be known to the store.
+    """Return what is wrong with the connection to the server: a pooler in transaction mode must be known to the store.
 
     >>> [found.what for found in of_sessions(False, shared=True, behind=True)]
     ['A pooler in transaction mode stands before the server, and the URL does not say so']

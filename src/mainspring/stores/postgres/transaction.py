@@ -14,7 +14,7 @@ from mainspring.stores.postgres.faults import FAULTY, LOST, translated
 from mainspring.stores.postgres.session import SETTINGS, Pool, Row, Session
 
 RESOLVE_SECONDS: Final = 60.0
-# So long a session may be about to commit before it is ended: mostly the COMMIT has not even reached it.
+# How long a session may be about to commit before it is ended: mostly the COMMIT has not even reached it.
 PATIENCE_SECONDS: Final = 1.0
 LOOK_SECONDS: Final = 0.05
 
@@ -81,7 +81,7 @@ class Transactions:
         """Find out what became of a transaction: ask until the server answers and knows.
 
         A server that crashed gives the numbers of what it has forgotten to others: "committed" may be said of theirs.
-        So in another life of the server nothing counts as committed. If it was, trying again meets it: inputs are known
+        So in another life of the server nothing counts as committed. If it was, the retry finds it: inputs are known
         by their ids, instances by their versions, and outputs by who holds them.
         """
         begun = time.monotonic()

@@ -1,4 +1,4 @@
-"""Claiming work, and bringing dead letters back to life."""
+"""Claiming work, and restoring dead letters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def claim(
     now_us: int,
     leaves: Leaves,
 ) -> Claims:
-    """Take due outputs and waiting inputs for a worker, if it is still known."""
+    """Claim due outputs and waiting inputs for a worker, if it is still registered."""
     if await transaction.value("hold_worker", worker) is None:
         return Claims([], [], None)
     outputs = await _claim_outputs(transaction, worker, destinations, limit, now_us) if destinations else []

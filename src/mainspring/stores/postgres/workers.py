@@ -24,7 +24,7 @@ async def register(
 
 
 async def release(transaction: Transaction, workers: list[int], *, lost: bool = False) -> list[int]:
-    """Give back what workers hold and forget them. Return those that were still known.
+    """Release what workers hold and forget them. Return those that were still known.
 
     The rows go first: that waits for what the workers are about to commit, and keeps them from committing more.
     """
@@ -43,7 +43,7 @@ async def release(transaction: Transaction, workers: list[int], *, lost: bool = 
 
 
 async def relieve(transaction: Transaction, own: list[int], now_us: int | None) -> list[int]:
-    """Release all workers that are gone or out of their lease, and count what they held as lost. Return them."""
+    """Release all workers that are gone or have lost their lease, and count what they held as lost. Return them."""
     life: str = await transaction.value("life", None, None)
     rows = await transaction.rows("gone_workers", now_us, life, transaction.lock_class, own)
     return await release(transaction, [key for (key,) in rows], lost=True) if rows else []

@@ -3,7 +3,7 @@
 A key is renewed when something is written of a subject whose key was destroyed. Each renewed key begins an era, which
 is counted when the key is first met here, before anything is committed under it. What was read in that era or later was
 read when the old key was gone, so that it is erased, or new. What was read earlier may be what the old key sealed: a
-state, an input that waits for its turn, a command that a handler is at, a document. A unit or a move made of it is
+state, an input that waits for its turn, a command in a handler, a document. A unit or a move made of it is
 refused as if another process had changed what it was made of, which is so; what is read anew is found erased.
 
 Nothing is noted before the first key is renewed: what is not noted is of the first era.
@@ -19,7 +19,7 @@ from mainspring.sealing.seals import About, RenewingSeal, Seal, Seals, is_secret
 
 
 class Renewals:
-    """A seal that knows in which era each thing in this worker's hands was read.
+    """A seal that knows in which era each thing that this worker holds was read.
 
     >>> from mainspring.sealing import Encrypted, StaticKeys
     >>> Renewals(Encrypted(StaticKeys({"2026": bytes(32)}))).era()
@@ -34,7 +34,7 @@ class Renewals:
         self._seals = [(each, each if isinstance(each, RenewingSeal) else None) for each in reversed(seals)]
         self._renewing = [renewing for _, renewing in self._seals if renewing is not None]
         self._one = self._renewing[0] if len(self._renewing) == 1 else None
-        # What is in this worker's hands: outputs, and inputs by their positions.
+        # What this worker holds: outputs, and inputs by their positions.
         self._held: dict[OutputKey | int, int] = {}
         self._folding: dict[tuple[str, int], int] = {}
         self._newest = 0
@@ -98,13 +98,13 @@ class Renewals:
             self._folding[projection, generation] = era
 
     def take(self, outputs: Sequence[OutputClaim], inputs: Sequence[InputRow]) -> None:
-        """Note what comes into this worker's hands, before it is opened."""
+        """Note what this worker claims, before it is opened."""
         if era := self.era():
             self._held.update((claim.output, era) for claim in outputs)
             self._held.update((row.position, era) for row in inputs)
 
     def committed(self, unit: Unit, outcome: Outcome | Exception, era: int) -> None:
-        """Note what a unit, closed in an era, has taken out of this worker's hands and put into them."""
+        """Note what a unit, closed in an era, has released or settled, and claimed, for this worker."""
         if not isinstance(outcome, Committed):
             return
         for done in (*unit.settles, *(retry.output for retry in unit.retries), unit.consumes, *unit.releases):
@@ -118,7 +118,7 @@ class Renewals:
 
 
 def _outputs(unit: Unit) -> Iterator[OutputKey]:
-    """Return the outputs in a worker's hands that a unit was made of."""
+    """Return the outputs held by a worker that a unit was made of."""
     yield from unit.settles
     for retry in unit.retries:
         yield retry.output

@@ -92,7 +92,7 @@ class SealedStore(WrappedStore):
         return outcomes
 
     async def _committed(self, worker: int, units: Sequence[Unit]) -> list[Outcome]:
-        """Commit what can be sealed: whose subject or key fails is at fault alone, and what was erased in conflict."""
+        """Commit what can be sealed: a failing subject or key fails its unit alone, erased data is a conflict."""
         closed: list[Unit] = []
         eras: list[int] = []
         kept: dict[int, Outcome | Exception] = {}

@@ -17,7 +17,7 @@ from mainspring.stores.sql.dialect import Values, packed
 from mainspring.stores.sql.dialogue import Dialogue, Row, Verbs, read, read_at_one_moment
 
 FEW: Final = 1_000
-"""So many an index may find for the others not to be looked at; of more, enough lie close together."""
+"""How many an index may find for the others not to be looked at; of more, enough lie close together."""
 LAST_KEY: Final = 2**63 - 1
 
 _log = logger(__name__)

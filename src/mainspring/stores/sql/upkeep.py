@@ -31,8 +31,7 @@ class UpkeepVerbs(Verbs):
     def _purge(self, found: Sequence[Purgeable], events: int, now_us: int | None) -> Dialogue[Purged]:
         """Make tombstones, then remove events. What was a tombstone before has only events to lose.
 
-        What another purge or a commit has locked is skipped, so that nothing waits for a purge, nor a purge for
-        anything.
+        What another purge or a commit has locked is skipped, so that a purge neither blocks nor waits.
         """
         listed = self.dialect.values
         wanted = self.dialect.rows([(one.key, one.version) for one in found])

@@ -84,7 +84,7 @@ def _take_away(connection: apsw.Connection, changes: Changes[Known], facts: Sqli
 
 
 def _write_inputs(connection: apsw.Connection, changes: Changes[Known], facts: SqliteFacts) -> None:
-    """Write what was accepted and what was given back, and park what waits for a suspended instance.
+    """Write what was accepted and what was released, and park what waits for a suspended instance.
 
     Behind the instances: it is their new status that counts.
     """

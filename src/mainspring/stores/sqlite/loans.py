@@ -185,7 +185,7 @@ class LentJob(Answer[list[Outcome] | None]):
             statement.keep(statement.run(connection))
         except apsw.InterruptError:
             statement.keep(None, self._late())
-        except Exception as cause:  # noqa: BLE001  whatever it is, it is told to whoever asked
+        except Exception as cause:  # noqa: BLE001  whatever it is, the caller gets it
             statement.keep(None, self._failed(statement.text, cause))
         deliver((statement,))
 
@@ -201,7 +201,7 @@ class LentJob(Answer[list[Outcome] | None]):
         connection.set_authorizer(None)  # the checkpoint is a table of ours
         try:
             moving.keep(run_on(connection, advance(DIALECT, moving.move, transaction.now_us)))
-        except Exception as error:  # noqa: BLE001  whatever it is, it is told to whoever asked
+        except Exception as error:  # noqa: BLE001  whatever it is, the caller gets it
             moving.keep(None, error)
         finally:
             connection.set_authorizer(self._allows)

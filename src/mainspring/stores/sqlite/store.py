@@ -144,7 +144,7 @@ class SqliteStore(SqlStore):
         return await self._write(lambda t: work.claim(t, worker, destinations, workflows, limit, leaves))
 
     async def relay(self, limit: int) -> Relayed:
-        return Relayed(0)  # no other library may write to the file: who sends beside rows of their own borrows from us
+        return Relayed(0)  # no other library may write to the file: callers with rows of their own borrow from us
 
     async def restore_output(self, dead_letter: int, expected_version: int | None = None) -> bool:
         return await self._write(lambda transaction: work.restore_output(transaction, dead_letter, expected_version))

@@ -1,4 +1,4 @@
-"""Claiming work, and bringing dead letters back to life, in transactions."""
+"""Claiming work, and restoring dead letters, in transactions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def claim(
     limit: int,
     leaves: Leaves,
 ) -> Claims:
-    """Take due outputs and waiting inputs for a worker, if it is still known."""
+    """Claim due outputs and waiting inputs for a worker, if it is still registered."""
     connection = transaction.connection
     if not rows(connection, "hold_worker", worker):
         return Claims([], [], None)

@@ -57,7 +57,7 @@ class WorkerLocks:
             os.close(descriptor)
 
     def unlock_all(self) -> None:
-        """Give up all locks of this process."""
+        """Release all locks of this process."""
         for worker in list(self._held):
             self.unlock(worker)
 
@@ -93,11 +93,11 @@ class Workers:
         return key
 
     def extend(self, transaction: Transaction, worker: int, held: str) -> bool:
-        """Extend a lease, if the worker is still known."""
+        """Extend a lease, if the worker is still registered."""
         return scalar(transaction.connection, "extend_worker", worker, transaction.now_us, held) is not None
 
     def release(self, transaction: Transaction, workers: list[int]) -> None:
-        """Give back what workers hold and forget them."""
+        """Release what workers hold and forget them."""
         for query in ("free_outputs", "free_inputs", "delete_workers"):
             change(transaction.connection, query, packed(workers))
         transaction.news = True
@@ -105,7 +105,7 @@ class Workers:
         transaction.when_committed += [self._dropper(worker) for worker in workers]
 
     def relieve(self, transaction: Transaction) -> int:
-        """Release all workers that are gone or out of their lease. Return how many."""
+        """Release all workers that are gone or have lost their lease. Return how many."""
         leases = rows(transaction.connection, "worker_leases")
         seized = [key for key, _ in leases if self._locks.seize(key)]
         transaction.when_rolled_back += [self._unlocker(key) for key in seized]

@@ -258,7 +258,7 @@ class Writer:
             job.keep(None, self._place.error(error))
 
     def _transact(self, connection: apsw.Connection, jobs: list[Job[Any]]) -> bool:
-        """Run jobs in one transaction, and keep their answers. Return whether there is news for who waits for work."""
+        """Run jobs in one transaction, and keep their answers. Return whether there is news for waiting workers."""
         transaction = Transaction(connection, self._clock.now_us())
         try:
             self._begin(connection)
@@ -312,7 +312,7 @@ class Writer:
         deliver((job,), self._on_news if transaction.news else None)
 
     def _one_by_one(self, connection: apsw.Connection, jobs: list[Job[Any]], cause: Exception) -> bool:
-        """Find out who is at fault: each job in a transaction of its own, and of a commit each unit."""
+        """Find the faulty job: each in a transaction of its own, and of a commit each unit."""
         if len(jobs) > 1:
             news = [self._transact(connection, [job]) for job in jobs]
             return any(news)
@@ -349,7 +349,7 @@ class Writer:
                 return outcomes[0]
         except TROUBLE:
             raise
-        except Exception as fault:  # noqa: BLE001  it is this unit's, and the others go on
+        except Exception as fault:  # noqa: BLE001  it is this unit's, and the others continue
             if owned[1].expected_version is not None:
                 void.add((owned[1].workflow, owned[1].instance))
             return self._place.error(fault)
@@ -359,11 +359,11 @@ class Writer:
         return apsw.SQLITE_OK
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Move the log into the database, between two transactions: everybody has been answered by now."""
+        """Move the log into the database, between two transactions: all callers have been answered by now."""
         try:
             in_log, moved = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.BusyError:
-            in_log, moved = 1, 0  # another process is at it
+            in_log, moved = 1, 0  # another process does it
         except apsw.Error as error:
             _log.warning("%s: the log could not be moved into the database, will try again: %s", self._place, error)
             in_log, moved = 1, 0

@@ -51,7 +51,7 @@ class Gate:
         return True
 
     def open(self) -> None:
-        """Let all through, those who come later too."""
+        """Let all through, also what comes later."""
         self.closed = False
         while self.let_one_through():
             pass

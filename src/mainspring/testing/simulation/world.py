@@ -217,7 +217,7 @@ class World:
 
     async def _move_to(self, moment_us: int) -> None:
         self._clock.advance_to(max(moment_us, self._clock.now_us()))
-        # Those who are woken run first: an attempt that ends at its deadline has made it in time.
+        # Tasks that are woken run first: an attempt that ends at its deadline has made it in time.
         await self._become_quiet()
         await self.app.engine.stop_overdue()
         await self._become_quiet()

@@ -1,4 +1,4 @@
-"""Settlements: an output is carried out once, by the worker that holds it, or tried again."""
+"""Settlements: an output is carried out once, by the worker that holds it, or retried."""
 
 # ruff: noqa: S101  a conformance suite asserts
 

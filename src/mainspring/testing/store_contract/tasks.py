@@ -1,4 +1,4 @@
-"""Tasks: opened, answered and closed with a commit; in one person's hands at a time."""
+"""Tasks: opened, answered and closed with a commit; held by one person at a time."""
 
 # ruff: noqa: S101  a conformance suite asserts
 

@@ -1,4 +1,4 @@
-"""The circuit breaker of one destination: who fails again and again gets a rest; calls wait, which costs no attempt.
+"""The circuit breaker of one destination: it rests after repeated failures; calls wait, which costs no attempt.
 
     closed      every call passes; failures in a row are counted    the count is full → open
     open        nothing passes                                      open_for is over → the next call is the probe
@@ -11,7 +11,7 @@ A probe that never reports (its call hangs, its worker lost it) is given up afte
 pass.
 
 Late results are ignored: what was admitted before the latest opening or closing says nothing about the destination now.
-An old success must not close a breaker behind the probe's back, nor an old failure open one that has just closed. So a
+An old success must not close a breaker before its probe reports, nor an old failure open one that has just closed. So a
 call keeps the `era` of the state that admitted it, and reports with it. All probes of one opening share an era and the
 first to report decides: a destination slower than open_for still closes its breaker.
 """
@@ -33,7 +33,7 @@ from mainspring.errors import BrokerError, CallError, SettingError, StoreError
 AWAY: Final = (TimeoutError, ConnectionError, gaierror, herror, BrokerError, CallError)
 UNREACHABLE: Final = frozenset({errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN})
 CAUSES: Final = 100
-"""So many causes and members of an error are looked at."""
+"""How many causes and members of an error are looked at."""
 LONG_AGO_US: Final = -(1 << 62)
 
 
@@ -63,7 +63,7 @@ class Breaker(Struct, frozen=True):
     def counts(self, error: BaseException) -> bool:
         """Return True if an error says something of the destination, and not of the message.
 
-        A client library's own error counts by what it was raised from: a refused connection is one in any clothes.
+        A client library's own error counts by what it was raised from: a refused connection is one however wrapped.
 
         >>> Breaker().counts(ConnectionRefusedError()), Breaker().counts(ValueError("this card is stolen"))
         (True, False)

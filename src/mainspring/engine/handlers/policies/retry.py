@@ -1,7 +1,7 @@
-"""Retry: whether a handler that failed is called once more, and how long to wait before.
+"""Retry: whether a handler that failed is called again, and how long to wait before.
 
 The wait is drawn from the whole range between the minimum, which is nothing, and the grown backoff ("full jitter"):
-calls that failed together must not come back together, when the destination has just recovered.
+calls that failed together must not retry together, when the destination has just recovered.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class Retry(Struct, frozen=True):
         check_duration("Retry.minimum", self.minimum, timedelta(0), self.cap)
 
     def wants_another(self, error: Exception, attempts: int) -> bool:
-        """Return True if to try again after `attempts` attempts, the latest of which ended with `error`.
+        """Return True if another attempt is to follow `attempts` attempts, the latest of which ended with `error`.
 
-        An exception group counts as its worst member: if one of them is useless to try again, so is the whole.
+        An exception group counts as its worst member: if one of them is useless to retry, so is the whole.
 
         >>> Retry(max_attempts=5).wants_another(TimeoutError(), attempts=5)
         False
