@@ -323,10 +323,12 @@ def name_of(id: str) -> str:
 async def _confirmed(channel: Any, exchange: str, key: str, message: Outgoing) -> Exception | None:
     """Publish one, and return None when RabbitMQ has it safely."""
     headers = {name.lower(): value for name, value in message.headers.items()}
+    type_name = headers.get("ce-type", "")
     properties = Basic.Properties(
         message_id=name_of(message.id),
         content_type=headers.pop("content-type", None),
-        message_type=headers.get("ce-type"),
+        # It has as few bytes as a name; the header carries it in any case.
+        message_type=type_name if 0 < len(type_name.encode()) <= NAME_BYTES else None,
         delivery_mode=PERSISTENT,
         headers={**headers},
     )

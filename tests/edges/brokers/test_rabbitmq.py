@@ -65,6 +65,17 @@ def test_what_no_queue_would_take_is_an_error_and_the_others_are_confirmed() -> 
     run(body)
 
 
+def test_a_type_whose_name_is_too_long_for_a_property_stands_in_its_header() -> None:
+    async def body(broker: RabbitBroker, queue: str) -> None:
+        long = "x" * 300
+        assert await broker.publish([Outgoing(queue, "m-1", b"{}", {"ce-type": long})]) == [None]
+        subscription = await broker.subscribe(queue, GROUP, PREFETCH)
+        (came,) = await received(subscription, 1)
+        assert came.headers["ce-type"] == long
+
+    run(body)
+
+
 def test_an_exchange_that_is_not_there_costs_no_other_message() -> None:
     async def body(broker: RabbitBroker, queue: str) -> None:
         careful = RabbitBroker(rabbit_url(), declare=False)
