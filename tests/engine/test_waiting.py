@@ -145,10 +145,11 @@ def test_who_waits_in_vain_for_what_has_not_begun_is_told_so(store: CountedStore
         assert receipt.status == "accepted"
         never = app.instance(QueuedJob, "j-9").result(second)
         waits = (receipt.result(second), app.request(Start("j-2"), timeout=second), never)
-        waiting = [asyncio.ensure_future(each) for each in waits]
-        await turns()
-        clock.advance(1)
-        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        waiting = asyncio.gather(*waits, return_exceptions=True)
+        while not waiting.done():  # one that begins to wait later waits longer
+            await turns()
+            clock.advance(1)
+        outcomes = waiting.result()
         assert [type(outcome) for outcome in outcomes] == [WaitTimeoutError, WaitTimeoutError, NoSuchInstanceError]
         assert "has not begun" in str(outcomes[0])
         await app.stop()
@@ -162,8 +163,9 @@ def test_nobody_looks_when_nobody_waits(store: CountedStore, clock: VirtualClock
         await app.start(work=False)
         receipt = await app.send(Start("j-1"))
         waiting = asyncio.ensure_future(receipt.result(timeout=timedelta(seconds=1)))
-        await turns()
-        clock.advance(1)
+        while not waiting.done():  # as above
+            await turns()
+            clock.advance(1)
         with pytest.raises(WaitTimeoutError):
             await waiting
         await turns()
