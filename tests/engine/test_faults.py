@@ -88,6 +88,8 @@ def test_claims_go_on_after_an_unexpected_error(
         sender = job(make_app(), work)
         await sender.start(work=False)
         async with job(make_app(), work) as app:
+            # A claim that is under way would not fail, and might bring what is sent.
+            await until(lambda: app.engine.claimer.idle)
             claim, failures = app.engine.store.claim, [RuntimeError("planted"), StoreError("s", "is ill", "Wait.")]
 
             async def ill(*arguments: Any) -> Any:

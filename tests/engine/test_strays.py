@@ -51,6 +51,12 @@ class Gate:
             await self._open.wait()
         return found
 
+    @classmethod
+    async def of_claims(cls, app: Mainspring, holds_back: Callable[[Claims], bool]) -> "Gate":
+        """Hold back claims from now on: one that is under way goes past the gate, and may ask the store much later."""
+        await until(lambda: app.engine.claimer.idle)
+        return cls(app.engine.store, "claim", holds_back)
+
     def let_one_through(self) -> None:
         self.waiting.clear()
         self._open.set()
@@ -101,7 +107,7 @@ def test_what_a_worker_holds_and_does_not_know_of_is_carried_out_again(
                 losing.setattr(app.engine.dispatcher, "begin", lambda *_: lost.set())
                 receipt = await app.send(Start("j-1"))
                 await lost.wait()
-            gate = Gate(app.engine.store, "claim", brings_outputs)
+            gate = await Gate.of_claims(app, brings_outputs)
             await look_at_rest(app)
             assert losses(caplog) == 0
             await look_at_rest(app)
@@ -168,7 +174,7 @@ def test_what_failed_and_is_claimed_once_more_between_two_looks_is_not_lost(
         sender = job(make_app(), work)
         await sender.start(work=False)
         async with job(make_app(), work, retry=AT_ONCE) as app:
-            gate = Gate(app.engine.store, "claim", brings_outputs)
+            gate = await Gate.of_claims(app, brings_outputs)
             receipt = await sender.send(Start("j-1"))
             await gate.waiting.wait()
             await look(app)
@@ -201,7 +207,7 @@ def test_what_comes_into_hand_and_goes_during_a_look_is_not_lost(
         sender = job(make_app(clock), work)
         await sender.start(work=False)
         async with job(make_app(clock), work, retry=LATER) as app:
-            claims = Gate(app.engine.store, "claim", brings_outputs)
+            claims = await Gate.of_claims(app, brings_outputs)
             await sender.send(Start("j-1"))
             app.engine.wakeups.due_at(0)  # where news come by polling, no time passes for that
             await claims.waiting.wait()
@@ -234,7 +240,7 @@ def test_an_input_that_is_lost_is_taken_again_and_not_lost_on_its_way(
         app.add(Adding())
         await sender.start(work=False)
         async with app:
-            submit, store = app.engine.stepper.submit, app.engine.store
+            submit = app.engine.stepper.submit
             await until(lambda: _is_idle(app))
             # Nothing is held, so that only what is taken makes it ask again.
             await look_at_rest(app, 2)
@@ -246,7 +252,7 @@ def test_an_input_that_is_lost_is_taken_again_and_not_lost_on_its_way(
             app.engine.stepper.submit = lose
             await sender.send(Add("a-1", 1))
             await until(lambda: app.engine.stepper.submit == submit and _is_idle(app))
-            gate = Gate(store, "claim", brings_inputs)
+            gate = await Gate.of_claims(app, brings_inputs)
             await look_at_rest(app, 2)
             assert losses(caplog) == 1
             await gate.waiting.wait()
@@ -381,7 +387,7 @@ def test_two_looks_at_once_hear_of_all_that_comes_meanwhile(
             app.engine.dispatcher.begin(*held_back[0])
             holds.open()
             await asyncio.gather(first, second)
-            claim = Gate(app.engine.store, "claim", brings_outputs)
+            claim = await Gate.of_claims(app, brings_outputs)
             fails.set()
             await claim.waiting.wait()
             await look(app)
