@@ -1,12 +1,13 @@
-"""Between a store and its server: a line that can be cut at a chosen moment, and a pooler in transaction mode.
+"""Between a store and its server: a line that can be cut at a chosen moment, a pooler in transaction mode, and TLS.
 
-Both read PostgreSQL's messages (a type, a length, the rest), which is all that they know of the protocol.
+The first two read PostgreSQL's messages (a type, a length, the rest), which is all that they know of the protocol.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Literal, NamedTuple
@@ -16,6 +17,8 @@ from tests.support.listening import let_nobody_in
 
 Cut = Literal["before", "after", "silence"]
 GONE = (ConnectionError, asyncio.IncompleteReadError)
+# The first message of a client that wants TLS: its length, and a number that is no version.
+SSL_REQUEST = (8).to_bytes(4, "big") + (80_877_103).to_bytes(4, "big")
 
 
 class Line(NamedTuple):
@@ -42,11 +45,11 @@ class Line(NamedTuple):
         return messages
 
 
-def through(url: str, port: int) -> str:
-    """Return the URL of the same database by another port, without encryption: the messages are read."""
+def through(url: str, port: int, sslmode: str = "disable") -> str:
+    """Return the URL of the same database by another port, mostly without encryption: the messages are read."""
     parts = urlsplit(url)
     user = parts.netloc.rpartition("@")[0]
-    query = f"{parts.query}&sslmode=disable" if parts.query else "sslmode=disable"
+    query = f"{parts.query}&sslmode={sslmode}" if parts.query else f"sslmode={sslmode}"
     return urlunsplit(parts._replace(netloc=f"{user}@127.0.0.1:{port}", query=query))
 
 
@@ -60,6 +63,8 @@ class Cable:
 
     While `flows` is clear nothing passes in either direction, and nothing is lost.
     """
+
+    sslmode = "disable"
 
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
@@ -150,6 +155,8 @@ class Cable:
 class Pooler:
     """Lends its few connections to the server for one transaction each."""
 
+    sslmode = "disable"
+
     def __init__(self, url: str, size: int) -> None:
         self._url = urlsplit(url)
         self._free: asyncio.Queue[Line] = asyncio.Queue()
@@ -211,8 +218,40 @@ class Pooler:
         return await self._free.get()
 
 
+class Encrypting:
+    """Speaks TLS with clients, as a server with a certificate does: the test's server is built without it."""
+
+    sslmode = "require"
+
+    def __init__(self, url: str, context: ssl.SSLContext) -> None:
+        self._url = urlsplit(url)
+        self._context = context
+        self._lines: set[asyncio.StreamWriter] = set()
+
+    def cut_all(self) -> None:
+        """Cut every connection now."""
+        for writer in self._lines:
+            writer.transport.abort()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked = await reader.readexactly(len(SSL_REQUEST))
+        assert asked == SSL_REQUEST, asked
+        writer.write(b"S")
+        await writer.start_tls(self._context)
+        server = Line(*await asyncio.open_connection(self._url.hostname, self._url.port))
+        self._lines |= {writer, server.writer}
+        await asyncio.gather(_pass_on(reader, server.writer), _pass_on(server.reader, writer))
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with suppress(*GONE):
+        while data := await reader.read(65_536):
+            writer.write(data)
+    writer.transport.abort()
+
+
 @asynccontextmanager
-async def serving(proxy: Cable | Pooler, url: str) -> AsyncGenerator[str]:
+async def serving(proxy: Cable | Pooler | Encrypting, url: str) -> AsyncGenerator[str]:
     """Let a proxy listen, and give the URL that leads through it."""
     tasks: set[asyncio.Task[None]] = set()
 
@@ -221,7 +260,7 @@ async def serving(proxy: Cable | Pooler, url: str) -> AsyncGenerator[str]:
 
     listener = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
-        yield through(url, listener.sockets[0].getsockname()[1])
+        yield through(url, listener.sockets[0].getsockname()[1], proxy.sslmode)
     finally:
         await let_nobody_in(listener)
         proxy.cut_all()

@@ -209,8 +209,11 @@ async def connect(address: Address) -> Session:
 
 def _receive_in_small_blocks(raw: Any) -> None:
     transport: Any = raw._transport  # noqa: SLF001  asyncpg does not give it away
-    if hasattr(transport, "max_size"):  # with TLS, and in other event loops, it is not asyncio's own
-        transport.max_size = RECEIVED_AT_ONCE_BYTES
+    # With TLS it is the protocol below that asks for blocks. In other event loops neither is asyncio's own.
+    each: tuple[Any, ...] = (transport, getattr(transport, "_ssl_protocol", None))
+    for reads in each:
+        if hasattr(reads, "max_size"):
+            reads.max_size = RECEIVED_AT_ONCE_BYTES
 
 
 class Pool:
