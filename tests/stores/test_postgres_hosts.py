@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]  it has none
 import pytest
 
-from mainspring.errors import StoreUnreachableError
+from mainspring.errors import SettingError, StoreUnreachableError
 from mainspring.stores.postgres import PostgresStore
 from mainspring.stores.postgres.address import Address
 from mainspring.testing.clock import VirtualClock
@@ -102,3 +102,51 @@ def test_hosts_of_which_one_is_preferred_are_asked_together() -> None:
 
     assert [*Address(url).dsns] == ["db-1,db-2"]
     assert [*Address(url.replace("prefer-", "")).dsns] == ["db-1", "db-2"]
+
+
+@pytest.mark.parametrize(
+    ("host", "query", "each"),
+    [
+        ("", "?host=db-1,db-2", ["db-1", "db-2"]),
+        ("shop@", "?host=db-1:6432,db-2", ["db-1:6432", "db-2"]),
+        ("shop:secret@", "?port=6432&host=db-1,db-2", ["db-1:6432", "db-2:6432"]),
+        ("", "?host=/run/postgresql,[::1]&port=6432,6433", ["%2Frun%2Fpostgresql:6432", "[::1]:6433"]),
+        ("", "?host=db-1", [""]),
+        ("", "?host=db-1,db-2&target_session_attrs=prefer-standby", [""]),
+    ],
+)
+def test_hosts_behind_the_question_mark_are_asked_one_by_one_too(host: str, query: str, each: list[str]) -> None:
+    address = Address(f"postgresql://{host}/shop{query}")
+
+    assert [*address.dsns] == each
+    taken = len(each) > 1
+    assert not taken or all("host=" not in dsn and "port=" not in dsn for dsn in address.dsns.values())
+
+
+def test_hosts_that_the_environment_names_are_asked_one_by_one_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGHOST", "db-1,db-2")
+
+    assert [*Address("postgresql:///shop").dsns] == ["db-1", "db-2"]
+    assert [*Address("postgresql://db-3/shop").dsns] == ["db-3"]
+
+
+def test_a_host_behind_the_question_mark_that_hangs_does_not_keep_the_next_from_being_tried(hung: Hung) -> None:
+    async def main() -> None:
+        netloc = urlsplit(url).netloc
+        user, at, own = netloc.rpartition("@")
+        listed = url.replace(netloc, f"{user}{at}") + f"&host={hung.host},{own}"
+        store = PostgresStore(listed, VirtualClock())
+        await store.open()
+        await store.close()
+        assert hung.calls
+
+    with clean_schema() as url:
+        run(main)
+
+
+def test_ports_that_cannot_be_told_apart_are_refused_with_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SettingError, match=r"1,2,3.*Name one for each host: postgresql://user@db-1:5432,db-2:5433"):
+        Address("postgresql:///shop?host=db-1,db-2&port=1,2,3")
+    monkeypatch.setenv("PGPORT", "5432,5433")
+    with pytest.raises(SettingError, match=r"PGPORT.*Unset it"):
+        Address("postgresql://db-1,db-2/shop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from os import environ
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
@@ -11,6 +12,7 @@ from mainspring.errors import SettingError
 DEFAULT_SCHEMA: Final = "mainspring"
 DEFAULT_CONNECTIONS: Final = 5
 _SCHEMA_BYTES: Final = 63
+_EXAMPLE: Final = "postgresql://user@db-1:5432,db-2:5433/database"
 
 
 class Address:
@@ -27,6 +29,8 @@ class Address:
     'postgresql://ann:secret@db.example/shop?sslmode=require'
     >>> [*Address("postgresql://shop@db-1:5432,db-2:5433/shop").dsns]
     ['db-1:5432', 'db-2:5433']
+    >>> [*Address("postgresql://shop@/shop?host=db-1,db-2&port=5432,5433").dsns]
+    ['db-1:5432', 'db-2:5433']
     """
 
     def __init__(self, url: str) -> None:
@@ -37,13 +41,15 @@ class Address:
         self.schema = _schema(settings.pop("schema", DEFAULT_SCHEMA))
         self.pooled = _pooled(settings.pop("pooler", "session"))
         self.connections = _connections(settings.pop("connections", str(DEFAULT_CONNECTIONS)))
-        user, at, hosts = parts.netloc.rpartition("@")
-        dsn = parts._replace(scheme="postgresql", query=urlencode(settings, quote_via=quote))
-        self.dsn = urlunsplit(dsn)
+        user, at, named = parts.netloc.rpartition("@")
         # Which of several is preferred is known only after asking them all.
+        each = [named] if settings.get("target_session_attrs", "").startswith("prefer-") else _hosts(named, settings)
+        hosts = ",".join(each)
+        dsn = parts._replace(
+            scheme="postgresql", netloc=f"{user}{at}{hosts}", query=urlencode(settings, quote_via=quote)
+        )
+        self.dsn = urlunsplit(dsn)
         self._wants_primary = settings.get("target_session_attrs") in ("primary", "read-write")
-        together = settings.get("target_session_attrs", "").startswith("prefer-")
-        each = [hosts] if together else hosts.split(",")
         self.dsns = {host: urlunsplit(dsn._replace(netloc=f"{user}{at}{host}")) for host in each}
         # Not behind a pooler: it may know the database by another name.
         self.database = None if self.pooled else unquote(parts.path.strip("/")) or None
@@ -72,6 +78,23 @@ class Address:
     def channel(self) -> str:
         """The channel on which processes notify each other of work; short, however long the schema's name is."""
         return f"mainspring_{blake2b(self.schema.encode(), digest_size=8).hexdigest()}"
+
+
+def _hosts(named: str, settings: dict[str, str]) -> list[str]:
+    """Return each of several hosts with its port; those that stand elsewhere in the URL are taken out of there."""
+    listed = named or settings.get("host") or environ.get("PGHOST", "")
+    if "," not in listed:
+        return [named]  # asyncpg looks for it in the same places
+    if "," in (ports := environ.get("PGPORT", "")):
+        raise SettingError("PGPORT", ports, f"Unset it, and name each port in the URL: {_EXAMPLE}.")
+    if named:
+        return named.split(",")
+    settings.pop("host", None)
+    hosts, ports = listed.split(","), settings.pop("port", "").split(",")
+    if len(ports) not in (1, len(hosts)):
+        raise SettingError("The ports of the store's URL", ",".join(ports), f"Name one for each host: {_EXAMPLE}.")
+    each = zip(hosts, ports if len(ports) > 1 else ports * len(hosts), strict=True)
+    return [f"{quote(host, safe=':[]')}:{port}".removesuffix(":") for host, port in each]
 
 
 def _schema(name: str) -> str:
