@@ -148,6 +148,25 @@ def test_a_message_goes_to_another_workflow_and_its_reply_comes_back(make_app: M
     run(main)
 
 
+def test_each_of_many_who_ask_gets_its_own_reply_though_no_message_has_an_address(make_app: MakeApp) -> None:
+    async def main() -> None:
+        async with market(make_app()) as app:
+            orders = [f"o-{n}" for n in range(5)]
+            receipts = await asyncio.gather(*(app.send(Order(id, "A-1")) for id in orders))
+            await asyncio.gather(*(receipt.result() for receipt in receipts))
+            asked = [e for e in await app.instance(Stock, "A-1").stream() if isinstance(e.event, Received)]
+            expected = {question.message_id: 10 - before for before, question in enumerate(asked)}
+            got = {f"Ordering/{id}/3": await left_as_told(app, id) for id in orders}
+            assert got == expected
+
+    async def left_as_told(app: Mainspring, id: str) -> int:
+        came = [e.event.message for e in await app.instance(Ordering, id).stream() if type(e.event) is Received]
+        (answer,) = (each for each in came if isinstance(each, Answered))
+        return answer.left
+
+    run(main)
+
+
 def test_correlation_causation_and_sender_flow_along(make_app: MakeApp) -> None:
     async def main() -> None:
         async with market(make_app()) as app:

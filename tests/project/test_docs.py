@@ -29,6 +29,12 @@ CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#{1,4} (.+)$", re.MULTILINE)
 ROW = re.compile(r"^\| ([A-Z]\d+|\d{3}\.\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
 TABLES = ("docs/features.md", "docs/promises.md")
+NOT_YET = "not yet"  # stands in a row whose promise is not kept, where its tests would
+NOT_KEPT = {  # the ids of these rows, by document: what is missing is named here too, or the test fails
+    "001": "38 40 41 42 43 44 45 46 47 48 49 50 51 52",
+    "002": "40 41 42 43",
+    "003": "27 47 48 49 50 51 52 53",
+}
 COUNTS = {"A": 17, "B": 6, "C": 12, "D": 10, "E": 11, "F": 15, "G": 11, "H": 4, "I": 5, "J": 8}
 
 
@@ -146,6 +152,12 @@ def test_the_promises_of_each_document_are_numbered_without_a_gap() -> None:
         assert document == [f"{document[0][:3]}.{n}" for n in range(1, len(document) + 1)]
 
 
+def test_what_is_promised_and_not_kept_is_marked_and_counted() -> None:
+    marked = [row[0] for page in TABLES for row in rows(page) if row[2] == NOT_YET]
+
+    assert marked == [f"{document}.{n}" for document, numbers in NOT_KEPT.items() for n in numbers.split()]
+
+
 @cache
 def functions_of(path: str) -> set[str]:
     tree = ast.parse((ROOT / path).read_text())
@@ -165,7 +177,8 @@ def check_tests(cell: str) -> None:
 @pytest.mark.parametrize("row", [row for page in TABLES for row in rows(page)], ids=lambda row: row[0])
 def test_a_row_names_a_test_and_a_page_that_exist(row: tuple[str, str, str, str]) -> None:
     _, _, test, page = row
-    check_tests(test)
+    if test != NOT_YET:
+        check_tests(test)
     for target in LINK.findall(page):
         assert (ROOT / "docs" / target).exists()
     assert LINK.search(page), "link the page that documents it"
