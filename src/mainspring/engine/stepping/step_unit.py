@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -58,6 +58,9 @@ from mainspring.port.records import (
 )
 from mainspring.port.store import Store
 from mainspring.port.tasks import TaskOpening, TaskWork
+
+Made: TypeAlias = tuple[Unit, list[tuple[OutputClaim, Any]]]
+"""The unit of a step, and those of its outputs that are born claimed, each with its message."""
 
 _UNKEYED: Final = 0
 # `type` for values of any type: without a cast, which is a call.
@@ -138,10 +141,8 @@ class StepUnits:
         # How many outputs for a destination this worker may claim.
         self._capacity = capacity
 
-    def stepped(
-        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False
-    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
-        """Return the unit of a step, and those of its outputs that are born claimed, each with its message."""
+    def stepped(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False) -> Made:
+        """Return the unit of a step, with what is to be dispatched of it."""
         before, cause = lane.version, pending.cause
         state_name = lane.entry.definition.states[type(taken.state)]
         if before == 0 or anew:
@@ -194,9 +195,7 @@ class StepUnits:
         )
         return unit, written.claims
 
-    def undone(
-        self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], ledger: Ledger, *, anew: bool
-    ) -> tuple[Unit, list[tuple[OutputClaim, Any]]]:
+    def undone(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], ledger: Ledger, *, anew: bool) -> Made:
         """Return the unit of a step in which something is to be undone, or the last of it was."""
         unit, claims = self.stepped(lane, pending, taken, anew=anew)
         begins = ledger.begun_at > (unit.expected_version or 0)

@@ -9,12 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mainspring.core.events import Compensated, Compensating, Kept
-from mainspring.core.failures import Undone
-from mainspring.core.fold import fold
-from mainspring.core.messages import Kind
-from mainspring.core.saga import Ledger, advanced
-from mainspring.core.step import Step, step
+from mainspring.core.events import Compensating
+from mainspring.core.step import step
 from mainspring.engine.committing.arrivals import Arrivals
 from mainspring.engine.committing.committer import Committer
 from mainspring.engine.committing.strangers import Strangers, told_why
@@ -29,10 +25,10 @@ from mainspring.engine.inputs.stored_input import from_inbox
 from mainspring.engine.observer import about_input
 from mainspring.engine.outputs.awaited_ends import AwaitedEnds, End
 from mainspring.engine.outputs.dispatcher import Dispatcher
-from mainspring.engine.recording.children import parent_of
 from mainspring.engine.recording.error_text import error_text
 from mainspring.engine.registry import Registry
 from mainspring.engine.runtime import Runtime
+from mainspring.engine.stepping.compensations import Compensations
 from mainspring.engine.stepping.disposition import (
     Bury,
     Disposition,
@@ -43,10 +39,10 @@ from mainspring.engine.stepping.disposition import (
     Repeat,
     Suspend,
     disposition,
-    late,
 )
 from mainspring.engine.stepping.duplicates import Duplicates
 from mainspring.engine.stepping.inbox import Inbox
+from mainspring.engine.stepping.refused_children import RefusedChildren
 from mainspring.engine.stepping.step_unit import StepUnits
 from mainspring.engine.stepping.units import Units
 from mainspring.errors import InstancePurgedError, NewerTypeError
@@ -107,6 +103,8 @@ class Stepper:
         self._steps = StepUnits(store, registry, self.dispatcher.capacity)
         self._units = Units(store, registry)
         self._duplicates = Duplicates(self._units, committer, wakeups, self.dispatcher.settlements)
+        self._compensations = Compensations(self._steps, self._units)
+        self._refused_children = RefusedChildren(self._units, committer, runtime.observer, self)
         self._inbox = Inbox(self._units, self._duplicates, committer, runtime, wakeups, self)
         self._loader = Loader(store, runtime, self.advance, committer.lull)
         # The workflows of which nothing is stepped now.
@@ -194,7 +192,7 @@ class Stepper:
                 lane.state, lane.fold_error = lane.entry.workflow.initial_state, None
                 self._step(lane, pending, anew=True)
             case Plain.UNDO:
-                self._take_meanwhile(lane, pending)
+                self._undo(lane, pending)
             case Plain.SETTLE:
                 self._commit(lane, pending, self._units.settled(pending), "stepped")
             case Plain.LEAVE:
@@ -205,7 +203,7 @@ class Stepper:
             case Plain.LOOK_AGAIN:
                 self._look_again(lane, pending)
             case Plain.REFUSE_CHILD:
-                self._refuse_child(lane, pending)
+                self._refused_children.refuse(lane, pending)
             case Park(status, unsure):
                 self._commit(lane, pending, self._units.parked(pending), status)
                 if unsure:
@@ -240,37 +238,17 @@ class Stepper:
 
     def _suspend(self, lane: Lane, pending: Pending, reason: str, *, undoing: bool) -> None:
         """Stop an instance for a command that failed for good."""
-        if undoing:
-            ledger = self._ledger(lane, pending)
-            if ledger is None:
-                return
-            reason = f"{reason}; still to be undone, in this order: {', '.join(ledger.names())}"
-        self._commit(lane, pending, self._units.suspended(lane, pending, reason), "suspended")
+        whole = self._compensations.failed(lane, pending, reason) if undoing else reason
+        if whole is not None:
+            self._commit(lane, pending, self._units.suspended(lane, pending, whole), "suspended")
 
-    def _refuse_child(self, lane: Lane, pending: Pending) -> None:
-        """A child must begin: a parent that starts one that is there already, or cannot begin, gets an error."""
-        if lane.version and parent_of(lane.context) == pending.context.parent:
-            # It began by this very message: only its settlement was lost.
-            unit = self._units.settled(pending)
-            self._committer.persist(unit, lambda outcome: self._child_refused(pending, unit, outcome))
-            return
-        if lane.version or lane.ended:
-            reason = f"there is an instance {pending.ref} already, and it is {lane.status}"
-        else:
-            reason = f"{pending.type} may not begin an instance of {pending.ref.workflow}"
-            lane.loaded = False  # another process may begin it at any time
-        unit = self._units.refused(pending, reason)
-
-        def then(outcome: Outcome) -> None:
-            self._child_refused(pending, unit, outcome)
-            if isinstance(outcome, Committed) and outcome.positions[0]:
-                self.accepted(unit.accepts[0], outcome.positions[0])
-
-        self._committer.persist(unit, then)
-
-    def _child_refused(self, pending: Pending, unit: Unit, outcome: Outcome) -> None:
-        if self._observer is not None:
-            self._observer.taken(pending, unit, outcome, "stepped")
+    def _undo(self, lane: Lane, pending: Pending) -> None:
+        """Take an input while the instance is being compensated."""
+        found = self._compensations.meanwhile(lane, pending)
+        if isinstance(found, tuple):
+            self._commit(lane, pending, found[0], "stepped", found[1])
+        elif found is not None:
+            self._dispose(lane, pending, found)
 
     def _bury(self, lane: Lane, pending: Pending, reason: str) -> None:
         """Make a dead letter of an input; where others wait before it, it waits too: one of them may begin it."""
@@ -290,9 +268,9 @@ class Stepper:
             begins = anew or lane.version == 0
             taken = self._watch.call(pending, step, lane.entry.workflow, lane.state, lane.version, envelope, begins)
             if type(taken.events[-1]) is Compensating:
-                self._undo(lane, pending, taken, anew=anew)
-                return
-            unit, outputs = self._steps.stepped(lane, pending, taken, anew=anew)
+                made = self._compensations.advanced(lane, pending, taken, anew=anew)
+            else:
+                made = self._steps.stepped(lane, pending, taken, anew=anew)
         except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
             if anew:
                 # It has ended well, and stays so.
@@ -302,51 +280,8 @@ class Stepper:
             else:
                 self._fault(lane, pending, error)
             return
-        self._commit(lane, pending, unit, "stepped", outputs)
-
-    # ---- sagas
-
-    def _ledger(self, lane: Lane, pending: Pending) -> Ledger | None:
-        """Return the lane's ledger. If it is not loaded, the input is taken again when it is: decide is pure."""
-        if lane.version == 0:
-            lane.ledger = Ledger()
-        if lane.ledger is not None and lane.ledger.version == lane.version:
-            return lane.ledger
-        lane.queue.appendleft(pending)
-        lane.loaded = False
-        lane.wants_ledger = True
-        return None
-
-    def _take_meanwhile(self, lane: Lane, pending: Pending) -> None:
-        """Take an input while the instance is being compensated: what its compensation led to, or what came late."""
-        ledger = self._ledger(lane, pending)
-        if ledger is None:
-            return
-        if pending.cause is not None and pending.cause == ledger.under:
-            self._undone(lane, pending, ledger)
-        elif pending.kind is not Kind.TIMER and pending.cause is not None:
-            unit = self._units.kept(lane, pending)
-            ledger.take(lane.version, Kept(pending.message))
-            self._commit(lane, pending, unit, "stepped")
-        else:
-            self._dispose(lane, pending, late(lane, pending))
-
-    def _undone(self, lane: Lane, pending: Pending, ledger: Ledger) -> None:
-        """Record that a compensation was carried out, and send the next one, or end."""
-        result = None if isinstance(pending.message, Undone) else pending.message
-        compensated = Compensated(ledger.compensation, result)
-        try:
-            state = fold(lane.entry.workflow, lane.state, [compensated])
-            self._undo(lane, pending, Step([compensated], state, lane.version + 1))
-        except Exception as error:  # noqa: BLE001  an author's mistake blocks its own instance, nothing else
-            self._fault(lane, pending, error)
-
-    def _undo(self, lane: Lane, pending: Pending, taken: Step[Any, Any, Any], *, anew: bool = False) -> None:
-        ledger = self._ledger(lane, pending)
-        if ledger is not None:
-            whole = advanced(lane.entry.workflow, ledger, taken)
-            unit, outputs = self._steps.undone(lane, pending, whole, ledger, anew=anew)
-            self._commit(lane, pending, unit, "stepped", outputs)
+        if made is not None:
+            self._commit(lane, pending, made[0], "stepped", made[1])
 
     # ---- failures and outcomes
 
