@@ -227,11 +227,13 @@ def test_what_an_order_costs_the_engine_in_calls() -> None:
 
 def test_what_an_order_has_the_engine_hold_in_containers(monkeypatch: pytest.MonkeyPatch) -> None:
     """While its step is committed: what is under way is what a collection walks over, and what brings the next one."""
-    held: list[tuple[int, int]] = []
+    held: list[float] = []
     commit = MemoryStore.commit
+    # Else which orders are in a batch with which of their later steps depends on how long a turn takes.
+    monkeypatch.setattr("mainspring.engine.inputs.intake.INPUTS_PER_TURN", MANY + 1)
 
     async def counted(self: MemoryStore, worker: int, units: list[Unit]) -> list[Outcome]:
-        held.append((len(units), containers()))
+        held.append(containers() / len(units))
         return await commit(self, worker, units)
 
     async def main() -> None:
@@ -242,8 +244,7 @@ def test_what_an_order_has_the_engine_hold_in_containers(monkeypatch: pytest.Mon
                 await app.send_many(orders)
 
     asyncio.run(main())
-    units, count = max(held)
-    assert within(count / units, 32.7)
+    assert within(held[0], 22.1)
 
 
 @pytest.mark.skipif(bool(os.environ.get(delays.SEED)), reason="what comes late is a callback more")
