@@ -10,13 +10,15 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from traceback import TracebackException
 from typing import Any, Final, TypeAlias, cast
 
 from mainspring.errors import visible
+from mainspring.logs import logger
 
 FIELDS: Final = (
     "workflow",
@@ -167,3 +169,16 @@ class Seldom(logging.Filter):
         if notes:
             record.msg, record.args = f"{record.getMessage()} ({'; '.join(notes)})", ()
         return seen < self._lines
+
+
+@contextmanager
+def bounded_logging(*names: str) -> Generator[None]:
+    """Keep clients from filling a log, however it is set up, by what they send or by connections beyond the files."""
+    seldom = Seldom()
+    for name in names:
+        logger(name).addFilter(seldom)
+    try:
+        yield
+    finally:
+        for name in names:
+            logger(name).removeFilter(seldom)

@@ -7,16 +7,23 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from typing import Final, TypeAlias
 
 from mainspring.errors import SettingError, told
 from mainspring.logs import Quoted, logger
+from mainspring.telemetry.logs import bounded_logging
 
 HOST: Final = "127.0.0.1"
 PATH: Final = "/metrics"
 HEAD_BYTES: Final = 8_192
 REQUEST_SECONDS: Final = 10.0
 REQUESTS_AT_ONCE: Final = 20
+QUEUE: Final = 2_048
+ACCEPTED_AT_ONCE: Final = 4
+"""How many of them are let in before others are served again. It takes four such rounds until one is let in, read and
+answered, or driven out. With asyncio's own hundred, files run out first, and each of them is logged with a traceback.
+"""
 LEAST_SECRET_CHARACTERS: Final = 20
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # A name or an address, and perhaps a port. Nothing else: what stands behind it might be another one's name.
@@ -82,6 +89,7 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
         self._host, self._port = host, port
         self._token = token
         self._server: asyncio.Server | None = None
+        self._logging = ExitStack()
         self._open: set[asyncio.StreamWriter] = set()
         self._silent: dict[asyncio.StreamWriter, None] = {}
         """Those of them who have not asked yet, the longest first."""
@@ -91,11 +99,18 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
 
     async def start(self) -> None:
         """Begin."""
+        self._logging.enter_context(bounded_logging("asyncio", log.name))
         try:
-            self._server = await asyncio.start_server(self._serve, self._host, self._port, limit=HEAD_BYTES)
+            self._server = await asyncio.start_server(
+                self._serve, self._host, self._port, limit=HEAD_BYTES, backlog=ACCEPTED_AT_ONCE
+            )
         except OSError as error:
+            self._logging.close()
             place = f"{self._host}, port {self._port}: {error.strerror or error}"
             raise SettingError("The metrics' address", place, "Choose another port.") from error
+        for one in self._server.sockets:
+            with one.dup() as made:
+                made.listen(QUEUE)  # asyncio lets as many wait as it lets in at once
         log.info("metrics at %s", self.address)
 
     @property
@@ -114,12 +129,14 @@ MAINSPRING_METRICS_TOKEN, which whoever scrapes has to show; or stay on 127.0.0.
                 writer.transport.abort()
             await self._server.wait_closed()
             self._server = None
+            self._logging.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._silent) >= REQUESTS_AT_ONCE:
             # Else a silent client keeps others out.
             longest = next(iter(self._silent))
             del self._silent[longest]
+            self._open.discard(longest)  # it asks nothing
             longest.transport.abort()
         self._open.add(writer)
         self._silent[writer] = None

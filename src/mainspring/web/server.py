@@ -13,9 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from mainspring.errors import SettingError
-from mainspring.logs import logger
-from mainspring.telemetry.logs import Seldom
-from mainspring.telemetry.scraping import is_loopback
+from mainspring.telemetry.logs import bounded_logging
+from mainspring.telemetry.scraping import ACCEPTED_AT_ONCE, QUEUE, is_loopback
 from mainspring.web.access import Access
 from mainspring.web.connections import Connection, Limits, Room
 from mainspring.web.guard import LOOPBACK
@@ -25,10 +24,6 @@ PORT: Final = 8420
 PORTS_TRIED: Final = 20
 STOP_SECONDS: Final = 5
 """How long requests under way may take when the server stops; listeners are let go at once."""
-QUEUE: Final = 2_048
-ACCEPTED_AT_ONCE: Final = 4
-"""How many of them are let in before others are served again. It takes four such rounds until one is let in, read and
-answered: the reserve has more places than come in that time, else a flood would drive out health probes."""
 SWEEP_TICKS: Final = 10
 LOGGED_BY_OTHERS: Final = ("asyncio", "uvicorn.error", "mainspring.web")
 """Loggers that write a line for what a client does, as often as it does it."""
@@ -102,19 +97,6 @@ def _files() -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-@contextlib.contextmanager
-def bounded_logging() -> Generator[None]:
-    """Keep clients from filling a log, however it is set up, by what they send or by connections beyond the files."""
-    seldom = Seldom()
-    for name in LOGGED_BY_OTHERS:
-        logger(name).addFilter(seldom)
-    try:
-        yield
-    finally:
-        for name in LOGGED_BY_OTHERS:
-            logger(name).removeFilter(seldom)
-
-
 class Server(uvicorn.Server):
     """A server that is stopped from outside: its caller handles the signals.
 
@@ -135,7 +117,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 http=cast("Any", partial(Connection, room=self._room)),
                 ws="none",
-                backlog=ACCEPTED_AT_ONCE,
+                backlog=ACCEPTED_AT_ONCE,  # the reserve has more places: else a flood would drive out health probes
                 timeout_graceful_shutdown=STOP_SECONDS,
             )
         )
@@ -160,7 +142,7 @@ class Server(uvicorn.Server):
 
     async def run_on(self, made: socket.socket, ready: asyncio.Event | None = None) -> None:
         """Serve on a socket until it is stopped."""
-        with bounded_logging():
+        with bounded_logging(*LOGGED_BY_OTHERS):
             await self._run_on(made, ready)
 
     async def _run_on(self, made: socket.socket, ready: asyncio.Event | None) -> None:
